@@ -1,0 +1,78 @@
+"""regard: build, train and see attention.
+
+The road, station by station:
+
+    tokens → q, k, v → scores → mask → weights → mix → model → task → trace → view
+
+`attend(q, k, v)` walks the middle of it. An attention map is never stored, it is asked: q and k give
+any part of it exactly, whenever somebody looks.
+
+>>> import regard, torch
+>>> x = torch.tensor([[1.0, 0, 1, 0], [0, 1, 0, 1], [1, 1, 0, 0]])
+>>> a = regard.attend(x, x, x, mask=regard.causal())
+>>> a.weights[1]
+tensor([0.2689, 0.7311, 0.0000])
+"""
+
+__version__ = "0.1.0"
+
+from importlib import import_module
+from typing import Any
+
+# Every public name, and the module that makes it. Nothing is imported before a name is used, so that
+# `import regard`, help and completion are instant; __init__.pyi tells the same to type checkers.
+_HOMES = {
+    "regard.attention": ("reference",),
+    "regard.attention.attend": ("Attended", "attend"),
+    "regard.attention.map": ("AttentionMap",),
+    "regard.attention.mask": (
+        "Mask",
+        "allowed",
+        "block_sparse",
+        "blocked",
+        "causal",
+        "documents",
+        "padding",
+        "prefix",
+        "rule",
+        "window",
+    ),
+    "regard.attention.score": ("Additive", "Bilinear", "Cosine", "Dot", "Gaussian", "ScaledDot"),
+    "regard.attention.weigh": ("entmax", "sigmoid", "softmax", "sparsemax", "top_k"),
+    "regard.attention.kernel": ("KernelRegression", "nadaraya_watson"),
+    "regard.positions": (
+        "ALiBi",
+        "Buckets",
+        "Learned",
+        "LinearScaling",
+        "Llama3Scaling",
+        "NTKScaling",
+        "Rotary",
+        "Sinusoid",
+        "YarnScaling",
+    ),
+    "regard.layers": (
+        "DecoderBlock",
+        "EncoderBlock",
+        "FeedForward",
+        "KeyValueCache",
+        "MultiHead",
+        "Residual",
+        "listen",
+    ),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [*_HOME, "__version__"]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'regard' has no attribute {name!r}; dir(regard) lists what it has")
+    found = getattr(import_module(_HOME[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

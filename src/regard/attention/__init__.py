@@ -1,0 +1,1 @@
+"""q, k, v → mix. Functions only; what is learned comes in as an argument."""

@@ -1,0 +1,37 @@
+"""The few errors of our own. Each message is one sentence: what came, what was wanted, what to do."""
+
+
+class RegardError(Exception):
+    """Whatever goes wrong on purpose in this package."""
+
+
+class ShapeError(RegardError, ValueError):
+    """Sizes that do not fit each other."""
+
+
+class DtypeError(RegardError, TypeError):
+    """A tensor, or a number, of a kind that cannot be used here."""
+
+
+class DeviceError(RegardError, ValueError):
+    """Tensors that live on different devices."""
+
+
+class MaskError(RegardError, ValueError):
+    """A mask that is ambiguous or does not fit the queries and keys."""
+
+
+class PathError(RegardError, ValueError):
+    """A way of computing that cannot honour what was asked of it."""
+
+
+class PositionError(RegardError, ValueError):
+    """A position beyond what a position encoding knows."""
+
+
+class CacheError(RegardError, ValueError):
+    """A key/value cache used beyond what it holds."""
+
+
+class MissingExtra(RegardError, ImportError):
+    """An optional library that is not installed."""
