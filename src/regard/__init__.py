@@ -22,7 +22,6 @@ from typing import Any
 # Every public name, and the module that makes it. Nothing is imported before a name is used, so that
 # `import regard`, help and completion are instant; __init__.pyi tells the same to type checkers.
 _HOMES = {
-    "regard.attention": ("reference",),
     "regard.attention.attend": ("Attended", "attend"),
     "regard.attention.map": ("AttentionMap",),
     "regard.attention.mask": (
@@ -62,11 +61,14 @@ _HOMES = {
     ),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
+_MODULES = {"reference": "regard.attention.reference"}
 
-__all__ = [*_HOME, "__version__"]  # noqa: PLE0604
+__all__ = [*_HOME, *_MODULES, "__version__"]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(_MODULES[name])
     if name not in _HOME:
         raise AttributeError(f"module 'regard' has no attribute {name!r}; dir(regard) lists what it has")
     found = getattr(import_module(_HOME[name]), name)

@@ -21,6 +21,14 @@ class MaskError(RegardError, ValueError):
     """A mask that is ambiguous or does not fit the queries and keys."""
 
 
+class Stale(RegardError, RuntimeError):
+    """A map asked after the tensors it is asked from were changed: no number rather than a wrong one."""
+
+
+class MapError(RegardError, ValueError):
+    """A question that this attention map cannot answer."""
+
+
 class PathError(RegardError, ValueError):
     """A way of computing that cannot honour what was asked of it."""
 

@@ -1,0 +1,26 @@
+"""Where a token stands: added to it (Sinusoid, Learned), turned into it (Rotary), or added to its scores.
+
+The last kind, ALiBi and Buckets, are biases: objects that `attend(…, bias=…)` asks for any block.
+"""
+
+from regard.positions.alibi import ALiBi
+from regard.positions.buckets import Buckets
+from regard.positions.learned import Learned
+from regard.positions.rotary import Rotary, half_to_interleaved, interleaved_to_half
+from regard.positions.scaling import LinearScaling, Llama3Scaling, NTKScaling, Scaling, YarnScaling
+from regard.positions.sinusoid import Sinusoid
+
+__all__ = [
+    "ALiBi",
+    "Buckets",
+    "Learned",
+    "LinearScaling",
+    "Llama3Scaling",
+    "NTKScaling",
+    "Rotary",
+    "Scaling",
+    "Sinusoid",
+    "YarnScaling",
+    "half_to_interleaved",
+    "interleaved_to_half",
+]

@@ -1,0 +1,69 @@
+# Everything here works from a fresh clone on a machine that has Python 3.11 or newer.
+# A stamp inside .venv remembers what is installed, so that the second call installs nothing.
+
+PYTHON ?= $(shell python3.11 --version >/dev/null 2>&1 && echo python3.11 || echo python3)
+WORKERS ?= 2
+
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+NEEDS := pyproject.toml constraints.txt
+EVERYTHING := app,notebook,hf,train,data,dev
+
+PYTEST := MPLBACKEND=Agg OMP_NUM_THREADS=1 $(BIN)/python -m pytest --quiet
+CHECKED := --jaxtyping-packages=regard,beartype.beartype --numprocesses $(WORKERS)
+
+.PHONY: help demo test check check-slow bench setup lint types
+.DEFAULT_GOAL := help
+
+help: ## say what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+
+demo: .venv/.core ## work an example of attention by hand in the terminal
+	@$(BIN)/regard demo
+
+test: lint types ## all that must pass: style, types, tests, documentation
+	$(PYTEST) $(CHECKED)
+	$(PYTEST) -m compiled
+
+check: lint types ## the quick part of `make test`
+	$(PYTEST) $(CHECKED)
+
+check-slow: .venv/.all ## also the long tests, with many more examples each
+	$(PYTEST) $(CHECKED) --slow
+	$(PYTEST) -m compiled --slow
+
+bench: .venv/.bench ## measure, one question per file; tables here, numbers in benchmarks/out
+	@failed=0; for file in benchmarks/*.py; do \
+	  echo; echo "$$file"; $(BIN)/python $$file || failed=1; done; exit $$failed
+
+setup: .venv/.all ## install the package with every extra and the test tools
+
+lint: .venv/.all
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: .venv/.all
+	@$(BIN)/mypy
+
+.venv/.made:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "regard needs Python 3.11 or newer, but $(PYTHON) is older or missing; name another: make PYTHON=python3.12" >&2; \
+	  exit 1; }
+	@echo "making .venv with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv .venv
+	@touch $@
+
+.venv/.core: $(NEEDS) | .venv/.made
+	@echo "installing regard (once; torch is the large part)"
+	@$(PIP) --editable .
+	@touch $@
+
+.venv/.all: $(NEEDS) | .venv/.made
+	@echo "installing regard, its extras and the test tools (once)"
+	@$(PIP) --editable ".[$(EVERYTHING)]"
+	@touch .venv/.core $@
+
+.venv/.bench: $(NEEDS) | .venv/.all
+	@echo "installing what is measured beside regard (once)"
+	@$(PIP) --editable ".[$(EVERYTHING),bench]"
+	@touch $@

@@ -1,0 +1,57 @@
+"""The public names for type checkers and editors; `__init__.py` loads each when it is first used."""
+
+# ruff: noqa: I001  (the order of the road, as in __init__.py)
+
+from regard.attention import reference as reference
+from regard.attention.attend import Attended as Attended, attend as attend
+from regard.attention.map import AttentionMap as AttentionMap
+from regard.attention.mask import (
+    Mask as Mask,
+    allowed as allowed,
+    block_sparse as block_sparse,
+    blocked as blocked,
+    causal as causal,
+    documents as documents,
+    padding as padding,
+    prefix as prefix,
+    rule as rule,
+    window as window,
+)
+from regard.attention.score import (
+    Additive as Additive,
+    Bilinear as Bilinear,
+    Cosine as Cosine,
+    Dot as Dot,
+    Gaussian as Gaussian,
+    ScaledDot as ScaledDot,
+)
+from regard.attention.weigh import (
+    entmax as entmax,
+    sigmoid as sigmoid,
+    softmax as softmax,
+    sparsemax as sparsemax,
+    top_k as top_k,
+)
+from regard.attention.kernel import KernelRegression as KernelRegression, nadaraya_watson as nadaraya_watson
+from regard.positions import (
+    ALiBi as ALiBi,
+    Buckets as Buckets,
+    Learned as Learned,
+    LinearScaling as LinearScaling,
+    Llama3Scaling as Llama3Scaling,
+    NTKScaling as NTKScaling,
+    Rotary as Rotary,
+    Sinusoid as Sinusoid,
+    YarnScaling as YarnScaling,
+)
+from regard.layers import (
+    DecoderBlock as DecoderBlock,
+    EncoderBlock as EncoderBlock,
+    FeedForward as FeedForward,
+    KeyValueCache as KeyValueCache,
+    MultiHead as MultiHead,
+    Residual as Residual,
+    listen as listen,
+)
+
+__version__: str

@@ -1,0 +1,180 @@
+"""The whole mechanism on one screen: q, k, v → scores → mask → weights → mix."""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Generator, Tensor
+
+from regard.attention.bias import Bias
+from regard.attention.check import full_rank, must_be_float, must_not_be_nested, sizes_of
+from regard.attention.eager import has_tangent, readable, transformed
+from regard.attention.explicit import attend_explicitly, needs_care
+from regard.attention.fused import attend_fused
+from regard.attention.map import Asked, AttentionMap, Dropped
+from regard.attention.map.asked import Weigh
+from regard.attention.mask import Mask, Sizes, as_mask
+from regard.attention.score.base import Score
+from regard.attention.weigh.softmax import softmax
+from regard.errors import PathError
+
+Maskable = Mask | Bool[Tensor, "..."] | Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
+
+
+class Attended(NamedTuple):
+    """What one call gave: the mix, the map to ask, and the way it was computed.
+
+    >>> import regard, torch
+    >>> x = torch.eye(2)
+    >>> regard.attend(x, x, x).path
+    'fused'
+    """
+
+    mix: Float[Tensor, "*_b q e"]
+    weights: AttentionMap
+    path: str
+
+
+def attend(
+    q: Float[Tensor, "*_b q d"],
+    k: Float[Tensor, "*_c k f"],
+    v: Float[Tensor, "*_d k e"],
+    *,
+    score: Score | None = None,
+    mask: Maskable | None = None,
+    weigh: Weigh | None = None,
+    scale: float | Tensor | None = None,
+    bias: Tensor | Bias | None = None,
+    softcap: float | None = None,
+    sink_logits: Tensor | None = None,
+    dropout: float = 0.0,
+    path: str | None = None,
+    generator: Generator | None = None,
+) -> Attended:
+    r"""Let each query gather values from the keys it may see.
+
+    $w = \mathrm{softmax}(q k^\top / \sqrt d)$, $\mathrm{mix} = w v$ (Vaswani et al. 2017, eq. 1), with the
+    score function, the normaliser and everything between them free to choose, in this order: score · scale,
+    `softcap` · tanh(score / softcap), + bias, mask, `weigh`.
+
+    Shapes are (…, h, q, d), also without heads or batch. k and v may have fewer heads than q (grouped), v
+    another width. `mask` is a mask such as `causal() & padding(lengths)`, a boolean tensor of full rank, True
+    where a query may look, or a function of (b, h, q, k). A query that may look nowhere mixes to zero.
+    `sink_logits` (h,) adds one logit to each head's normaliser (softmax only).
+
+    `mix` comes from the fastest kernel that can honour the request, `weights` is asked when somebody looks and
+    is the weights before `dropout`. `path` forces "fused" or "explicit"; `generator` seeds the dropout.
+
+    >>> import regard, torch
+    >>> q = k = v = torch.tensor([[1.0, 0, 1, 0], [0, 1, 0, 1], [1, 1, 0, 0], [0, 0, 1, 1], [1, 0.5, 0.5, 0]])
+    >>> a = regard.attend(q, k, v)
+    >>> a.weights[0]
+    tensor([0.2976, 0.1095, 0.1805, 0.1805, 0.2318])
+    >>> a.mix[0]
+    tensor([0.7099, 0.4059, 0.5941, 0.2901])
+    """
+    must_not_be_nested(q, k, v)
+    if score is not None:
+        q, k = score.prepare(q, k)
+    sizes = sizes_of(q, k, v, same_width=True)
+    must_be_float(q)
+    q, k, v = as_autocast(q, k, v)
+    if scale is None:
+        scale = default_scale(q.shape[-1]) if score is None else score.scale(q.shape[-1])
+    elif isinstance(scale, Tensor):
+        q, scale = (q * scale).to(q.dtype), 1.0
+    seen = None if mask is None else as_mask(mask, sizes)
+    if isinstance(bias, Tensor):
+        bias = full_rank("bias", bias, sizes, (*sizes.lead, sizes.q, sizes.k))
+    sink = None if sink_logits is None else as_sink(sink_logits, sizes)
+    live = readable(q)
+    asked = Asked(
+        q,
+        k,
+        sizes,
+        score=score,
+        scale=scale,
+        mask=seen,
+        bias=bias,
+        softcap=softcap,
+        sink=sink,
+        weigh=softmax if weigh is None else weigh,
+        live=live,
+    )
+    why_not = unfused(asked, v, dropout, generator, live) if path != "explicit" else "path='explicit' was asked for"
+    if path == "fused" and why_not:
+        raise PathError(f"the fused path cannot serve this call, because {why_not}; leave path= out")
+    if path not in (None, "fused", "explicit"):
+        raise PathError(f"path is {path!r}, but there are 'fused' and 'explicit'; leave it out to have one picked")
+    if not why_not:
+        mix, took = attend_fused(q, k, v, sizes, seen, bias, scale, dropout, live)
+        if seen is None or not live or not needs_care(mix, asked, v):
+            return Attended(mix, AttentionMap(asked, dropped=Dropped(dropout, None) if dropout else None), took)
+    dropped = as_dropped(dropout, generator, q)
+    return Attended(attend_explicitly(asked, v, dropped), AttentionMap(asked, dropped=dropped), "explicit")
+
+
+def default_scale(width: int) -> float:
+    """1/√d, which keeps the variance of a score at 1 (Vaswani et al. 2017, §3.2.1); 1 where d = 0."""
+    return 1.0 / math.sqrt(width) if width else 1.0
+
+
+def as_autocast(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """What autocast would hand to a fused kernel, so that both paths and the map see the same numbers."""
+    device = q.device.type
+    if not torch.is_autocast_enabled(device) or q.dtype == torch.float64:
+        return q, k, v
+    dtype = torch.get_autocast_dtype(device)
+    return q.to(dtype), k.to(dtype), v.to(dtype)
+
+
+def as_sink(sink_logits: Tensor, sizes: Sizes) -> Tensor:
+    """One logit per head, with all axes of the map."""
+    if sink_logits.dim() == 1 and sizes.lead and sink_logits.shape[0] == sizes.heads:
+        sink_logits = sink_logits[:, None, None]
+        return sink_logits.reshape((1,) * (len(sizes.lead) - 1) + tuple(sink_logits.shape))
+    return full_rank("sink_logits", sink_logits, sizes, (*sizes.lead, sizes.q, 1))
+
+
+def as_dropped(dropout: float, generator: Generator | None, q: Tensor) -> Dropped | None:
+    """A seed of its own for each call, so that what was dropped can be shown later."""
+    if not 0.0 <= dropout <= 1.0:
+        raise ValueError(f"dropout is {dropout}, but it is a share; give a number from 0 to 1")
+    if not dropout:
+        return None
+    if torch.compiler.is_compiling() or transformed() or q.is_meta:
+        return Dropped(dropout, None)
+    device = q.device if generator is None else generator.device
+    return Dropped(dropout, int(torch.randint(2**62, (), generator=generator, device=device)))
+
+
+def unfused(asked: Asked, v: Tensor, dropout: float, generator: Generator | None, live: bool) -> str:
+    """Why PyTorch's kernels cannot serve this call; empty where they can."""
+    q, k, sizes = asked.q, asked.k, asked.sizes
+    if asked.score is not None and not asked.score.is_dot:
+        return f"{type(asked.score).__name__} is no product of q and k"
+    if asked.weigh is not softmax:
+        return f"the weights come from {getattr(asked.weigh, '__name__', asked.weigh)} instead of softmax"
+    if asked.softcap is not None:
+        return "the scores are capped"
+    if asked.sink is not None:
+        return "a sink joins the normaliser"
+    if dropout and (q.device.type == "cpu" or generator is not None):
+        return "dropout is asked for, which no fused kernel does here"
+    if not sizes.q or not sizes.k or not q.shape[-1] or not v.shape[-1] or 0 in sizes.lead:
+        return "there is nothing to fuse: an axis has size 0"
+    if asked.bias is not None and torch.is_grad_enabled() and wants_gradient(asked.bias):
+        return "the bias asks for a gradient"
+    if not live and transformed():
+        return "a torch.func transform is running"
+    if live and has_tangent(q, k, v):
+        return "forward-mode derivatives flow through it"
+    return ""
+
+
+def wants_gradient(bias: Tensor | Bias) -> bool:
+    if isinstance(bias, Tensor):
+        return bias.requires_grad
+    return any(p.requires_grad for p in getattr(bias, "parameters", list)())

@@ -1,0 +1,33 @@
+"""Whether the values of a tensor can be read now, and other questions about the moment.
+
+Checks of *values* (is there a NaN, is a length beyond the keys) run in plain eager mode only: a compiler
+has no values yet, a transform has a whole stack of them, and an accelerator would have to stop for them.
+"""
+
+import torch
+import torch.autograd.forward_ad as forward_ad
+from torch import Tensor
+
+_PLAIN = (Tensor, torch.nn.Parameter)
+
+
+def transformed() -> bool:
+    """Whether a torch.func transform (vmap, grad, jvp, …) is running."""
+    return torch._C._functorch.peek_interpreter_stack() is not None
+
+
+def readable(x: Tensor) -> bool:
+    """Whether the numbers in `x` can be looked at without breaking a graph or stalling a device."""
+    return not torch.compiler.is_compiling() and type(x) in _PLAIN and x.device.type == "cpu" and not transformed()
+
+
+def has_tangent(*xs: Tensor) -> bool:
+    """Whether forward-mode derivatives flow through any of `xs`."""
+    if forward_ad._current_level < 0:
+        return False
+    return any(forward_ad.unpack_dual(x).tangent is not None for x in xs)
+
+
+def version(x: Tensor) -> int | None:
+    """The number that changes when `x` is written to; None where torch keeps none."""
+    return None if torch.compiler.is_compiling() or x.is_inference() else x._version

@@ -1,0 +1,74 @@
+"""The mechanism stage by stage, for whatever no fused kernel can serve; the specification of the others."""
+
+import math
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention.eager import readable
+from regard.attention.heads import grouped, times
+from regard.attention.map import Asked, Dropped, drop
+from regard.attention.map.asked import aligned, seen_by_any
+from regard.attention.map.blocks import BUDGET
+
+
+def attend_explicitly(
+    asked: Asked, v: Float[Tensor, "*_b k e"], dropped: Dropped | None = None
+) -> Float[Tensor, "*_c q e"]:
+    """scores → mask → weights → mix, in float32 or better, the mix in the dtype of v.
+
+    Keys and values that no query sees are set to 0 first, so nothing in them, NaN included, reaches the mix or a
+    gradient. Where gradients are not needed, rows are computed in blocks.
+    """
+    with torch.autocast(v.device.type, enabled=False):
+        asked, allowed = asked.unseen(), asked.allowed()
+        if allowed is not None:
+            v = aligned(v, len(asked.shape) - 2)
+            v = v.masked_fill(~seen_by_any(allowed, v), 0.0)
+        wide = v.to(asked.dtype)
+        if dropped is None and not torch.is_grad_enabled() and readable(v) and asked.shape[-2] > 1:
+            mix = by_rows(asked, wide)
+        else:
+            weights = asked.weights()
+            mix = mixed(weights if dropped is None else drop(weights, dropped), wide, asked.allowed())
+        shape = (*asked.shape[:-1], v.shape[-1])
+        return mix.to(v.dtype).expand(shape)
+
+
+def by_rows(asked: Asked, v: Tensor) -> Float[Tensor, "*_b q e"]:
+    *lead, q, k = asked.shape
+    height = max(16, BUDGET // max(1, k * math.prod(lead)))
+    if height >= q:
+        return mixed(asked.weights(), v, asked.allowed())
+    parts = []
+    for first in range(0, q, height):
+        rows = slice(first, min(q, first + height))
+        parts.append(mixed(asked.weights(rows), v, asked.allowed(rows)))
+    return torch.cat(parts, -2)
+
+
+def mixed(weights: Tensor, v: Tensor, allowed: Tensor | None) -> Float[Tensor, "*_b q e"]:
+    """weights @ v, where a hidden value reaches nothing even if it is NaN or inf: 0 · NaN would be NaN."""
+    if allowed is None or not readable(v) or math.isfinite(v.detach().sum().item()):
+        return grouped(times, weights, v)
+    finite = v.isfinite()
+    if finite.all():
+        return grouped(times, weights, v)
+    mix = grouped(times, weights, v.masked_fill(~finite, 0.0))
+    sees = allowed.expand(*allowed.shape[:-2], *weights.shape[-2:]).to(v.dtype)
+    sees = sees.expand(weights.shape)
+    for what, value in ((v.isnan(), torch.nan), (v == torch.inf, torch.inf), (v == -torch.inf, -torch.inf)):
+        reached = grouped(times, sees, what.to(v.dtype)) > 0
+        mix = mix + torch.where(reached, value, 0.0).to(v.dtype)
+    return mix
+
+
+def needs_care(mix: Tensor, asked: Asked, v: Tensor) -> bool:
+    """Whether a kernel may have let something hidden through: the mix is not finite, and k or v is not either.
+
+    One sum tells: NaN and inf survive it. Asked only where values may be read: in eager mode, on the CPU.
+    """
+    if math.isfinite((mix.detach() if mix.requires_grad else mix).sum().item()):
+        return False
+    return not (asked.k.isfinite().all() and v.isfinite().all())

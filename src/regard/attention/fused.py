@@ -1,0 +1,191 @@
+"""The same answer from PyTorch's own kernels.
+
+SDPA returns no weights, and none are needed: the map is asked from q and k. Padding is served by slicing
+each sequence to its length, so padded keys are never read and causal attention keeps its flag.
+"""
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention.bias import Bias
+from regard.attention.map.asked import seen_by_any
+from regard.attention.mask.base import And, Mask, Sizes
+from regard.attention.mask.causal import Causal
+from regard.attention.mask.padding import Padding
+
+SLICED_FROM = 256  # keys; below, one call with a mask is cheaper than one call per sequence
+
+
+class Plan(NamedTuple):
+    """What is left of a mask when SDPA's causal flag and slicing have taken their part."""
+
+    causal: bool
+    padding: Padding | None
+    rest: Mask | None
+
+
+EVERYTHING = Plan(False, None, None)
+
+
+def plan(mask: Mask, sizes: Sizes) -> Plan:
+    """Take causal and padding out of the mask where the kernel can do without a tensor."""
+    if isinstance(mask, Causal):
+        return causal_plan(mask, sizes)
+    if isinstance(mask, Padding):
+        return Plan(False, mask, None)
+    if isinstance(mask, And):
+        left, right = plan(mask.left, sizes), plan(mask.right, sizes)
+        if left.rest is None and right.rest is None and not (left.padding and right.padding):
+            return Plan(left.causal or right.causal, left.padding or right.padding, None)
+    return Plan(False, None, mask)
+
+
+def causal_plan(mask: Causal, sizes: Sizes) -> Plan:
+    """SDPA aligns its flag to the first key; a single last query sees everything."""
+    offset = mask.offset(sizes)
+    if offset == 0:
+        return Plan(sizes.q > 1 or sizes.k > 1, None, None)
+    if offset >= sizes.k - 1:
+        return Plan(False, None, None)
+    return Plan(False, None, mask)
+
+
+def attend_fused(
+    q: Float[Tensor, "*_b q d"],
+    k: Float[Tensor, "*_c k d"],
+    v: Float[Tensor, "*_d k e"],
+    sizes: Sizes,
+    mask: Mask | None,
+    bias: Tensor | Bias | None,
+    scale: float,
+    dropout: float,
+    live: bool,
+) -> tuple[Float[Tensor, "*_b q e"], str]:
+    """(mix, path) from `F.scaled_dot_product_attention`; `live` where values may be read."""
+    qs, ks, vs = q.shape, k.shape, v.shape
+    width = vs[-1]
+    if len(qs) != 4 or qs[0] != sizes.lead[0] or ks[0] != qs[0] or vs[0] != qs[0] or vs[1] != ks[1]:
+        q, k, v = (four_axes(x, sizes) for x in (q, k, v))
+        k, v = same_heads(k, v)
+    if width != qs[-1]:
+        q, k, v = even_widths(q, k, v)
+    if q.stride(-1) != 1 or k.stride(-1) != 1 or v.stride(-1) != 1:
+        q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
+    how = EVERYTHING if mask is None else plan(mask, sizes)
+    gqa = q.shape[1] != k.shape[1]
+    slices = how.padding is not None and live and sizes.k >= SLICED_FROM and can_slice(how.padding, sizes)
+    if bias is None and how.rest is None and (how.padding is None or slices):
+        if how.padding is None:
+            mix = F.scaled_dot_product_attention(
+                q, k, v, is_causal=how.causal, scale=scale, enable_gqa=gqa, dropout_p=dropout
+            )
+            path = "fused"
+        else:
+            mix, path = sliced(q, k, v, how, scale, dropout, gqa), "sliced"
+    else:
+        added, k, v = as_tensor(k, v, sizes, mask, bias, q, live)
+        mix = F.scaled_dot_product_attention(q, k, v, attn_mask=added, scale=scale, enable_gqa=gqa, dropout_p=dropout)
+        path = "fused"
+    if mix.shape[-1] != width:
+        mix = mix[..., :width]
+    return mix if len(sizes.lead) == 2 else mix.reshape(*sizes.lead, sizes.q, width), path
+
+
+def can_slice(padding: Padding, sizes: Sizes) -> bool:
+    return padding.known is not None and len(sizes.lead) == 2
+
+
+def sliced(
+    q: Float[Tensor, "b h q d"],
+    k: Float[Tensor, "b g k d"],
+    v: Float[Tensor, "b g k d"],
+    how: Plan,
+    scale: float,
+    dropout: float,
+    gqa: bool,
+) -> Float[Tensor, "b h q d"]:
+    """One call per run of sequences of equal length, each on its own keys only."""
+    assert how.padding is not None
+    assert how.padding.known is not None
+    lengths, total = how.padding.known, k.shape[2]
+    starts = [0, *(i for i in range(1, len(lengths)) if lengths[i] != lengths[i - 1]), len(lengths)]
+    parts = []
+    for first, stop in pairwise(starts):
+        length = lengths[first]
+        keys = slice(0, length) if how.padding.side == "right" else slice(total - length, total)
+        queries = slice(0, q.shape[2])
+        if how.causal and how.padding.side == "left":  # queries before the first real key see nothing
+            queries = slice(q.shape[2] - min(length, q.shape[2]), q.shape[2])
+        if not length:
+            parts.append(q.new_zeros(stop - first, *q.shape[1:]))
+            continue
+        mix = F.scaled_dot_product_attention(
+            q[first:stop, :, queries],
+            k[first:stop, :, keys],
+            v[first:stop, :, keys],
+            is_causal=how.causal,
+            scale=scale,
+            enable_gqa=gqa,
+            dropout_p=dropout,
+        )
+        parts.append(F.pad(mix, (0, 0, queries.start, 0)) if queries.start else mix)
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
+def as_tensor(
+    k: Tensor, v: Tensor, sizes: Sizes, mask: Mask | None, bias: Tensor | Bias | None, q: Tensor, live: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """What is added to the scores as one tensor of four axes, and k and v fit to be read under it.
+
+    While compiling, where nobody can look at the mix afterwards, keys that no query sees are set to 0.
+    """
+    allowed = None
+    if mask is not None:
+        allowed = mask.whole(sizes, q.device)
+        if allowed.shape[-1] != sizes.k:
+            allowed = allowed.expand(*allowed.shape[:-1], sizes.k)
+        if allowed.dim() != 4:
+            allowed = four_axes(allowed, sizes)
+        if not live:
+            seen = seen_by_any(allowed, k)
+            k, v = k.masked_fill(~seen, 0.0), v.masked_fill(~seen, 0.0)
+    if bias is None:
+        assert allowed is not None
+        return allowed, k, v
+    if not isinstance(bias, Tensor):
+        queries = torch.arange(sizes.q, device=q.device) + sizes.offset
+        bias = bias.block(queries, torch.arange(sizes.k, device=q.device))
+    bias = bias.to(q.dtype) if bias.dtype != torch.float32 or q.dtype == torch.float64 else bias
+    bias = four_axes(bias.expand(*bias.shape[:-1], sizes.k), sizes)
+    return (bias if allowed is None else torch.where(allowed, bias, -torch.inf)), k, v
+
+
+def four_axes(x: Tensor, sizes: Sizes) -> Tensor:
+    """x as (b, h, ., .): missing axes are added, several batch axes become one, broadcast batches are views."""
+    lead = len(sizes.lead)
+    while x.dim() < lead + 2 or x.dim() < 4:
+        x = x.unsqueeze(0)
+    if lead > 2:
+        return x.expand(*sizes.batch, *x.shape[-3:]).flatten(0, -4)
+    if lead == 2 and x.shape[0] != sizes.lead[0]:
+        return x.expand(sizes.lead[0], -1, -1, -1)
+    return x
+
+
+def same_heads(k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    """k and v in the same number of heads, where one of them has a single head for all."""
+    heads = max(k.shape[1], v.shape[1])
+    return k.expand(-1, heads, -1, -1), v.expand(-1, heads, -1, -1)
+
+
+def even_widths(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Fused kernels want one width for q, k and v: channels of 0 change neither scores nor mix."""
+    more = v.shape[-1] - q.shape[-1]
+    if more > 0:
+        return F.pad(q, (0, more)), F.pad(k, (0, more)), v
+    return q, k, F.pad(v, (0, -more))

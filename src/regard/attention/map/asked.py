@@ -1,0 +1,209 @@
+"""A map that is asked: q and k give any part of it, exactly, whenever somebody looks."""
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from regard.attention.bias import Bias
+from regard.attention.eager import version
+from regard.attention.heads import grouped, times
+from regard.attention.mask import Mask, Sizes
+from regard.attention.mask.lead import Index, Lead, Where, pick, places, tile, whole
+from regard.attention.score.base import Score
+from regard.attention.weigh.softmax import softmax
+from regard.errors import Stale
+
+Weigh = Callable[..., Tensor]
+
+
+class Asked:
+    """Everything that decides the weights, and nothing that was computed from it.
+
+    q and k come prepared by the score function, a learned scale is already in q. `bias` is a tensor with all
+    axes (1 where it says nothing) or a `Bias`; `sink` has all axes, (…, h, 1, 1).
+    The references carry the version they had: asking after one was written to raises `Stale`.
+    """
+
+    kind = "asked"
+    __slots__ = ("bias", "k", "lead", "mask", "q", "scale", "score", "sink", "sizes", "softcap", "versions", "weigh")
+
+    def __init__(
+        self,
+        q: Float[Tensor, "*_b q f"],
+        k: Float[Tensor, "*_c k f"],
+        sizes: Sizes,
+        *,
+        score: Score | None = None,
+        scale: float = 1.0,
+        mask: Mask | None = None,
+        bias: Tensor | Bias | None = None,
+        softcap: float | None = None,
+        sink: Tensor | None = None,
+        weigh: Weigh = softmax,
+        lead: Lead | None = None,
+        live: bool = True,
+    ) -> None:
+        self.q, self.k, self.sizes = q, k, sizes
+        self.score, self.scale, self.mask, self.bias = score, scale, mask, bias
+        self.softcap, self.sink, self.weigh, self.lead = softcap, sink, weigh, lead
+        self.versions = (version(q), version(k)) if live else (None, None)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        lead = self.sizes.lead if self.lead is None else self.lead.shape
+        return (*lead, self.sizes.q, self.sizes.k)
+
+    @property
+    def device(self) -> torch.device:
+        return self.q.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return wide(self.q.dtype)
+
+    def fresh(self) -> None:
+        for name, x, was in (("q", self.q, self.versions[0]), ("k", self.k, self.versions[1])):
+            if was is not None and version(x) != was:
+                raise Stale(
+                    f"{name} was written to after the map was made, so the map can no longer be asked; "
+                    "ask before changing it in place, or attend to a copy"
+                )
+
+    def where(self) -> Lead:
+        if self.lead is None:
+            self.lead = whole(self.sizes, self.device)
+        return self.lead
+
+    def pick(self, chosen: tuple[Index, ...]) -> "Asked":
+        """The same map for some batch entries and heads: one index per leading axis, from the first on."""
+        self.fresh()
+        lead = self.where()
+        size = len(lead.shape)
+        chosen = chosen + (slice(None),) * (size - len(chosen))
+        q, k = aligned(self.q, size), aligned(self.k, size)
+        of_keys = chosen
+        if size and k.shape[size - 1] not in (1, lead.shape[-1]):  # the head of a key is shared by a group
+            of_keys = (*chosen[:-1], share(chosen[-1], lead.shape[-1], k.shape[size - 1]))
+        bias = pick(aligned(self.bias, size), chosen) if isinstance(self.bias, Tensor) else self.bias
+        return Asked(
+            pick(q, chosen),
+            pick(k, of_keys),
+            self.sizes,
+            score=self.score,
+            scale=self.scale,
+            mask=self.mask,
+            bias=bias,
+            softcap=self.softcap,
+            sink=None if self.sink is None else pick(aligned(self.sink, size), chosen),
+            weigh=self.weigh,
+            lead=lead.pick(chosen),
+        )
+
+    def scores(self, rows: Where = slice(None), columns: Where = slice(None)) -> Float[Tensor, "*_b r c"]:
+        """score · scale, capped, plus bias, before the mask; in float32 or better."""
+        self.fresh()
+        q, k = take(self.q, -2, rows).to(self.dtype), take(self.k, -2, columns).to(self.dtype)
+        if self.score is None or self.score.is_dot:
+            scores = grouped(times, q * self.scale, k.mT)
+        else:
+            scores = grouped(self.score.compare, q, k)
+            scores = scores if self.scale == 1.0 else scores * self.scale
+        if self.softcap is not None:
+            scores = self.softcap * torch.tanh(scores / self.softcap)
+        if self.bias is not None:
+            scores = scores + self.bias_at(rows, columns)
+        return scores
+
+    def bias_at(self, rows: Where, columns: Where) -> Float[Tensor, "..."]:
+        if isinstance(self.bias, Tensor):
+            bias = self.bias if self.bias.shape[-2] == 1 else take(self.bias, -2, rows)
+            return (bias if bias.shape[-1] == 1 else take(bias, -1, columns)).to(self.dtype)
+        assert self.bias is not None
+        queries = places(rows, self.sizes.q, self.device) + self.sizes.offset
+        keys = places(columns, self.sizes.k, self.device)
+        heads = self.where().h
+        block = self.bias.block(queries, keys, heads.flatten())
+        return block.to(self.dtype).reshape(*heads.shape, *block.shape[-2:])
+
+    def allowed(self, rows: Where = slice(None), columns: Where = slice(None)) -> Bool[Tensor, "..."] | None:
+        """Where the mask lets these queries look; broadcasts against scores. None: everywhere."""
+        if self.mask is None:
+            return None
+        if self.lead is None and rows == slice(None) and columns == slice(None):
+            return self.mask.whole(self.sizes, self.device)
+        return tile(self.mask, self.sizes, self.where(), rows, columns)
+
+    def span(self, first: int, stop: int) -> tuple[int, int]:
+        """The range of keys outside of which these queries see nothing."""
+        return (0, self.sizes.k) if self.mask is None else self.mask.span(first, stop, self.sizes)
+
+    def weights(self, rows: Where = slice(None), columns: slice = slice(None)) -> Float[Tensor, "*_b r c"]:
+        """The weights of these rows; `columns` may leave out only keys that none of them sees."""
+        return self.normalise(self.scores(rows, columns), self.allowed(rows, columns))
+
+    def normalise(self, scores: Tensor, allowed: Tensor | None) -> Float[Tensor, "*_b r c"]:
+        """Whole rows of scores as weights."""
+        if self.sink is None:
+            return self.weigh(scores, allowed)
+        return softmax(scores, allowed, sink=self.sink.to(scores.dtype))
+
+    def unseen(self) -> "Asked":
+        """The same map with every key that no query sees set to 0, so that not even 0 · NaN reaches a gradient."""
+        allowed = self.allowed()
+        if allowed is None:
+            return self
+        hidden = ~seen_by_any(allowed, aligned(self.k, len(self.shape) - 2))
+        clean = self.copy()
+        clean.k = aligned(self.k, len(self.shape) - 2).masked_fill(hidden, 0.0)
+        clean.versions = (self.versions[0], version(clean.k))
+        return clean
+
+    def copy(self) -> "Asked":
+        twin = object.__new__(Asked)
+        for name in self.__slots__:
+            setattr(twin, name, getattr(self, name))
+        return twin
+
+
+def wide(dtype: torch.dtype) -> torch.dtype:
+    """Sums are never taken in half precision."""
+    return dtype if dtype == torch.float64 else torch.float32
+
+
+def take(t: Tensor, axis: int, where: Where) -> Tensor:
+    """Some entries along one axis."""
+    if isinstance(where, slice):
+        if where == slice(None):
+            return t
+        start, stop, step = where.indices(t.shape[axis])
+        if step == 1:
+            return t.narrow(axis, start, max(0, stop - start))
+        where = torch.arange(start, stop, step)
+    return t.index_select(axis, where.to(t.device))
+
+
+def seen_by_any(allowed: Bool[Tensor, "..."], k: Float[Tensor, "*_b k f"]) -> Bool[Tensor, "..."]:
+    """Which keys some query sees, as (…, k, 1) for k and v; a key head is seen if any head of its group sees it."""
+    seen = aligned(allowed, k.ndim - 2).any(-2).unsqueeze(-1)  # … h k 1
+    if k.ndim > 2 and seen.shape[-3] > k.shape[-3]:
+        seen = seen.unflatten(-3, (k.shape[-3], -1)).any(-3)
+    return seen.expand(*seen.shape[:-2], k.shape[-2], 1)
+
+
+def aligned(t: Tensor, lead: int) -> Tensor:
+    """`t` with exactly `lead` axes before its last two."""
+    return t if t.ndim == lead + 2 else t.reshape((1,) * (lead + 2 - t.ndim) + tuple(t.shape))
+
+
+def share(index: Index, heads: int, kv_heads: int) -> Index:
+    """Which key heads the chosen query heads use."""
+    group = heads // kv_heads
+    if isinstance(index, int):
+        return index // group
+    if isinstance(index, slice):
+        if index == slice(None):
+            return index
+        index = torch.arange(*index.indices(heads))
+    return torch.div(index, group, rounding_mode="floor")

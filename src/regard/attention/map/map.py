@@ -1,0 +1,320 @@
+"""AttentionMap: any part of the weights, when somebody looks."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from regard.attention.map import statistics
+from regard.attention.map.asked import Asked, take
+from regard.attention.map.blocks import BUDGET, Source, blocks
+from regard.attention.map.given import Implied, Implying, Stored
+from regard.attention.map.index import as_where, parse
+from regard.attention.map.statistics import Pooled
+from regard.attention.mask import Mask, Sizes
+from regard.attention.mask.lead import Where
+from regard.errors import MapError, ShapeError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class Dropped(NamedTuple):
+    """How one call dropped weights: with which probability, and from which seed (None: not to be replayed)."""
+
+    p: float
+    seed: int | None
+
+
+class AttentionMap:
+    """The share each query takes from each key, (…, h, q, k): lazy and exact.
+
+    A map holds what decides the weights (q, k, the score function, scale, bias, mask) and computes the part
+    that is asked for, in float32 or better, whatever kernel made the mix and whatever the length. Indexing
+    batch and head gives a smaller map; touching queries or keys gives a tensor. Slices and `dense()` are
+    differentiable; statistics carry no gradient and never hold q × k numbers.
+
+    >>> import regard, torch
+    >>> x = torch.eye(3)
+    >>> map = regard.attend(x, x, x, mask=regard.causal()).weights
+    >>> map
+    AttentionMap (q 3, k 3), asked, softmax
+    >>> map[1]
+    tensor([0.3595, 0.6405, 0.0000])
+    >>> map.top(1)
+    (tensor([[1.0000],
+            [0.6405],
+            [0.4711]]), tensor([[0],
+            [1],
+            [2]]))
+    """
+
+    __slots__ = ("_source", "dropped", "tokens")
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        tokens: tuple[Sequence[str], Sequence[str]] | None = None,
+        dropped: Dropped | None = None,
+    ) -> None:
+        self._source, self.tokens, self.dropped = source, tokens, dropped
+
+    @classmethod
+    def stored(cls, weights: Float[Tensor, "*_b q k"], *, mask: Mask | None = None) -> "AttentionMap":
+        """A map of weights that somebody already has, (…, q, k); `mask` tells what could be seen."""
+        return cls(Stored(weights, mask))
+
+    @classmethod
+    def implied(
+        cls, imply: Implying, shape: tuple[int, ...], *, device: torch.device, dtype: torch.dtype = torch.float32
+    ) -> "AttentionMap":
+        """What a mechanism without a matrix amounts to. `imply(chosen, rows)` gives whole rows, (…, rows, k).
+
+        `chosen` has one index per leading axis, or none for all of them.
+        """
+        *lead, q, k = shape
+        return cls(Implied(imply, Sizes(tuple(lead), q, k), device=device, dtype=dtype))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(…, h, q, k)."""
+        return self._source.shape
+
+    @property
+    def kind(self) -> str:
+        """How the map was obtained: "asked", "stored" or "implied"."""
+        return self._source.kind
+
+    @property
+    def device(self) -> torch.device:
+        return self._source.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """What the weights are computed in."""
+        return self._source.dtype
+
+    def named(self, queries: Sequence[str], keys: Sequence[str] | None = None) -> "AttentionMap":
+        """The same map with the tokens that its rows and columns stand for."""
+        keys = queries if keys is None else keys
+        if (len(queries), len(keys)) != self.shape[-2:]:
+            raise ShapeError(
+                f"{len(queries)} queries and {len(keys)} keys were named, but the map has "
+                f"{self.shape[-2]} and {self.shape[-1]}; name each of them"
+            )
+        return AttentionMap(self._source, tokens=(queries, keys), dropped=self.dropped)
+
+    def __getitem__(self, item: Any) -> Any:
+        chosen = parse(item, self.shape)
+        source = self._source.pick(chosen.lead) if chosen.lead else self._source
+        if chosen.rows is None and chosen.columns is None:
+            if not chosen.lead:
+                return self
+            return AttentionMap(source, tokens=self.tokens)
+        rows, one_row = as_where(chosen.rows)
+        columns, one_column = as_where(chosen.columns)
+        part = weights_at(source, rows, columns)
+        part = part.squeeze(-1) if one_column else part
+        return part.squeeze(-2 + one_column) if one_row else part
+
+    def dense(self) -> Float[Tensor, "*_b q k"]:
+        """All of it, differentiable. The only answer that holds q × k numbers."""
+        source = self._source
+        if isinstance(source, Asked):
+            source = source.unseen()
+        return source.weights().expand(self.shape)
+
+    def used(self) -> Float[Tensor, "*_b q k"]:
+        """The weights as they were used, after dropout: all of them, replayed from the call's random state."""
+        if self.dropped is None:
+            return self.dense()
+        if self.dropped.seed is None:
+            raise MapError(
+                "what was dropped cannot be replayed, because a fused or compiled kernel dropped it; "
+                "use path='explicit' outside of torch.compile"
+            )
+        return drop(self.dense(), self.dropped)
+
+    def rows(self, i: int | slice | Sequence[int] | Tensor) -> Float[Tensor, "..."]:
+        """Whole rows, (…, rows, k); a single number gives (…, k)."""
+        found: Tensor = self[(..., i, slice(None))]
+        return found
+
+    def top(self, k: int) -> tuple[Float[Tensor, "*_b q n"], Int[Tensor, "*_b q n"]]:
+        """The k strongest keys of every query: (weights, keys), each (…, q, k), strongest first.
+
+        Ties go to the lower key. Hidden keys are never returned: rows that see fewer are filled up with
+        weight 0 and key −1.
+        """
+        return statistics.top(self._source, k)
+
+    def pool(self, rows: int, columns: int) -> Pooled:
+        """An overview of at most rows × columns cells: (max, mean), the mean over allowed cells."""
+        return statistics.pool(self._source, rows, columns)
+
+    def entropy(self) -> Float[Tensor, "*_b q"]:
+        """Entropy of each row in nats: 0 looks at one key, log k at all alike; 0 for a row that sees nothing."""
+        return statistics.entropy(self._source)
+
+    def distance(self) -> Float[Tensor, "*_b q"]:
+        """Mean |i − j| of each row under its weights; where q and k differ in length the ends are aligned."""
+        return statistics.distance(self._source)
+
+    def received(self) -> Float[Tensor, "*_b k"]:
+        """What each key gets: its mean weight over the queries that may see it."""
+        return statistics.received(self._source)
+
+    def sink(self, keys: int = 1) -> Float[Tensor, "*_b q"]:
+        """The share of each row that falls on the first `keys` keys (Xiao et al. 2023)."""
+        return statistics.sink(self._source, keys)
+
+    def log_normaliser(self) -> Float[Tensor, "*_b q"]:
+        """log Σ exp(score) of each row, the sink included; −inf for a row that sees nothing. Softmax only."""
+        return statistics.log_normaliser(self._source)
+
+    def iter_blocks(self, budget: int = BUDGET) -> "Iterator[tuple[tuple[int, ...], slice, Tensor]]":
+        """All of it, for whoever needs all: (leading index, rows, weights of these whole rows) one by one.
+
+        Leading axes that fit into `budget` cells stay together, then the index names only those before them.
+        """
+        for block in blocks(self._source, budget):
+            weights = block.part.weights(block.rows, block.columns)
+            yield block.lead, block.rows, widen(weights, block.columns, self.shape[-1])
+
+    @property
+    def scores(self) -> "Part":
+        """The scores behind the weights, before the mask: `map.scores[…]` as in `map[…]`."""
+        return Part(self._source, "scores")
+
+    @property
+    def log_weights(self) -> "Part":
+        """log weight, −inf where hidden: tells a weight that underflowed to 0 from a blocked one."""
+        return Part(self._source, "log_weights")
+
+    @property
+    def allowed(self) -> "Part":
+        """True where a query may look: `map.allowed[…]` as in `map[…]`."""
+        return Part(self._source, "allowed")
+
+    def detach(self) -> "AttentionMap":
+        """The same map without a graph behind it."""
+        source = self._source
+        if isinstance(source, Asked):
+            twin = source.copy()
+            twin.q, twin.k = source.q.detach(), source.k.detach()
+            return AttentionMap(twin, tokens=self.tokens, dropped=self.dropped)
+        if isinstance(source, Stored):
+            return AttentionMap(Stored(source.kept.detach(), source.mask, source.lead), tokens=self.tokens)
+        return self
+
+    def numpy(self) -> "np.ndarray":
+        """All of it as a NumPy array."""
+        found: np.ndarray = self.dense().detach().cpu().numpy()
+        return found
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> "np.ndarray":
+        whole = self.numpy()
+        return whole if dtype is None else whole.astype(dtype)
+
+    def __repr__(self) -> str:
+        names = ["b", "h"][-min(2, len(self.shape) - 2) :] if len(self.shape) > 2 else []
+        names = [""] * (len(self.shape) - 2 - len(names)) + names + ["q", "k"]
+        sizes = ", ".join(f"{name} {size}".strip() for name, size in zip(names, self.shape))
+        source = self._source
+        how = [self.kind]
+        if isinstance(source, Asked):
+            how.append(getattr(source.weigh, "__name__", repr(source.weigh)))
+        mask = getattr(source, "mask", None)
+        if mask is not None and len(repr(mask)) < 80 and self.kind != "asked":
+            how.append(repr(mask))
+        return f"AttentionMap ({sizes}), {', '.join(how)}"
+
+    def _repr_html_(self) -> str:
+        from regard.views.notebook import map_html
+
+        return map_html(self)
+
+
+class Part:
+    """Another side of the same map, indexed like the map."""
+
+    def __init__(self, source: Source, what: str) -> None:
+        self.source, self.what = source, what
+
+    def __getitem__(self, item: Any) -> Any:
+        chosen = parse(item, self.source.shape)
+        source = self.source.pick(chosen.lead) if chosen.lead else self.source
+        rows, one_row = as_where(chosen.rows)
+        columns, one_column = as_where(chosen.columns)
+        part = getattr(self, f"_{self.what}")(source, rows, columns)
+        part = part.squeeze(-1) if one_column else part
+        return part.squeeze(-2 + one_column) if one_row else part
+
+    @staticmethod
+    def _scores(source: Source, rows: Where, columns: Where) -> Tensor:
+        return source.scores(rows, columns)
+
+    @staticmethod
+    def _allowed(source: Source, rows: Where, columns: Where) -> Tensor:
+        q = torch.arange(source.shape[-2])[rows]
+        k = torch.arange(source.shape[-1])[columns]
+        seen = source.allowed(rows, columns)
+        if seen is None:
+            seen = torch.ones((), dtype=torch.bool, device=source.device)
+        return seen.expand(*source.shape[:-2], len(q), len(k))
+
+    @staticmethod
+    def _log_weights(source: Source, rows: Where, columns: Where) -> Tensor:
+        if not statistics.is_softmax(source):
+            return weights_at(source, rows, columns).log()
+        scores = source.scores(rows)
+        seen = source.allowed(rows)
+        scores = scores if seen is None else scores.masked_fill(~seen, -torch.inf)
+        total = scores.logsumexp(-1, keepdim=True)
+        if isinstance(source, Asked) and source.sink is not None:
+            total = torch.logaddexp(total, source.sink.to(scores.dtype))
+        return take(scores - total.masked_fill(total == -torch.inf, 0.0), -1, columns)
+
+
+def weights_at(source: Source, rows: Where, columns: Where) -> Float[Tensor, "*_b r c"]:
+    """Some rows and columns. A weight needs its whole row, so rows are computed in blocks, then cut."""
+    *lead, q, k = source.shape
+    per_row = max(1, k)
+    for size in lead:
+        per_row *= max(1, size)
+    height = max(1, 4 * BUDGET // per_row)
+    where = torch.arange(q)[rows]
+    parts = []
+    for first in range(0, max(1, len(where)), height):
+        some = where[first : first + height]
+        run = len(some) > 0 and bool(some[-1] - some[0] == len(some) - 1) and bool((some.diff() == 1).all())
+        if run:
+            start, stop = int(some[0]), int(some[-1]) + 1
+            seen = slice(*source.span(start, stop))
+            block = widen(source.weights(slice(start, stop), seen), seen, k)
+        else:
+            block = source.weights(some.to(source.device))
+        parts.append(take(block, -1, columns))
+    found = parts[0] if len(parts) == 1 else torch.cat(parts, -2)
+    return found.expand(*lead, *found.shape[-2:])
+
+
+def widen(weights: Tensor, columns: slice, k: int) -> Tensor:
+    """Zeros for the keys that were left out because nobody there sees them."""
+    if columns.start == 0 and columns.stop == k:
+        return weights
+    return torch.nn.functional.pad(weights, (columns.start, k - columns.stop))
+
+
+def drop(weights: Float[Tensor, "..."], dropped: Dropped) -> Float[Tensor, "..."]:
+    """Set a share p of the weights to 0 and raise the others to 1 / (1 − p); p = 1 leaves nothing."""
+    if dropped.p >= 1.0:
+        return torch.zeros_like(weights)
+    generator = None
+    if dropped.seed is not None:
+        generator = torch.Generator(device=weights.device).manual_seed(dropped.seed)
+    drawn = torch.rand(weights.shape, generator=generator, device=weights.device)
+    return weights * (drawn >= dropped.p) / (1.0 - dropped.p)

@@ -1,0 +1,241 @@
+"""What can be said of a map without ever holding it: every function walks it block by block.
+
+Sums are in float32 or better. The row maximum and the normaliser stay apart, so large scores cost no
+precision; entropy is log Z − E[s − max], never p log p. Rows that see nothing give 0.
+"""
+
+from types import EllipsisType
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from regard.attention.map.asked import Asked
+from regard.attention.map.blocks import Block, Source, blocks
+from regard.attention.weigh.softmax import softmax
+from regard.errors import MapError, ShapeError
+
+Place = tuple[int | slice | EllipsisType, ...]
+
+
+class Pooled(NamedTuple):
+    """An overview: the largest and the mean weight of each cell's block (the mean over allowed cells)."""
+
+    max: Float[Tensor, "*b rows columns"]
+    mean: Float[Tensor, "*b rows columns"]
+
+
+class Softened(NamedTuple):
+    """A block of rows on its way through softmax."""
+
+    shifted: Float[Tensor, "*b r c"]  # score − row maximum; −inf where hidden
+    top: Float[Tensor, "*b r 1"]  # row maximum; 0 where the row sees nothing
+    total: Float[Tensor, "*b r 1"]  # Σ exp(shifted), the sink included; 0 where the row sees nothing
+
+
+def masked_scores(block: Block) -> Float[Tensor, "*b r c"]:
+    scores = block.part.scores(block.rows, block.columns)
+    allowed = block.part.allowed(block.rows, block.columns)
+    return scores if allowed is None else scores.masked_fill_(~allowed, -torch.inf)
+
+
+def soften(block: Block) -> Softened:
+    part = block.part
+    assert isinstance(part, Asked)
+    scores = masked_scores(block)
+    top = scores.amax(-1, keepdim=True) if scores.shape[-1] else scores.new_full((*scores.shape[:-1], 1), -torch.inf)
+    blind = top == -torch.inf
+    sink = None if part.sink is None else part.sink.to(scores.dtype)
+    if sink is not None:
+        top = torch.maximum(top, sink)
+    top = top.masked_fill(blind, 0.0)
+    shifted = scores.sub_(top)
+    total = shifted.exp().sum(-1, keepdim=True)
+    if sink is not None:
+        total = total + (sink - top).exp().masked_fill(blind, 0.0)
+    return Softened(shifted, top, total)
+
+
+def is_softmax(source: Source) -> bool:
+    return isinstance(source, Asked) and source.weigh is softmax
+
+
+def per_query(source: Source, fill: float = 0.0) -> Float[Tensor, "*b q"]:
+    return torch.full(source.shape[:-1], fill, dtype=source.dtype, device=source.device)
+
+
+def at(block: Block) -> Place:
+    """Where a block's rows stand in a result with one number, or one line, per query."""
+    return (*block.lead, ..., block.rows)
+
+
+@torch.no_grad()
+def entropy(source: Source) -> Float[Tensor, "*b q"]:
+    out = per_query(source)
+    for block in blocks(source):
+        if not is_softmax(source):
+            out[at(block)] = torch.special.entr(block.part.weights(block.rows, block.columns)).sum(-1)
+            continue
+        shifted, _, total = soften(block)
+        share = shifted.exp() / total.clamp_min(torch.finfo(total.dtype).tiny)
+        surprise = total.log() - shifted  # −log weight; inf where hidden
+        out[at(block)] = (share * surprise.masked_fill_(share == 0, 0.0)).sum(-1)
+    return out
+
+
+@torch.no_grad()
+def log_normaliser(source: Source) -> Float[Tensor, "*b q"]:
+    if not is_softmax(source):
+        raise MapError("only an asked softmax has a log-normaliser; this map is " + kind_of(source))
+    out = per_query(source, -torch.inf)
+    for block in blocks(source):
+        _, top, total = soften(block)
+        out[at(block)] = (top + total.log()).squeeze(-1)
+    return out
+
+
+@torch.no_grad()
+def distance(source: Source) -> Float[Tensor, "*b q"]:
+    out = per_query(source)
+    offset = source.shape[-1] - source.shape[-2]
+    for block in blocks(source):
+        weights = block.part.weights(block.rows, block.columns)
+        q = torch.arange(block.rows.start, block.rows.stop, device=source.device) + offset
+        k = torch.arange(block.columns.start, block.columns.stop, device=source.device)
+        far = (q[:, None] - k).abs().to(weights.dtype)
+        total = weights.sum(-1)
+        mean = weights.mul_(far).sum(-1) / total.masked_fill(total == 0, 1.0)
+        out[at(block)] = mean
+    return out
+
+
+@torch.no_grad()
+def sink(source: Source, keys: int) -> Float[Tensor, "*b q"]:
+    if keys < 1:
+        raise ShapeError(f"the sink is {keys} keys wide; give 1 or more")
+    out = per_query(source)
+    for block in blocks(source):
+        if block.columns.start < keys:
+            weights = block.part.weights(block.rows, block.columns)
+            out[at(block)] = weights[..., : keys - block.columns.start].sum(-1)
+    return out
+
+
+@torch.no_grad()
+def received(source: Source) -> Float[Tensor, "*b k"]:
+    shape = (*source.shape[:-2], source.shape[-1])
+    got = torch.zeros(shape, dtype=source.dtype, device=source.device)
+    seen = torch.zeros(shape, dtype=source.dtype, device=source.device)
+    for block in blocks(source):
+        here: Place = (*block.lead, ..., block.columns)
+        weights = block.part.weights(block.rows, block.columns)
+        got[here] += weights.sum(-2)
+        allowed = block.part.allowed(block.rows, block.columns)
+        if allowed is None:
+            seen[here] += weights.shape[-2]
+        else:
+            seen[here] += allowed.expand(*allowed.shape[:-2], *weights.shape[-2:]).sum(-2)
+    return got / seen.clamp_min(1)
+
+
+@torch.no_grad()
+def top(source: Source, k: int) -> tuple[Float[Tensor, "*b q k"], Int[Tensor, "*b q k"]]:
+    if k < 1:
+        raise ShapeError(f"top({k}) asks for no key; give 1 or more")
+    weights = torch.zeros((*source.shape[:-1], k), dtype=source.dtype, device=source.device)
+    keys = torch.full(weights.shape, -1, device=source.device)
+    for block in blocks(source):
+        width = block.columns.stop - block.columns.start
+        if not width:
+            continue
+        if is_softmax(source):
+            ranked, _, total = soften(block)
+            best, which = largest(ranked, min(k, width))
+            share = best.exp() / total
+        elif isinstance(block.part, Asked):
+            ranked = masked_scores(block)
+            allowed = block.part.allowed(block.rows, block.columns)
+            best, which = largest(ranked, min(k, width))
+            share = block.part.normalise(ranked, allowed).gather(-1, which)
+        else:
+            allowed = block.part.allowed(block.rows, block.columns)
+            ranked = block.part.weights(block.rows, block.columns)
+            ranked = ranked if allowed is None else ranked.masked_fill(~allowed, -torch.inf)
+            best, which = largest(ranked, min(k, width))
+            share = best
+        hidden = best == -torch.inf
+        found = slice(0, best.shape[-1])
+        weights[(*at(block), found)] = share.masked_fill(hidden, 0.0)
+        keys[(*at(block), found)] = (which + block.columns.start).masked_fill(hidden, -1)
+    return weights, keys
+
+
+def largest(values: Float[Tensor, "*b r c"], k: int) -> tuple[Tensor, Tensor]:
+    """The k largest of each row in falling order; ties go to the lower index, whatever the kernel does."""
+    best, which = values.topk(min(k + 1, values.shape[-1]), -1)
+    which, order = which.sort(-1)
+    best, order = torch.sort(best.gather(-1, order), dim=-1, descending=True, stable=True)
+    which = which.gather(-1, order)
+    if best.shape[-1] > k:
+        torn = (best[..., k - 1] == best[..., k]) & (best[..., k] > -torch.inf)  # a tie across the edge
+        best, which = best[..., :k], which[..., :k]
+        if torn.any():
+            again, places = torch.sort(values[torn], dim=-1, descending=True, stable=True)
+            best[torn], which[torn] = again[..., :k], places[..., :k]
+    return best, which
+
+
+@torch.no_grad()
+def pool(source: Source, rows: int, columns: int) -> Pooled:
+    q, k = source.shape[-2:]
+    if rows < 1 or columns < 1:
+        raise ShapeError(f"pool({rows}, {columns}) asks for no cells; give at least 1 × 1")
+    rows, columns = min(rows, max(q, 1)), min(columns, max(k, 1))
+    shape = (*source.shape[:-2], rows, columns)
+    most = torch.zeros(shape, dtype=source.dtype, device=source.device)
+    total, count = torch.zeros_like(most), torch.zeros_like(most)
+    gather = cell_columns(k, columns, source.device)
+    sizes = torch.bincount(torch.arange(k, device=source.device) * columns // max(k, 1), minlength=columns)
+    for block in blocks(source):
+        weights = block.part.weights(block.rows, block.columns)
+        allowed = block.part.allowed(block.rows, block.columns)
+        edge = (block.columns.start, k - block.columns.stop)
+        cells = by_cell(torch.nn.functional.pad(weights, edge), columns, gather)
+        to = torch.arange(block.rows.start, block.rows.stop, device=source.device) * rows // q
+        here: Place = (*block.lead, ...)
+        highest = cells.amax(-1)
+        most[here].scatter_reduce_(-2, to[:, None].expand_as(highest), highest, "amax")
+        total[here].index_add_(-2, to, cells.sum(-1))
+        if allowed is None:
+            seen = sizes.to(total.dtype).expand(*weights.shape[:-1], columns)
+        else:
+            allowed = allowed.expand(*allowed.shape[:-2], *weights.shape[-2:]).to(total.dtype)
+            seen = by_cell(torch.nn.functional.pad(allowed, edge), columns, gather).sum(-1)
+            seen = seen.expand(*weights.shape[:-1], columns)
+        count[here].index_add_(-2, to, seen)
+    return Pooled(most, total / count.clamp_min(1))
+
+
+def cell_columns(k: int, columns: int, device: torch.device) -> Int[Tensor, "columns width"] | None:
+    """Which keys each cell holds, filled up with the index k; None where all cells hold equally many."""
+    if k % columns == 0:
+        return None
+    edges = torch.tensor([-(-i * k // columns) for i in range(columns + 1)], device=device)
+    width = int((edges[1:] - edges[:-1]).max())
+    index = edges[:-1, None] + torch.arange(width, device=device)
+    return index.masked_fill(index >= edges[1:, None], k)
+
+
+def by_cell(values: Tensor, columns: int, gather: Tensor | None) -> Float[Tensor, "*b r columns width"]:
+    """Each row cut into `columns` cells of keys; a shorter cell is filled up with zeros."""
+    if gather is None:
+        return values.unflatten(-1, (columns, -1))
+    padded = torch.nn.functional.pad(values, (0, 1))
+    return padded.index_select(-1, gather.flatten()).unflatten(-1, tuple(gather.shape))
+
+
+def kind_of(source: Source) -> str:
+    if isinstance(source, Asked):
+        return f"made by {getattr(source.weigh, '__name__', source.weigh)!s}"
+    return source.kind

@@ -1,0 +1,63 @@
+"""What all tests share. Nothing of regard is imported here: the type checks hook in when it first is."""
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+calm = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}  # a busy machine is not a bug
+settings.register_profile("default", **calm)
+settings.register_profile("ci", **calm, derandomize=True)
+settings.register_profile("slow", **calm, max_examples=1000)
+
+MARKERS = {
+    "slow": "exhaustive or long; run by `make check-slow`",
+    "compiled": "uses torch.compile or torch.export, which trace plain functions: run without the type hook",
+}
+
+
+def pytest_addoption(parser):
+    parser.addoption("--slow", action="store_true", help="run the long tests too, with more examples each")
+
+
+def pytest_configure(config):
+    for name, meaning in MARKERS.items():
+        config.addinivalue_line("markers", f"{name}: {meaning}")
+    slow = config.getoption("--slow")
+    settings.load_profile("slow" if slow else "ci" if os.environ.get("CI") else "default")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave out the long tests unless asked for, and the compiled ones while the type hook is on."""
+    left_out = set() if config.getoption("--slow") or config.option.markexpr == "slow" else {"slow"}
+    if config.getoption("--jaxtyping-packages"):
+        left_out.add("compiled")
+    kept = [item for item in items if not left_out & {mark.name for mark in item.iter_markers()}]
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+    items[:] = kept
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    """Every test starts from the same random numbers, whatever ran before it."""
+    import torch
+
+    random.seed(0)
+    torch.manual_seed(0)
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The root of the repository."""
+    return Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session")
+def shared(repository) -> Path:
+    """Real weights and data, kept beside the repository where there are any."""
+    folder = repository.parent / "shared"
+    if not folder.is_dir():
+        pytest.skip(f"needs real weights and data, and there is no folder {folder}")
+    return folder
