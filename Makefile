@@ -5,7 +5,7 @@ PYTHON ?= $(shell python3.11 --version >/dev/null 2>&1 && echo python3.11 || ech
 WORKERS ?= 2
 
 BIN := .venv/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt
 NEEDS := pyproject.toml constraints.txt
 EVERYTHING := app,notebook,hf,train,data,dev
 

@@ -97,9 +97,7 @@ def test_make_test_runs_style_types_and_both_kinds_of_tests():
 def test_an_old_python_is_refused_in_one_sentence(tmp_path):
     for name in ("Makefile", "pyproject.toml", "constraints.txt"):
         (tmp_path / name).write_text((ROOT / name).read_text())
-    done = subprocess.run(
-        ["make", "demo", "PYTHON=false"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(["make", "demo", "PYTHON=false"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode
     assert "regard needs Python 3.11 or newer, but false is older or missing" in done.stderr
 

@@ -71,6 +71,28 @@ def test_positions_in_a_tensor_never_compile_again(count):
     assert count.graphs == 1
 
 
+@pytest.mark.parametrize("layout", ["half", "interleaved"])
+def test_transforms_compile_whole(layout):
+    turn = Rotary(8, layout=layout)
+    x, rows = torch.randn(2, 3, 5, 8), torch.randint(0, 5000, (2, 5))
+    step = torch.compile(torch.vmap(turn), fullgraph=True, backend="aot_eager")
+    assert_close(step(x), turn(x))
+    assert_close(step(x, rows), turn(x, rows))
+    slope = torch.compile(torch.func.grad(lambda x: turn(x).square().sum()), fullgraph=True, backend="aot_eager")
+    assert_close(slope(x), 2 * x)  # turning keeps lengths
+
+
+def test_compiled_sines_are_made_once_and_not_for_every_head():
+    from torch._inductor.utils import run_and_get_code
+
+    turn, x = Rotary(64), torch.randn(4, 16, 256, 64)
+    found, (code,) = run_and_get_code(torch.compile(turn, fullgraph=True), x)
+    assert_close(found, turn(x))
+    making = ["cos(" in loop for loop in code.split("for(int64_t x0=")[1:]]
+    assert any(making)
+    assert not making[-1]  # the loop that turns x reads the table
+
+
 def test_compiling_keeps_no_table():
     turn, where = Rotary(8), Sinusoid(8)
     torch.compile(lambda x: turn(where(x)), fullgraph=True, backend="eager")(torch.randn(5, 8))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float, Shaped
 from torch import Generator, Tensor
 
 from regard.attention.bias import Bias
@@ -20,7 +20,7 @@ from regard.attention.score.base import Score
 from regard.attention.weigh.softmax import softmax
 from regard.errors import PathError
 
-Maskable = Mask | Bool[Tensor, "..."] | Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
+Maskable = Mask | Tensor | Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
 class Attended(NamedTuple):
@@ -38,9 +38,9 @@ class Attended(NamedTuple):
 
 
 def attend(
-    q: Float[Tensor, "*_b q d"],
-    k: Float[Tensor, "*_c k f"],
-    v: Float[Tensor, "*_d k e"],
+    q: Shaped[Tensor, "*_b _q _d"],
+    k: Shaped[Tensor, "*_c _k _f"],
+    v: Shaped[Tensor, "*_d _k _e"],
     *,
     score: Score | None = None,
     mask: Maskable | None = None,
@@ -73,7 +73,7 @@ def attend(
     >>> a.weights[0]
     tensor([0.2976, 0.1095, 0.1805, 0.1805, 0.2318])
     >>> a.mix[0]
-    tensor([0.7099, 0.4059, 0.5941, 0.2901])
+    tensor([0.7100, 0.4059, 0.5941, 0.2900])
     """
     must_not_be_nested(q, k, v)
     if score is not None:

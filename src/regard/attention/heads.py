@@ -9,17 +9,17 @@ from regard.errors import ShapeError
 
 
 def grouped(
-    compare: Callable[[Tensor, Tensor], Tensor], q: Float[Tensor, "*_b q f"], k: Float[Tensor, "*_c k g"]
-) -> Float[Tensor, "*_b q k"]:
-    """`compare(q, k)` where q may have more heads than k: the heads of a group become rows of one product.
+    compare: Callable[[Tensor, Tensor], Tensor], a: Float[Tensor, "*_b r _x"], b: Float[Tensor, "*_c _y _z"]
+) -> Float[Tensor, "*_d r _w"]:
+    """`compare(a, b)` where a may have more heads than b: the heads of a group become rows of one product.
 
-    Serves scores (`compare` of q and k) and the mix (the product of weights and v) alike; k is never copied.
+    Serves scores (`compare` of q and k) and the mix (the product of weights and v) alike; b is never copied.
     """
-    if q.ndim < 3 or k.ndim < 3 or q.shape[-3] <= k.shape[-3]:
-        return compare(q, k)
-    rows = q.shape[-2]
-    folded = q.unflatten(-3, (k.shape[-3], -1)).flatten(-3, -2)  # … hk (g q) f
-    return compare(folded, k).unflatten(-2, (-1, rows)).flatten(-4, -3)
+    if a.ndim < 3 or b.ndim < 3 or a.shape[-3] <= b.shape[-3]:
+        return compare(a, b)
+    rows = a.shape[-2]
+    folded = a.unflatten(-3, (b.shape[-3], -1)).flatten(-3, -2)  # … hk (g r) x
+    return compare(folded, b).unflatten(-2, (-1, rows)).flatten(-4, -3)
 
 
 def untile_heads(x: Float[Tensor, "*b h t d"], groups: int) -> Float[Tensor, "*b h t d"]:

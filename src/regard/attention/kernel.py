@@ -1,6 +1,5 @@
 """Where attention began: kernel regression, queries that look at examples (Nadaraya 1964, Watson 1964)."""
 
-import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -22,7 +21,7 @@ def nadaraya_watson(x: Points, keys: Points, values: Points, *, width: float | T
     >>> import torch
     >>> a = nadaraya_watson(torch.tensor([0.0, 2.0]), torch.tensor([0.0, 1.0, 2.0]), torch.tensor([0.0, 1.0, 4.0]))
     >>> a.mix
-    tensor([0.5484, 2.5742])
+    tensor([0.6590, 2.6446])
     >>> a.weights[0]
     tensor([0.5741, 0.3482, 0.0777])
     """
@@ -40,7 +39,7 @@ class KernelRegression(nn.Module):
     >>> keys, values = torch.tensor([0.0, 1.0, 2.0]), torch.tensor([0.0, 1.0, 4.0])
     >>> model = KernelRegression(width=1.0)
     >>> model(keys=keys, values=values)
-    tensor([1.5474, 2.0000, 0.8176], grad_fn=<...>)
+    tensor([1.5473, 2.0000, 0.8176], grad_fn=<...>)
     """
 
     def __init__(self, *, width: float = 1.0) -> None:

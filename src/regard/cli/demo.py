@@ -42,8 +42,7 @@ def by_hand() -> str:
         + table(np.hstack([weights, weights.sum(-1, keepdims=True)]), TOKENS, [*TOKENS, "sum"], indent=3),
         "   The same as a picture, darker takes more:\n\n" + shade(weights, TOKENS, indent=3),
         "5. Mix: weights × V, each query's share of every token, added up.\n"
-        f"   x1, first channel: {_products(weights[0], X[:, 0])}\n\n"
-        + table(mix, TOKENS, CHANNELS, indent=3),
+        f"   x1, first channel: {_products(weights[0], X[:, 0])}\n\n" + table(mix, TOKENS, CHANNELS, indent=3),
         "6. Checked: " + _checked(weights, mix),
         "Next: try it on numbers of your own.\n\n"
         "   >>> import regard, torch\n"

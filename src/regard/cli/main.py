@@ -12,22 +12,20 @@ from regard.errors import RegardError
 app = typer.Typer(name="regard", rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
-def _version(asked: bool) -> None:
+def _version(asked: bool) -> bool:
     if asked:
         typer.echo(f"regard {__version__}")
         raise typer.Exit
+    return asked
 
 
-@app.callback(invoke_without_command=True)
+@app.callback()
 def regard(
-    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version and stop.")
     ] = False,
 ) -> None:
     """Build, train and see attention."""
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
 
 
 @app.command()
@@ -44,7 +42,7 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal without ░ or → still gets the numbers
     try:
-        app(prog_name="regard")
+        app(args=sys.argv[1:] or ["--help"], prog_name="regard")
     except RegardError as error:
         typer.echo(f"regard: {error}", err=True)
         raise SystemExit(2) from None

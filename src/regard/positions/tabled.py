@@ -46,11 +46,11 @@ class Tabled(nn.Module):
                 low, high = (int(end) for end in positions.aminmax())
                 if table := self._table(low, high + 1, length, x.device, dtype):
                     return tuple(each[positions] for each in table)
-            return self.compute(positions, dtype)
+            return _made_once(self.compute(positions, dtype))
         first = 0 if positions is None else positions
         if is_plain(x) and (table := self._table(first, first + length, length, x.device, dtype)):
             return tuple(each[first : first + length] for each in table)
-        return self.compute(torch.arange(length, device=x.device) + first, dtype)
+        return _made_once(self.compute(torch.arange(length, device=x.device) + first, dtype))
 
     def _table(self, low: int, stop: int, length: int, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, ...]:
         """A table that covers low … stop − 1, or nothing where making one would cost more than it saves."""
@@ -74,6 +74,13 @@ class Tabled(nn.Module):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_kept": {}}
+
+
+def _made_once(table: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """The same, but a compiler writes it to memory once; left alone, it repeats sin and cos for every head."""
+    if torch.compiler.is_dynamo_compiling() and not torch.compiler.is_exporting():
+        return tuple(each.as_strided(each.size(), each.stride()) for each in table)
+    return table
 
 
 def angles(positions: Int[Tensor, "*p"], frequencies: tuple[float, ...]) -> Float[Tensor, "*p f"]:

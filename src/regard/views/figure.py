@@ -93,9 +93,7 @@ def heatmap(
     bar.outline.set_visible(False)
     bar.ax.tick_params(labelsize=9)
     if block != (1, 1):
-        bar.set_label(
-            f"each cell is the {'furthest from 0' if diverging else 'largest'} of {block[0]} × {block[1]}"
-        )
+        bar.set_label(f"each cell is the {'furthest from 0' if diverging else 'largest'} of {block[0]} × {block[1]}")
     if path is not None:
         _write(figure, path)
     return figure
@@ -149,9 +147,7 @@ def _shares() -> Colormap:
     t = np.linspace(0, 1, 256)[:, None]
     viridis, paper = matplotlib.colormaps["viridis_r"](t[:, 0])[:, :3], np.array([[1.0, 1.0, 0.96]])
     softened = (1 - t) ** 4
-    return ListedColormap(softened * paper + (1 - softened) * viridis, name="shares").with_extremes(
-        bad=(0, 0, 0, 0)
-    )
+    return ListedColormap(softened * paper + (1 - softened) * viridis, name="shares").with_extremes(bad=(0, 0, 0, 0))
 
 
 @cache
@@ -177,13 +173,9 @@ def _readable(label: str) -> str:
 
 def _checked(path: Path) -> Path:
     if path.suffix.lower() not in ENDINGS:
-        raise ValueError(
-            f"a figure is written as {', '.join(ENDINGS)}, but {path.name!r} ends otherwise; rename it"
-        )
+        raise ValueError(f"a figure is written as {', '.join(ENDINGS)}, but {path.name!r} ends otherwise; rename it")
     if not path.parent.is_dir():
-        raise FileNotFoundError(
-            f"the folder {str(path.parent)!r} for {path.name!r} does not exist; make it first"
-        )
+        raise FileNotFoundError(f"the folder {str(path.parent)!r} for {path.name!r} does not exist; make it first")
     return path
 
 

@@ -57,6 +57,14 @@ def soften(block: Block) -> Softened:
     return Softened(shifted, top, total)
 
 
+def weights_of(block: Block) -> Float[Tensor, "*b r c"]:
+    """The weights of a block, for statistics: no gradient, few passes over the numbers."""
+    if not is_softmax(block.part):
+        return block.part.weights(block.rows, block.columns)
+    shifted, _, total = soften(block)
+    return shifted.exp_().div_(total.masked_fill(total == 0, 1.0))
+
+
 def is_softmax(source: Source) -> bool:
     return isinstance(source, Asked) and source.weigh is softmax
 
@@ -100,7 +108,7 @@ def distance(source: Source) -> Float[Tensor, "*b q"]:
     out = per_query(source)
     offset = source.shape[-1] - source.shape[-2]
     for block in blocks(source):
-        weights = block.part.weights(block.rows, block.columns)
+        weights = weights_of(block)
         q = torch.arange(block.rows.start, block.rows.stop, device=source.device) + offset
         k = torch.arange(block.columns.start, block.columns.stop, device=source.device)
         far = (q[:, None] - k).abs().to(weights.dtype)
@@ -117,7 +125,7 @@ def sink(source: Source, keys: int) -> Float[Tensor, "*b q"]:
     out = per_query(source)
     for block in blocks(source):
         if block.columns.start < keys:
-            weights = block.part.weights(block.rows, block.columns)
+            weights = weights_of(block)
             out[at(block)] = weights[..., : keys - block.columns.start].sum(-1)
     return out
 
@@ -129,7 +137,7 @@ def received(source: Source) -> Float[Tensor, "*b k"]:
     seen = torch.zeros(shape, dtype=source.dtype, device=source.device)
     for block in blocks(source):
         here: Place = (*block.lead, ..., block.columns)
-        weights = block.part.weights(block.rows, block.columns)
+        weights = weights_of(block)
         got[here] += weights.sum(-2)
         allowed = block.part.allowed(block.rows, block.columns)
         if allowed is None:
@@ -198,7 +206,7 @@ def pool(source: Source, rows: int, columns: int) -> Pooled:
     gather = cell_columns(k, columns, source.device)
     sizes = torch.bincount(torch.arange(k, device=source.device) * columns // max(k, 1), minlength=columns)
     for block in blocks(source):
-        weights = block.part.weights(block.rows, block.columns)
+        weights = weights_of(block)
         allowed = block.part.allowed(block.rows, block.columns)
         edge = (block.columns.start, k - block.columns.stop)
         cells = by_cell(torch.nn.functional.pad(weights, edge), columns, gather)

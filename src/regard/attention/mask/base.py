@@ -92,10 +92,10 @@ class Mask:
         """The mask in words."""
         raise NotImplementedError
 
-    def __and__(self, other: "Mask") -> "Mask":
+    def __and__(self, other: object) -> "Mask":
         return And(self, as_operand(other))
 
-    def __or__(self, other: "Mask") -> "Mask":
+    def __or__(self, other: object) -> "Mask":
         return Or(self, as_operand(other))
 
     def __invert__(self) -> "Mask":

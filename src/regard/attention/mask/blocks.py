@@ -1,7 +1,7 @@
 """Whole blocks of queries see whole blocks of keys."""
 
 import torch
-from jaxtyping import Bool
+from jaxtyping import Bool, Shaped
 from torch import Tensor
 
 from regard.attention.mask.base import Cells, Mask, Sizes
@@ -48,7 +48,7 @@ class BlockSparse(Mask):
         return f"block_sparse(layout of shape {tuple(self.layout.shape)}, {self.block})"
 
 
-def block_sparse(layout: Bool[Tensor, "*lead rows columns"], block: int) -> Mask:
+def block_sparse(layout: Shaped[Tensor, "*lead rows columns"], block: int) -> Mask:
     """Block (i, j) of `block` × `block` cells is seen where `layout[i, j]` is True.
 
     `layout` is (rows, columns) for all heads, (h, rows, columns) per head, or (b, h, rows, columns). The

@@ -1,7 +1,5 @@
 """No query looks at a later key."""
 
-from typing import Literal
-
 from jaxtyping import Bool
 from torch import Tensor
 
@@ -9,7 +7,7 @@ from regard.attention.mask.base import Cells, Mask, Sizes
 
 
 class Causal(Mask):
-    def __init__(self, align: Literal["last", "first"]) -> None:
+    def __init__(self, align: str) -> None:
         self.align = align
 
     def offset(self, sizes: Sizes) -> int:
@@ -29,7 +27,7 @@ class Causal(Mask):
         return "causal()" if self.align == "last" else "causal(align='first')"
 
 
-def causal(*, align: Literal["last", "first"] = "last") -> Mask:
+def causal(*, align: str = "last") -> Mask:
     """Each query sees itself and the keys before it.
 
     Where there are more keys than queries (a cache) the ends are aligned: the last query is the last key and

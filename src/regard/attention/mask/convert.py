@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from regard.attention.mask.base import Mask, Sizes
+from regard.attention.mask.base import Cells, Mask, Sizes
 from regard.attention.mask.causal import Causal
 from regard.attention.mask.lead import tile, whole
 from regard.errors import MaskError
@@ -48,17 +48,20 @@ def to_sdpa(mask: Mask, sizes: Sizes, device: Device = None) -> dict[str, Tensor
 def to_flex(mask: Mask, sizes: Sizes, device: torch.device | str, block: int) -> "BlockMask":
     from torch.nn.attention.flex_attention import create_block_mask
 
-    from regard.attention.mask.base import Cells
-
     if len(sizes.lead) > 2:
         raise MaskError(f"flex_attention knows batch and heads only, not leading axes {sizes.lead}; flatten them")
     mask.check(sizes)
     b, h = sizes.lead if len(sizes.lead) == 2 else (1, sizes.heads)
 
-    def allowed(b: Tensor, h: Tensor, q: Tensor, k: Tensor) -> Tensor:
-        return mask.cell(Cells(b, h, q, k), sizes)
-
-    return create_block_mask(allowed, b, h, sizes.q, sizes.k, device=str(device), BLOCK_SIZE=block)
+    return create_block_mask(
+        lambda b, h, q, k: mask.cell(Cells(b, h, q, k), sizes),
+        b,
+        h,
+        sizes.q,
+        sizes.k,
+        device=str(device),
+        BLOCK_SIZE=block,
+    )
 
 
 def to_additive(mask: Mask, sizes: Sizes, dtype: torch.dtype, device: Device) -> Float[Tensor, "b h q k"]:

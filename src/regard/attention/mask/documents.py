@@ -11,7 +11,7 @@ from regard.errors import MaskError
 
 
 class Documents(Mask):
-    def __init__(self, ids: Int[Tensor, "*b k"], of_queries: Int[Tensor, "*b q"] | None) -> None:
+    def __init__(self, ids: Int[Tensor, "*_b k"], of_queries: Int[Tensor, "*_c q"] | None) -> None:
         self.ids, self.of_queries = ids, of_queries
 
     def check(self, sizes: Sizes) -> None:
@@ -52,7 +52,7 @@ class Documents(Mask):
 
 
 def documents(
-    ids: Int[Tensor, "*b k"] | Sequence[int], *, of_queries: Int[Tensor, "*b q"] | Sequence[int] | None = None
+    ids: Int[Tensor, "*_b k"] | Sequence[int], *, of_queries: Int[Tensor, "*_c q"] | Sequence[int] | None = None
 ) -> Mask:
     """A query sees only the keys that carry its own document's id: packed documents never leak.
 

@@ -77,5 +77,5 @@ def tile(
     device = lead.b.device
     q = places(rows, sizes.q, device)
     k = places(columns, sizes.k, device)
-    at = Cells(lead.b[..., None, None], lead.h[..., None, None], q[:, None], k)
+    at = Cells(lead.b[..., None, None], lead.h[..., None, None], q[:, None], k[None, :])
     return mask.cell(at, sizes)

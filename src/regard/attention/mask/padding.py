@@ -1,10 +1,9 @@
 """Sequences of unequal length in one batch."""
 
 from collections.abc import Sequence
-from typing import Literal
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
 from regard.attention.eager import readable
@@ -15,7 +14,7 @@ from regard.errors import DtypeError, MaskError
 class Padding(Mask):
     """`known` are the lengths as plain numbers where they can be read, so that kernels may slice by them."""
 
-    def __init__(self, lengths: Int[Tensor, "*b"], side: Literal["right", "left"]) -> None:
+    def __init__(self, lengths: Int[Tensor, "*b"], side: str) -> None:
         self.lengths, self.side = lengths, side
         self.known: list[int] | None = None
         self.most: int | None = None
@@ -74,9 +73,9 @@ class Padding(Mask):
 
 
 def padding(
-    lengths: Int[Tensor, "*b"] | Sequence[int] | Sequence[Sequence[int]],
+    lengths: Shaped[Tensor, "*b"] | Sequence[int] | Sequence[Sequence[int]],
     *,
-    side: Literal["right", "left"] = "right",
+    side: str = "right",
 ) -> Mask:
     """Only the first `lengths[b]` keys of each sequence are seen: the rest is padding.
 

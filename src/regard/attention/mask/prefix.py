@@ -1,6 +1,6 @@
 """A prompt that everybody may read, then text that is written from left to right."""
 
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
 from regard.attention.eager import readable
@@ -44,7 +44,7 @@ class Prefix(Mask):
         return f"prefix({self.length if isinstance(self.length, int) else self.length.tolist()})"
 
 
-def prefix(length: int | Int[Tensor, " b"]) -> Mask:
+def prefix(length: int | Shaped[Tensor, " b"]) -> Mask:
     """The first `length` keys are seen by every query, the others causally (prefix language model).
 
     `length` is one number, or (b,) with one per sequence. Source: Raffel et al. 2020, figure 4.
@@ -56,7 +56,7 @@ def prefix(length: int | Int[Tensor, " b"]) -> Mask:
     ■ ■ ■ ■
     """
     if isinstance(length, Tensor):
-        if length.is_floating_point() or length.is_complex() or length.dtype.itemsize == 0:
+        if length.is_floating_point() or length.is_complex():
             raise DtypeError(f"prefix lengths are {length.dtype}, but lengths count keys; give integers")
         length = length.detach().clone()
     elif length < 0:

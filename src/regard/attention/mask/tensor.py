@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import torch
-from jaxtyping import Bool
+from jaxtyping import Bool, Shaped
 from torch import Tensor
 
 from regard.attention.eager import readable
@@ -88,7 +88,7 @@ class Ruled(Mask):
         self.function = function
 
     def cell(self, at: Cells, sizes: Sizes) -> Bool[Tensor, "..."]:
-        seen = self.function(*at)
+        seen: object = self.function(*at)
         if not isinstance(seen, Tensor) or seen.dtype != torch.bool:
             came = seen.dtype if isinstance(seen, Tensor) else type(seen).__name__
             raise DtypeError(
@@ -124,7 +124,7 @@ def must_be_boolean(tensor: Tensor, call: str) -> None:
     )
 
 
-def allowed(tensor: Bool[Tensor, "..."], *, axes: str = "") -> Mask:
+def allowed(tensor: Shaped[Tensor, "..."], *, axes: str = "") -> Mask:
     """True where a query may look, given as a boolean tensor.
 
     Without `axes` the tensor has all axes of the map, with 1 where it says nothing. A shorter tensor needs
@@ -150,7 +150,7 @@ def allowed(tensor: Bool[Tensor, "..."], *, axes: str = "") -> Mask:
     return Given(tensor, letters)
 
 
-def blocked(tensor: Bool[Tensor, "..."], *, axes: str = "") -> Mask:
+def blocked(tensor: Shaped[Tensor, "..."], *, axes: str = "") -> Mask:
     """True where a query may *not* look: the polarity of `nn.MultiheadAttention` and of many papers.
 
     >>> import torch

@@ -19,6 +19,4 @@ def sigmoid(scores: Scores, allowed: Allowed | None = None, *, bias: Float[Tenso
     tensor([[0.5000, 0.8808, 0.0000]])
     """
     logits, hidden = hide(scores, allowed)  # *b q k
-    # Emptied before the bias joins too: −inf + inf would be NaN.
-    weights = torch.sigmoid(logits.masked_fill(hidden, 0.0) + bias)
-    return weights.masked_fill(hidden, 0.0).to(scores.dtype)
+    return torch.sigmoid(logits + bias).masked_fill(hidden, 0.0).to(scores.dtype)
