@@ -1,5 +1,7 @@
 """attend against torch, against the plain reference, and against itself by another path."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 import torch
@@ -91,6 +93,20 @@ def test_long_padded_batches_are_sliced_and_equal_the_mask():
             assert_close(ours, torch.autograd.grad(theirs.square().sum(), (q, k, v)))
 
 
+def test_slices_mean_the_same_where_queries_and_keys_differ_in_number():
+    for q, k in ((280, 301), (301, 280)):
+        x, y, z = qkv(b=3, h=2, q=q, k=k, d=8, e=8)
+        for align, side in product(("last", "first"), ("right", "left")):
+            for mask in (
+                regard.causal(align=align) & regard.padding([k, 19, 270], side=side),
+                regard.padding([k, 19, 0], side=side),
+            ):
+                dense = mask.dense(q, k, batch=3, heads=1)
+                assert_close(
+                    regard.attend(x, y, z, mask=mask).mix, F.scaled_dot_product_attention(x, y, z, attn_mask=dense)
+                )
+
+
 @pytest.mark.parametrize("lead", [(), (3,), (2, 3), (4, 2, 3), (1, 4, 2, 3)])
 def test_any_number_of_leading_axes(lead):
     q, k, v = torch.randn(*lead, 5, 4), torch.randn(*lead, 7, 4), torch.randn(*lead, 7, 6)
@@ -164,7 +180,13 @@ def test_attend_equals_the_plain_reference_in_mix_weights_and_gradients(call):
         "random": torch.rand(shape, generator=generator) > 0.5,
         "nothing": torch.zeros(1, 1, 1, sizes["k"], dtype=torch.bool),
     }[call["mask"]]
-    dense = None if mask is None else mask if isinstance(mask, torch.Tensor) else mask.dense(*shape[2:], batch=shape[0], heads=shape[1])
+    dense = (
+        None
+        if mask is None
+        else mask
+        if isinstance(mask, torch.Tensor)
+        else mask.dense(*shape[2:], batch=shape[0], heads=shape[1])
+    )
     make, plain_of = SCORES[call["score"]]
     torch.manual_seed(call["seed"])
     score = make(sizes["d"])
@@ -179,6 +201,7 @@ def test_attend_equals_the_plain_reference_in_mix_weights_and_gradients(call):
 
     scores = plain_of(score)
     unscaled = reference.dot_scores if call["score"] == "scaled dot" and call["scale"] is not None else scores
+
     def plain(q, k, v):
         more = {} if sink is None else {"sink": array(sink)[:, None, None]}
         return reference.attend(
@@ -396,7 +419,7 @@ def test_kinds_and_devices_that_do_not_fit_are_refused_with_advice():
         regard.attend(q, k, v, bias=torch.zeros(5, 7))
     with pytest.raises(ShapeError, match="sink_logits has shape"):
         regard.attend(q, k, v, sink_logits=torch.zeros(5))
-    with pytest.raises(ValueError, match="dropout is 1.5, but it is a share"):
+    with pytest.raises(ValueError, match=r"dropout is 1\.5, but it is a share"):
         regard.attend(q, k, v, dropout=1.5)
     nested = torch.nested.nested_tensor([torch.randn(2, 4), torch.randn(3, 4)], layout=torch.jagged)
     with pytest.raises(ShapeError, match=r"nested tensor; pad it .*mask=regard.padding\(lengths\)"):

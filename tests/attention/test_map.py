@@ -165,7 +165,8 @@ def test_dense_and_slices_are_differentiable_and_statistics_are_not():
     exact = (q @ k.mT / 11**0.5).masked_fill(~regard.causal().dense(5, 7), -torch.inf).softmax(-1)
     for ours, theirs in ((map.dense(), exact), (map[1, 2, 3], exact[1, 2, 3]), (map.rows([1, 4]), exact[:, :, [1, 4]])):
         assert_close(
-            torch.autograd.grad(ours.square().sum(), (q, k)), torch.autograd.grad(theirs.square().sum(), (q, k), retain_graph=True)
+            torch.autograd.grad(ours.square().sum(), (q, k)),
+            torch.autograd.grad(theirs.square().sum(), (q, k), retain_graph=True),
         )
     assert not map.entropy().requires_grad
     assert not map.top(2)[0].requires_grad

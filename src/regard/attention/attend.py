@@ -10,7 +10,7 @@ from torch import Generator, Tensor
 
 from regard.attention.bias import Bias
 from regard.attention.check import full_rank, must_be_float, must_not_be_nested, sizes_of
-from regard.attention.eager import has_tangent, readable, transformed
+from regard.attention.eager import autocasts, has_tangent, readable, transformed
 from regard.attention.explicit import attend_explicitly, needs_care
 from regard.attention.fused import attend_fused
 from regard.attention.map import Asked, AttentionMap, Dropped
@@ -123,10 +123,9 @@ def default_scale(width: int) -> float:
 
 def as_autocast(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """What autocast would hand to a fused kernel, so that both paths and the map see the same numbers."""
-    device = q.device.type
-    if not torch.is_autocast_enabled(device) or q.dtype == torch.float64:
+    if not autocasts(q) or q.dtype == torch.float64:
         return q, k, v
-    dtype = torch.get_autocast_dtype(device)
+    dtype = torch.get_autocast_dtype(q.device.type)
     return q.to(dtype), k.to(dtype), v.to(dtype)
 
 

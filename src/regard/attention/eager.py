@@ -31,3 +31,9 @@ def has_tangent(*xs: Tensor) -> bool:
 def version(x: Tensor) -> int | None:
     """The number that changes when `x` is written to; None where torch keeps none."""
     return None if torch.compiler.is_compiling() or x.is_inference() else x._version
+
+
+def autocasts(x: Tensor) -> bool:
+    """Whether autocast would change the dtype of `x`."""
+    kind = x.device.type
+    return kind != "meta" and torch.is_autocast_enabled(kind)

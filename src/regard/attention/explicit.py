@@ -1,12 +1,13 @@
 """The mechanism stage by stage, for whatever no fused kernel can serve; the specification of the others."""
 
 import math
+from contextlib import nullcontext
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.eager import readable
+from regard.attention.eager import autocasts, readable
 from regard.attention.heads import grouped, times
 from regard.attention.map import Asked, Dropped, drop
 from regard.attention.map.asked import aligned, seen_by_any
@@ -21,7 +22,7 @@ def attend_explicitly(
     Keys and values that no query sees are set to 0 first, so nothing in them, NaN included, reaches the mix or a
     gradient. Where gradients are not needed, rows are computed in blocks.
     """
-    with torch.autocast(v.device.type, enabled=False):
+    with torch.autocast(v.device.type, enabled=False) if autocasts(v) else nullcontext():
         asked, allowed = asked.unseen(), asked.allowed()
         if allowed is not None:
             v = aligned(v, len(asked.shape) - 2)

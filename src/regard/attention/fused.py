@@ -5,7 +5,7 @@ each sequence to its length, so padded keys are never read and causal attention 
 """
 
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -17,6 +17,7 @@ from regard.attention.map.asked import seen_by_any
 from regard.attention.mask.base import And, Mask, Sizes
 from regard.attention.mask.causal import Causal
 from regard.attention.mask.padding import Padding
+from regard.errors import PathError
 
 SLICED_FROM = 256  # keys; below, one call with a mask is cheaper than one call per sequence
 
@@ -77,27 +78,58 @@ def attend_fused(
     if q.stride(-1) != 1 or k.stride(-1) != 1 or v.stride(-1) != 1:
         q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
     how = EVERYTHING if mask is None else plan(mask, sizes)
-    gqa = q.shape[1] != k.shape[1]
-    slices = how.padding is not None and live and sizes.k >= SLICED_FROM and can_slice(how.padding, sizes)
+    slices = how.padding is not None and live and sizes.k >= SLICED_FROM and can_slice(how, sizes)
     if bias is None and how.rest is None and (how.padding is None or slices):
         if how.padding is None:
-            mix = F.scaled_dot_product_attention(
-                q, k, v, is_causal=how.causal, scale=scale, enable_gqa=gqa, dropout_p=dropout
-            )
+            mix = sdpa(q, k, v, None, how.causal, scale, dropout, live)
             path = "fused"
         else:
-            mix, path = sliced(q, k, v, how, scale, dropout, gqa), "sliced"
+            mix, path = sliced(q, k, v, how, scale, dropout), "sliced"
     else:
         added, k, v = as_tensor(k, v, sizes, mask, bias, q, live)
-        mix = F.scaled_dot_product_attention(q, k, v, attn_mask=added, scale=scale, enable_gqa=gqa, dropout_p=dropout)
+        mix = sdpa(q, k, v, added, False, scale, dropout, live)
         path = "fused"
     if mix.shape[-1] != width:
         mix = mix[..., :width]
     return mix if len(sizes.lead) == 2 else mix.reshape(*sizes.lead, sizes.q, width), path
 
 
-def can_slice(padding: Padding, sizes: Sizes) -> bool:
-    return padding.known is not None and len(sizes.lead) == 2
+def sdpa(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, scale: float, dropout: float, live: bool
+) -> Float[Tensor, "b h q e"]:
+    """The kernel itself. Its second derivative is missing in PyTorch, and the error says what to do instead."""
+    mix = F.scaled_dot_product_attention(
+        q, k, v, mask, dropout, causal, scale=scale, enable_gqa=q.shape[1] != k.shape[1]
+    )
+    if live and mix.grad_fn is not None and mix.grad_fn.name().startswith("ScaledDotProduct"):
+        mix.grad_fn.register_hook(once)
+    return mix
+
+
+def once(gradients: tuple[Tensor | None, ...], _: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...] | None:
+    """Called with the gradients of a fused kernel: nothing to do unless somebody will differentiate them again."""
+    if not torch.is_grad_enabled():
+        return None
+    return tuple(Once.apply(x) if x is not None and x.requires_grad else x for x in gradients)
+
+
+class Once(torch.autograd.Function):
+    """A gradient that cannot be differentiated again."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, x: Tensor) -> Tensor:
+        raise PathError("the fused kernel has no second derivative; attend(…, path='explicit') has all of them")
+
+
+def can_slice(how: Plan, sizes: Sizes) -> bool:
+    """Lengths that are known, and a causal flag that means the same on the slice."""
+    if how.padding is None or how.padding.known is None or len(sizes.lead) != 2:
+        return False
+    return how.padding.side == "right" or not how.causal or sizes.q == sizes.k
 
 
 def sliced(
@@ -107,7 +139,6 @@ def sliced(
     how: Plan,
     scale: float,
     dropout: float,
-    gqa: bool,
 ) -> Float[Tensor, "b h q d"]:
     """One call per run of sequences of equal length, each on its own keys only."""
     assert how.padding is not None
@@ -124,15 +155,8 @@ def sliced(
         if not length:
             parts.append(q.new_zeros(stop - first, *q.shape[1:]))
             continue
-        mix = F.scaled_dot_product_attention(
-            q[first:stop, :, queries],
-            k[first:stop, :, keys],
-            v[first:stop, :, keys],
-            is_causal=how.causal,
-            scale=scale,
-            enable_gqa=gqa,
-            dropout_p=dropout,
-        )
+        some = (q[first:stop, :, queries], k[first:stop, :, keys], v[first:stop, :, keys])
+        mix = sdpa(*some, None, how.causal, scale, dropout, True)
         parts.append(F.pad(mix, (0, 0, queries.start, 0)) if queries.start else mix)
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 

@@ -32,7 +32,7 @@ def listen() -> Iterator[Heard]:
     >>> with regard.listen() as heard:
     ...     _ = layer(torch.ones(3, 5, 8), mask=regard.causal())
     >>> [(module is layer, attended.weights) for module, attended in heard]
-    [(True, AttentionMap (b 3, h 2, q 5, k 5), asked, softmax, causal())]
+    [(True, AttentionMap (b 3, h 2, q 5, k 5), asked, softmax)]
     """
     heard: Heard = []
     token = _LISTENING.set((*_LISTENING.get(), heard))

@@ -10,7 +10,7 @@ from regard.attention.bias import Bias
 from regard.attention.eager import version
 from regard.attention.heads import grouped, times
 from regard.attention.mask import Mask, Sizes
-from regard.attention.mask.lead import Index, Lead, Where, pick, places, tile, whole
+from regard.attention.mask.lead import Index, Lead, Where, bounds, pick, places, tile, whole
 from regard.attention.score.base import Score
 from regard.attention.weigh.softmax import softmax
 from regard.errors import Stale
@@ -177,9 +177,9 @@ def take(t: Tensor, axis: int, where: Where) -> Tensor:
     if isinstance(where, slice):
         if where == slice(None):
             return t
-        start, stop, step = where.indices(t.shape[axis])
+        start, stop, step = bounds(where, t.shape[axis])
         if step == 1:
-            return t.narrow(axis, start, max(0, stop - start))
+            return t.narrow(axis, start, stop - start)
         where = torch.arange(start, stop, step)
     return t.index_select(axis, where.to(t.device))
 

@@ -14,7 +14,7 @@ from regard.attention.map.given import Implied, Implying, Stored
 from regard.attention.map.index import as_where, parse
 from regard.attention.map.statistics import Pooled
 from regard.attention.mask import Mask, Sizes
-from regard.attention.mask.lead import Where
+from regard.attention.mask.lead import Where, bounds, places
 from regard.errors import MapError, ShapeError
 
 if TYPE_CHECKING:
@@ -259,8 +259,7 @@ class Part:
 
     @staticmethod
     def _allowed(source: Source, rows: Where, columns: Where) -> Tensor:
-        q = torch.arange(source.shape[-2])[rows]
-        k = torch.arange(source.shape[-1])[columns]
+        q, k = places(rows, source.shape[-2], "cpu"), places(columns, source.shape[-1], "cpu")
         seen = source.allowed(rows, columns)
         if seen is None:
             seen = torch.ones((), dtype=torch.bool, device=source.device)
@@ -286,20 +285,28 @@ def weights_at(source: Source, rows: Where, columns: Where) -> Float[Tensor, "*_
     for size in lead:
         per_row *= max(1, size)
     height = max(1, 4 * BUDGET // per_row)
-    where = torch.arange(q)[rows]
     parts = []
-    for first in range(0, max(1, len(where)), height):
-        some = where[first : first + height]
-        run = len(some) > 0 and bool(some[-1] - some[0] == len(some) - 1) and bool((some.diff() == 1).all())
-        if run:
-            start, stop = int(some[0]), int(some[-1]) + 1
-            seen = slice(*source.span(start, stop))
-            block = widen(source.weights(slice(start, stop), seen), seen, k)
+    for some in runs(rows, q, height):
+        if isinstance(some, slice):
+            seen = slice(*source.span(some.start, some.stop))
+            block = widen(source.weights(some, seen), seen, k)
         else:
             block = source.weights(some.to(source.device))
         parts.append(take(block, -1, columns))
     found = parts[0] if len(parts) == 1 else torch.cat(parts, -2)
     return found.expand(*lead, *found.shape[-2:])
+
+
+def runs(rows: Where, length: int, height: int) -> Iterator[Where]:
+    """The rows in runs of at most `height`, as slices where they follow each other."""
+    if isinstance(rows, slice):
+        start, stop, step = bounds(rows, length)
+        if step == 1:
+            for first in range(start, max(stop, start + 1), height):
+                yield slice(first, min(stop, first + height))
+            return
+        rows = torch.arange(start, stop, step)
+    yield from rows.split(height)
 
 
 def widen(weights: Tensor, columns: slice, k: int) -> Tensor:

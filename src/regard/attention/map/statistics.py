@@ -37,7 +37,7 @@ class Softened(NamedTuple):
 def masked_scores(block: Block) -> Float[Tensor, "*b r c"]:
     scores = block.part.scores(block.rows, block.columns)
     allowed = block.part.allowed(block.rows, block.columns)
-    return scores if allowed is None else scores.masked_fill_(~allowed, -torch.inf)
+    return scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)
 
 
 def soften(block: Block) -> Softened:
@@ -50,7 +50,7 @@ def soften(block: Block) -> Softened:
     if sink is not None:
         top = torch.maximum(top, sink)
     top = top.masked_fill(blind, 0.0)
-    shifted = scores.sub_(top)
+    shifted = scores - top
     total = shifted.exp().sum(-1, keepdim=True)
     if sink is not None:
         total = total + (sink - top).exp().masked_fill(blind, 0.0)
@@ -113,7 +113,7 @@ def distance(source: Source) -> Float[Tensor, "*b q"]:
         k = torch.arange(block.columns.start, block.columns.stop, device=source.device)
         far = (q[:, None] - k).abs().to(weights.dtype)
         total = weights.sum(-1)
-        mean = weights.mul_(far).sum(-1) / total.masked_fill(total == 0, 1.0)
+        mean = (weights * far).sum(-1) / total.masked_fill(total == 0, 1.0)
         out[at(block)] = mean
     return out
 

@@ -66,8 +66,16 @@ def pick(t: Tensor, chosen: tuple[Index, ...], *, offset: int = 0) -> Tensor:
 def places(where: Where, length: int, device: torch.device | str | None) -> Int[Tensor, " n"]:
     """The positions that `where` names."""
     if isinstance(where, slice):
-        return torch.arange(*where.indices(length), device=device)
+        return torch.arange(*bounds(where, length), device=device)
     return where.to(device)
+
+
+def bounds(where: slice, length: int) -> tuple[int, int, int]:
+    """Start, stop and step of a slice; the whole of a length that a compiler keeps open stays open."""
+    if where == slice(None):
+        return 0, length, 1
+    start, stop, step = where.indices(length)
+    return start, max(start, stop) if step > 0 else min(start, stop), step
 
 
 def tile(

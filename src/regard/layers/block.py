@@ -1,0 +1,147 @@
+"""Attention and feed-forward, each with its residual: what encoders and decoders are stacked from."""
+
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from regard.attention.attend import Maskable
+from regard.attention.bias import Bias
+from regard.attention.mask import causal
+from regard.layers.cache import KeyValueCache
+from regard.layers.feedforward import FeedForward
+from regard.layers.multihead import MultiHead
+from regard.layers.norm import Residual
+from regard.positions import Rotary
+
+
+class EncoderBlock(nn.Module):
+    """Self-attention, then feed-forward; the shape of x stays (Vaswani et al. 2017, §3.1, figure 1 left).
+
+    Without a mask every position sees every other. Given `causal()` and a cache it is the block of a decoder-only
+    model (GPT, Llama). `order`, `norm` are those of `Residual`, `activation` of `FeedForward`, the others of
+    `MultiHead`. With `order="pre"` the last block of a stack wants one more norm behind it. `dropout` falls on
+    weights, hidden layer and both sublayers, in training only. `nn.TransformerEncoderLayer` with the same weights
+    gives the same numbers.
+
+    >>> import regard, torch
+    >>> block = regard.EncoderBlock(24, heads=8, hidden=48)
+    >>> block(torch.ones(2, 100, 24), mask=regard.padding([3, 2])).shape
+    torch.Size([2, 100, 24])
+    """
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        hidden: int,
+        *,
+        kv_heads: int | None = None,
+        head_width: int | None = None,
+        dropout: float = 0.0,
+        order: str = "post",
+        norm: str = "layer",
+        activation: str = "relu",
+        positions: Rotary | Bias | None = None,
+        qk_norm: bool = False,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.attention = MultiHead(
+            width,
+            heads,
+            kv_heads=kv_heads,
+            head_width=head_width,
+            bias=bias,
+            qk_norm=qk_norm,
+            positions=positions,
+            dropout=dropout,
+        )
+        self.feed_forward = FeedForward(width, hidden, activation=activation, dropout=dropout, bias=bias)
+        self.around_attention = Residual(width, order, norm, dropout, bias=bias)
+        self.around_feed_forward = Residual(width, order, norm, dropout, bias=bias)
+
+    def forward(
+        self,
+        x: Float[Tensor, "*b t m"],
+        *,
+        mask: Maskable | None = None,
+        cache: KeyValueCache | None = None,
+        places: Int[Tensor, "*_p t"] | None = None,
+    ) -> Float[Tensor, "*b t m"]:
+        """x after both sublayers; `mask`, `cache` and `places` go to the attention."""
+        x = self.around_attention(x, lambda y: self.attention(y, mask=mask, cache=cache, places=places))
+        return self.around_feed_forward(x, self.feed_forward)
+
+
+class DecoderBlock(nn.Module):
+    """Self-attention, attention to a memory, then feed-forward (Vaswani et al. 2017, §3.1, figure 1 right).
+
+    `memory` is what an encoder read, of width `memory_width` (the same as x unless given). Arguments are those of
+    `EncoderBlock`; `positions` are for self-attention alone. `nn.TransformerDecoderLayer` with the same weights
+    gives the same numbers under a causal mask.
+
+    >>> import regard, torch
+    >>> block = regard.DecoderBlock(24, heads=8, hidden=48)
+    >>> x, memory = torch.ones(2, 7, 24), torch.ones(2, 100, 24)
+    >>> block(x, memory, memory_mask=regard.padding([3, 2])).shape
+    torch.Size([2, 7, 24])
+    """
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        hidden: int,
+        *,
+        memory_width: int | None = None,
+        kv_heads: int | None = None,
+        head_width: int | None = None,
+        dropout: float = 0.0,
+        order: str = "post",
+        norm: str = "layer",
+        activation: str = "relu",
+        positions: Rotary | Bias | None = None,
+        qk_norm: bool = False,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.self_attention, self.cross_attention = (
+            MultiHead(
+                width,
+                heads,
+                kv_heads=kv_heads,
+                head_width=head_width,
+                key_width=source_width,
+                value_width=source_width,
+                bias=bias,
+                qk_norm=qk_norm,
+                positions=where,
+                dropout=dropout,
+            )
+            for source_width, where in ((None, positions), (memory_width, None))
+        )
+        self.feed_forward = FeedForward(width, hidden, activation=activation, dropout=dropout, bias=bias)
+        self.around_self_attention, self.around_cross_attention, self.around_feed_forward = (
+            Residual(width, order, norm, dropout, bias=bias) for _ in range(3)
+        )
+
+    def forward(
+        self,
+        x: Float[Tensor, "*b t m"],
+        memory: Float[Tensor, "*_s k n"],
+        *,
+        mask: Maskable | None = None,
+        memory_mask: Maskable | None = None,
+        cache: tuple[KeyValueCache, KeyValueCache] | None = None,
+        places: Int[Tensor, "*_p t"] | None = None,
+    ) -> Float[Tensor, "*b t m"]:
+        """x after the three sublayers.
+
+        `mask` is who sees whom in x, `causal()` where none is given; one that is given is all there is, so write
+        `causal() & padding(lengths)`. `memory_mask` is who sees what of the memory. `cache` is a pair: the first
+        grows with x, the second holds the memory from the first call on.
+        """
+        mask = causal() if mask is None else mask
+        own, others = (None, None) if cache is None else cache
+        x = self.around_self_attention(x, lambda y: self.self_attention(y, mask=mask, cache=own, places=places))
+        x = self.around_cross_attention(x, lambda y: self.cross_attention(y, memory, mask=memory_mask, cache=others))
+        return self.around_feed_forward(x, self.feed_forward)

@@ -1,0 +1,89 @@
+"""Keys and values that grow in time, in place where nobody minds."""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from regard.attention.eager import transformed
+
+Pair = tuple[Float[Tensor, "*_b k d"], Float[Tensor, "*_b k e"]]
+
+
+class Buffer:
+    """What is held, (…, t, d) and (…, t, e), in the order of time, as views of tensors with room behind them.
+
+    What was handed out stays true: writing happens behind every view, or into new tensors. Where a view must be
+    written over (after a crop, or to move the first keys up) its version counts on, so that autograd and
+    `AttentionMap` notice instead of reading other numbers. Where gradients or transforms flow through the tensors,
+    each growth makes new ones.
+
+    One pair of numbers says what is held of both: a compiler could not know that two pairs stay equal.
+    """
+
+    __slots__ = ("handed", "k", "ours", "start", "stop", "v")
+
+    def __init__(self, k: Float[Tensor, "*_b t d"], v: Float[Tensor, "*_b t e"]) -> None:
+        self.replace(k, v)
+
+    def replace(self, k: Tensor, v: Tensor, *, ours: bool = False, stop: int | None = None) -> None:
+        """Hold these instead; `ours` says that they may be written to, from `stop` on."""
+        self.k, self.v, self.ours = k, v, ours
+        self.start, self.stop = 0, k.shape[-2] if stop is None else stop
+        self.handed = 0  # views up to here were given out
+
+    @property
+    def held(self) -> int:
+        return self.stop - self.start
+
+    def view(self) -> Pair:
+        """All that is held."""
+        self.handed = max(self.handed, self.stop)
+        return self.k[..., self.start : self.stop, :], self.v[..., self.start : self.stop, :]
+
+    def extend(self, k: Float[Tensor, "*_b t d"], v: Float[Tensor, "*_b t e"], room: int) -> None:
+        """Hold these as well. New tensors, where they are needed, have room for so many."""
+        if self.recording(k, v):
+            held = self.view()
+            self.replace(torch.cat((held[0], k), -2), torch.cat((held[1], v), -2))
+            return
+        new, size = k.shape[-2], self.k.shape[-2]
+        if not self.ours or self.stop + new > size or size > 4 * room:
+            self.move(*self.view(), room)
+        # .data has a version of its own: nobody looks at what is behind the last view.
+        quiet = self.stop >= self.handed and not torch.compiler.is_compiling()
+        for into, x in ((self.k, k), (self.v, v)):
+            (into.data if quiet else into)[..., self.stop : self.stop + new, :] = x
+        self.stop += new
+
+    def move(self, k: Float[Tensor, "*_b t d"], v: Float[Tensor, "*_b t e"], room: int) -> None:
+        """Hold copies of these, in tensors of our own; views of the old ones stay as they are."""
+        held = k.shape[-2]
+        # No inference tensors even in inference mode: those cannot be written to outside of it.
+        with torch.inference_mode(False), torch.no_grad():
+            keys, values = (x.new_empty((*x.shape[:-2], room, x.shape[-1])) for x in (k, v))
+            keys[..., :held, :], values[..., :held, :] = k, v
+        self.replace(keys, values, ours=True, stop=held)
+
+    def drop(self, over: int, first: int) -> None:
+        """Let go of `over` entries that follow the `first` ones."""
+        if first and not self.ours:
+            k, v = (torch.cat((x[..., :first, :], x[..., first + over :, :]), -2) for x in self.view())
+            self.replace(k, v)
+            return
+        if first:
+            old, new = self.start, self.start + over
+            for x in (self.k, self.v):
+                x[..., new : new + first, :] = x[..., old : old + first, :].clone()
+        self.start += over
+
+    def reorder(self, index: Int[Tensor, " n"]) -> None:
+        """Other entries of the first axis, in new tensors with as much room."""
+        k, v = (x.index_select(0, index.to(x.device)) for x in self.view())
+        if self.ours and not self.recording(k, v):
+            self.move(k, v, self.k.shape[-2])
+        else:
+            self.replace(k, v)
+
+    def recording(self, *new: Tensor) -> bool:
+        """Whether a graph or a transform needs the tensors as they are."""
+        return transformed() or (torch.is_grad_enabled() and any(x.requires_grad for x in (*new, self.k, self.v)))
