@@ -15,9 +15,9 @@ CALLS = {
     "open": lambda q, k, v: regard.attend(q, k, v).mix,
     "causal": lambda q, k, v: regard.attend(q, k, v, mask=regard.causal()).mix,
     "window": lambda q, k, v: regard.attend(q, k, v, mask=regard.window(3, 1)).mix,
-    "prefix or documents": lambda q, k, v: regard.attend(
-        q, k, v, mask=regard.prefix(2) | regard.documents(torch.arange(k.shape[-2]) // 3)
-    ).mix,
+    "prefix or documents": lambda q, k, v: (
+        regard.attend(q, k, v, mask=regard.prefix(2) | regard.documents(torch.arange(k.shape[-2]) // 3)).mix
+    ),
     "softcap": lambda q, k, v: regard.attend(q, k, v, softcap=3.0, mask=regard.causal()).mix,
     "sparsemax": lambda q, k, v: regard.attend(q, k, v, weigh=regard.sparsemax, mask=regard.causal()).mix,
     "entmax": lambda q, k, v: regard.attend(q, k, v, weigh=regard.entmax).mix,
@@ -89,7 +89,9 @@ def test_a_mask_may_come_from_outside_or_be_made_inside():
         backend="aot_eager",
     )
     assert_close(made(q, k, v, lengths), expected)
-    assert_close(made(q, k, v, torch.tensor([9, 2])), regard.attend(q, k, v, mask=regard.causal() & regard.padding([9, 2])).mix)
+    assert_close(
+        made(q, k, v, torch.tensor([9, 2])), regard.attend(q, k, v, mask=regard.causal() & regard.padding([9, 2])).mix
+    )
 
 
 def test_hidden_nan_reaches_nothing_while_compiled():
@@ -111,7 +113,9 @@ def test_hidden_nan_reaches_nothing_while_compiled():
 
 def test_the_attended_itself_comes_out_of_a_graph():
     q, k, v = (x.detach() for x in inputs())
-    a = torch.compile(lambda q, k, v: regard.attend(q, k, v, mask=regard.causal()), fullgraph=True, backend="aot_eager")(q, k, v)
+    a = torch.compile(
+        lambda q, k, v: regard.attend(q, k, v, mask=regard.causal()), fullgraph=True, backend="aot_eager"
+    )(q, k, v)
     b = regard.attend(q, k, v, mask=regard.causal())
     assert_close(a.mix, b.mix)
     assert_close(a.weights[1, 3].entropy(), b.weights[1, 3].entropy())
@@ -123,7 +127,9 @@ def test_decoding_does_not_compile_anew_for_each_step():
     _, k, v = (x.detach() for x in inputs(k=40))
     for n in range(8, 40):
         q = torch.randn(2, 6, 1, 11)
-        assert_close(step(q, k[:, :, :n], v[:, :, :n]), CALLS["causal"](q, k[:, :, :n], v[:, :, :n]), atol=1e-5, rtol=1e-4)
+        assert_close(
+            step(q, k[:, :, :n], v[:, :, :n]), CALLS["causal"](q, k[:, :, :n], v[:, :, :n]), atol=1e-5, rtol=1e-4
+        )
     assert counter.frame_count <= 2
 
 

@@ -282,6 +282,29 @@ def test_a_map_shows_itself():
     assert "4 more not shown" in page
 
 
+def test_a_map_draws_one_head_with_its_tokens(tmp_path):
+    map, weights, allowed, _ = made(regard.causal())
+    figure = map.named(list("abcde"), list("tuvwxyz"))[1, 3].draw(title="head 3", to=tmp_path / "map.svg")
+    shown = figure.axes[0].collections[0].get_array()
+    assert_close(torch.tensor(shown.filled(0.0)).reshape(5, 7), weights[1, 3])
+    assert torch.equal(torch.tensor(~shown.mask).reshape(5, 7), allowed[1, 3])
+    assert ">z</text>" in (tmp_path / "map.svg").read_text()
+    with pytest.raises(ShapeError, match=r"a picture shows one head.*map\[0, 3\]"):
+        map.draw()
+    x = torch.randn(600, 4)
+    assert regard.attend(x, x, x).weights.draw().axes
+
+
+def test_a_kept_map_survives_what_is_written_later():
+    q, k, v = qkv(dtype=torch.float32)
+    map = regard.attend(q, k, v, mask=regard.causal()).weights
+    kept, before = map.keep(), map.dense()
+    k.zero_()
+    assert torch.equal(kept.dense(), before)
+    with pytest.raises(Stale):
+        map.keep()
+
+
 @pytest.mark.parametrize("call", [lambda m: m.top(0), lambda m: m.pool(0, 3), lambda m: m.sink(0)])
 def test_questions_for_nothing_are_refused(call):
     map, *_ = made()

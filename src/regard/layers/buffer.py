@@ -86,4 +86,6 @@ class Buffer:
 
     def recording(self, *new: Tensor) -> bool:
         """Whether a graph or a transform needs the tensors as they are."""
-        return transformed() or (torch.is_grad_enabled() and any(x.requires_grad for x in (*new, self.k, self.v)))
+        if torch.is_grad_enabled() and any(x.requires_grad for x in (*new, self.k, self.v)):
+            return True
+        return not torch.compiler.is_compiling() and transformed()

@@ -94,8 +94,9 @@ class KeyValueCache:
             )
         if self._buffer is None:
             self._buffer = Buffer(k[..., :0, :], v[..., :0, :])
-        spare = held + new if self.window is None else self.keep_first + self.window
-        self._buffer.extend(k, v, self.capacity or held + new + spare)
+        # A window makes its room at once, so that the sizes for which a step was compiled stay the same.
+        twice = 2 * (held + new) if self.window is None else 2 * (self.keep_first + self.window) + 1
+        self._buffer.extend(k, v, self.capacity or max(twice, held + new))
         self.seen += new
         return self._buffer.view()
 

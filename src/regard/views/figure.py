@@ -47,9 +47,12 @@ def heatmap(
     row_labels: Sequence[str] | None = None,
     column_labels: Sequence[str] | None = None,
     diverging: bool = False,
+    numbers: bool = True,
     to: str | Path | None = None,
 ) -> Figure:
     """Rows × columns as colours: darker is more. Small maps say the value in each cell.
+
+    `numbers=False` leaves out values and colour bar, where the colours say yes and no.
 
     `diverging` is for differences: blue below zero, red above. NaN and −∞ are hatched: they may not be
     looked at. A map finer than 512 cells is drawn coarser, each cell the value furthest from zero of its
@@ -87,16 +90,22 @@ def heatmap(
     axes.set_xlabel(columns, family=_fonts(), parse_math=False)
     if title:
         axes.set_title(title, family=_fonts(), parse_math=False, fontsize=11)
-    if min(height / grid.shape[0], width / grid.shape[1]) >= 0.4:
-        _numbers(axes, grid, mesh)
-    bar = figure.colorbar(mesh, ax=axes, aspect=max(height / 0.14, 8), pad=0.02)
+    if numbers:
+        if min(height / grid.shape[0], width / grid.shape[1]) >= 0.4:
+            _numbers(axes, grid, mesh)
+        _bar(figure, mesh, height, block, diverging)
+    if path is not None:
+        _write(figure, path)
+    return figure
+
+
+def _bar(figure: Figure, mesh: Any, height: float, block: tuple[int, int], diverging: bool) -> None:
+    """The colours and what they stand for, beside the map."""
+    bar = figure.colorbar(mesh, ax=figure.axes[0], aspect=max(height / 0.14, 8), pad=0.02)
     bar.outline.set_visible(False)
     bar.ax.tick_params(labelsize=9)
     if block != (1, 1):
         bar.set_label(f"each cell is the {'furthest from 0' if diverging else 'largest'} of {block[0]} × {block[1]}")
-    if path is not None:
-        _write(figure, path)
-    return figure
 
 
 def _ticks(axes: Axes, names: list[list[str]], block: tuple[int, int], sizes: tuple[float, float]) -> None:

@@ -9,7 +9,7 @@ from regard.attention.map.given import Implied, Stored
 
 Source = Asked | Stored | Implied
 
-BUDGET = 1 << 20  # cells of one block: 4 MB in float32, which stays in the cache
+BUDGET = 1 << 19  # cells of one block: 2 MB in float32, which stays in the cache
 
 
 class Block(NamedTuple):

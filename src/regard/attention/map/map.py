@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from regard.attention.eager import version
 from regard.attention.map import statistics
 from regard.attention.map.asked import Asked, take
 from regard.attention.map.blocks import BUDGET, Source, blocks
@@ -18,7 +19,10 @@ from regard.attention.mask.lead import Where, bounds, places
 from regard.errors import MapError, ShapeError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import numpy as np
+    from matplotlib.figure import Figure
 
 
 class Dropped(NamedTuple):
@@ -199,6 +203,34 @@ class AttentionMap:
         """True where a query may look: `map.allowed[…]` as in `map[…]`."""
         return Part(self._source, "allowed")
 
+    def keep(self) -> "AttentionMap":
+        """The same map from copies of q and k, which nothing written later can touch: a cache, for example."""
+        source = self._source
+        if isinstance(source, Asked):
+            source.fresh()
+            twin = source.copy()
+            twin.q, twin.k = source.q.clone(), source.k.clone()
+            twin.versions = (version(twin.q), version(twin.k))
+            return AttentionMap(twin, tokens=self.tokens, dropped=self.dropped)
+        if isinstance(source, Stored):
+            return AttentionMap(Stored(source.weights().clone(), source.mask, source.lead), tokens=self.tokens)
+        return self
+
+    def draw(self, *, title: str = "", to: "str | Path | None" = None) -> "Figure":
+        """A heat map of one head, with its tokens where they are named; hidden cells are hatched.
+
+        A map of more than 512 cells a side is pooled, each cell the largest of its block.
+        """
+        from regard.views.figure import FINEST, heatmap
+
+        if len(self.shape) > 2:
+            raise ShapeError(f"a picture shows one head, but the map is {self.shape}; pick one, such as map[0, 3]")
+        queries, keys = self.tokens or (None, None)
+        if max(self.shape) > FINEST:
+            return heatmap(self.pool(FINEST, FINEST).max, title=title or "the largest weight of each block", to=to)
+        weights = self.dense().detach().masked_fill(~self.allowed[...], torch.nan)
+        return heatmap(weights, title=title, row_labels=queries, column_labels=keys, to=to)
+
     def detach(self) -> "AttentionMap":
         """The same map without a graph behind it."""
         source = self._source
@@ -292,7 +324,8 @@ def weights_at(source: Source, rows: Where, columns: Where) -> Float[Tensor, "*_
             block = widen(source.weights(some, seen), seen, k)
         else:
             block = source.weights(some.to(source.device))
-        parts.append(take(block, -1, columns))
+        part = take(block, -1, columns)
+        parts.append(part if part.numel() == block.numel() else part.clone())  # a view would keep the whole block
     found = parts[0] if len(parts) == 1 else torch.cat(parts, -2)
     return found.expand(*lead, *found.shape[-2:])
 

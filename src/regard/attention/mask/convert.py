@@ -81,4 +81,4 @@ def draw(mask: Mask, sizes: Sizes, to: str | Path | None) -> "Figure":
     seen = dense(mask, sizes).reshape(-1, sizes.q, sizes.k)[0]
     values = torch.where(seen, 1.0, torch.nan)
     title = f"{mask!r}: {int(seen.sum())} of {seen.numel()} cells"
-    return heatmap(values, title=title, to=to)
+    return heatmap(values, title=title, numbers=False, to=to)
