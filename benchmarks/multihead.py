@@ -10,6 +10,7 @@ from tools.measure import Row, best, plot, report
 from torch import nn
 
 import regard
+from regard.layers.multihead import merge_heads
 
 
 def pair(width: int, heads: int) -> tuple[nn.MultiheadAttention, regard.MultiHead]:
@@ -25,7 +26,8 @@ def main() -> int:
         for n in (16, 64, 128, 512, 1024, 2048):
             x = torch.randn(b if n < 2048 else 1, n, width)
             inner = max(1, int(2e5 / (n * x.shape[0])))
-            a, c = best(lambda x=x: ours(x), lambda x=x: theirs(x, x, x, need_weights=False), rounds=20, inner=inner)
+            plain = lambda x=x, theirs=theirs: theirs(x, x, x, need_weights=False)  # noqa: E731
+            a, c = best(lambda x=x, ours=ours: ours(x), plain, rounds=20, inner=inner)
             rows.append(Row(f"width {width}, n = {n}, no weights", a / c, 1.0))
             lines.setdefault(f"width {width}", []).append((n, a / c))
         x = torch.randn(1, 2048, width)
@@ -33,7 +35,7 @@ def main() -> int:
 
         def ask(ours=ours, x=x, eight=eight):
             a = ours.attend(x)
-            return ours.out(a.mix) if hasattr(ours, "out") else a.mix, a.weights.rows(eight)
+            return ours.to_out(merge_heads(a.mix)), a.weights.rows(eight)
 
         def compute(theirs=theirs, x=x, eight=eight):
             mix, weights = theirs(x, x, x, need_weights=True, average_attn_weights=False)

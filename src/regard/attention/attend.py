@@ -17,6 +17,7 @@ from regard.attention.map import Asked, AttentionMap, Dropped
 from regard.attention.map.asked import Weigh
 from regard.attention.mask import Mask, Sizes, as_mask
 from regard.attention.score.base import Score
+from regard.attention.usual import usual
 from regard.attention.weigh.softmax import softmax
 from regard.errors import PathError
 
@@ -75,6 +76,10 @@ def attend(
     >>> a.mix[0]
     tensor([0.7100, 0.4059, 0.5941, 0.2900])
     """
+    if score is None and weigh is None and scale is None and bias is None and softcap is None and path is None:
+        found = usual(q, k, v, mask) if sink_logits is None and not dropout else None
+        if found is not None:
+            return Attended(*found, "fused")
     must_not_be_nested(q, k, v)
     if score is not None:
         q, k = score.prepare(q, k)

@@ -101,9 +101,15 @@ def sdpa(
     mix = F.scaled_dot_product_attention(
         q, k, v, mask, dropout, causal, scale=scale, enable_gqa=q.shape[1] != k.shape[1]
     )
-    if live and mix.grad_fn is not None and mix.grad_fn.name().startswith("ScaledDotProduct"):
-        mix.grad_fn.register_hook(once)
+    if live:
+        once_only(mix)
     return mix
+
+
+def once_only(mix: Tensor) -> None:
+    """Have the kernel's gradient say that it cannot be differentiated again, should somebody try."""
+    if mix.grad_fn is not None and mix.grad_fn.name().startswith("ScaledDotProduct"):
+        mix.grad_fn.register_hook(once)
 
 
 def once(gradients: tuple[Tensor | None, ...], _: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...] | None:

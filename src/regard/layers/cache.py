@@ -77,7 +77,7 @@ class KeyValueCache:
         at[:first] = torch.arange(first, device=device)
         return at
 
-    def append(self, k: Float[Tensor, "*_b t d"], v: Float[Tensor, "*_c t e"]) -> Pair:
+    def append(self, k: Float[Tensor, "*_b t d"], v: Float[Tensor, "*_c _t e"]) -> Pair:
         """(keys, values): all that was held, followed by these."""
         if self.fixed:
             raise CacheError(
@@ -100,7 +100,7 @@ class KeyValueCache:
         self.seen += new
         return self._buffer.view()
 
-    def store(self, k: Float[Tensor, "*_b k d"], v: Float[Tensor, "*_c k e"]) -> Pair:
+    def store(self, k: Float[Tensor, "*_b k d"], v: Float[Tensor, "*_c _k e"]) -> Pair:
         """Hold the keys and values of a source, once and for all: cross-attention asks the same every time."""
         if self._buffer is not None or self.window is not None:
             what = "has a window" if self._buffer is None else f"already holds {self._held()} keys"

@@ -30,6 +30,6 @@ def picture(rows: list[list[float]]) -> str:
         for j, value in enumerate(row)
     )
     return (
-        f'<svg width="{width}" height="{height}" fill="#31688e" style="background:#fff;border:1px solid #999;margin:2px" '
-        f'role="img" aria-label="attention map">{cells}</svg>'
+        f'<svg width="{width}" height="{height}" fill="#31688e" '
+        f'style="background:#fff;border:1px solid #999;margin:2px" role="img" aria-label="attention map">{cells}</svg>'
     )

@@ -16,6 +16,7 @@ from regard.attention.weigh.softmax import softmax
 from regard.errors import Stale
 
 Weigh = Callable[..., Tensor]
+NEVER = (None, None)
 
 
 class Asked:
@@ -48,7 +49,7 @@ class Asked:
         self.q, self.k, self.sizes = q, k, sizes
         self.score, self.scale, self.mask, self.bias = score, scale, mask, bias
         self.softcap, self.sink, self.weigh, self.lead = softcap, sink, weigh, lead
-        self.versions = (version(q), version(k)) if live else (None, None)
+        self.versions = (version(q), version(k)) if live else NEVER
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -1,0 +1,50 @@
+"""The usual call by the shortest way, because at n = 16 a kernel takes no longer than a dozen lines of Python.
+
+Softmax of the scaled product, plain CPU tensors of four axes that fit each other, eager mode, and a mask that needs
+no thought. Whatever is unusual gets None here, and `attend` looks at it properly: this file decides nothing, it only
+skips questions whose answers are known.
+"""
+
+import math
+
+import torch
+import torch.autograd.forward_ad as forward_ad
+import torch.nn.functional as F
+from torch import Tensor
+
+from regard.attention.eager import transformed
+from regard.attention.fused import SLICED_FROM, once_only
+from regard.attention.map import Asked, AttentionMap
+from regard.attention.mask.base import Mask, Sizes
+from regard.attention.mask.causal import Causal
+
+
+def usual(q: Tensor, k: Tensor, v: Tensor, mask: object) -> tuple[Tensor, AttentionMap] | None:
+    """The mix and its map, or None where the call is not a usual one."""
+    if type(q) is not Tensor or type(k) is not Tensor or type(v) is not Tensor or not q.is_cpu or q.is_nested:
+        return None
+    if k.is_nested or v.is_nested or torch.compiler.is_compiling() or transformed() or forward_ad._current_level >= 0:
+        return None
+    qs, ks = q.shape, k.shape
+    if len(qs) != 4 or ks != v.shape or (qs != ks and (qs[:2] != ks[:2] or qs[3] != ks[3])):
+        return None
+    if q.dtype is not k.dtype or k.dtype is not v.dtype or not k.is_cpu or not v.is_cpu or not q.is_floating_point():
+        return None
+    if 0 in qs or 0 in ks or q.stride(3) != 1 or k.stride(3) != 1 or v.stride(3) != 1:
+        return None
+    if torch.is_autocast_enabled("cpu"):
+        return None
+    sizes = Sizes((qs[0], qs[1]), qs[2], ks[2])
+    if mask is None:
+        mix = F.scaled_dot_product_attention(q, k, v)
+    elif type(mask) is Causal and (qs[2] == ks[2] or mask.align == "first"):
+        mix = F.scaled_dot_product_attention(q, k, v, None, 0.0, True)
+    elif isinstance(mask, Mask) and mask.memo is not None and mask.memo[0] == sizes and ks[2] < SLICED_FROM:
+        mix = F.scaled_dot_product_attention(q, k, v, mask.memo[1])
+    else:
+        return None
+    if mix.requires_grad:
+        once_only(mix)
+    if mask is not None and not math.isfinite((mix.detach() if mix.requires_grad else mix).sum().item()):
+        return None
+    return mix, AttentionMap(Asked(q, k, sizes, scale=1.0 / math.sqrt(qs[3]), mask=mask))
