@@ -228,7 +228,11 @@ def test_an_implied_map_answers_the_same_questions():
         implied.scores[0, 0, 0]
 
 
-@pytest.mark.parametrize("weigh", [regard.sparsemax, regard.entmax, regard.sigmoid, regard.top_k(2)], ids=str)
+@pytest.mark.parametrize(
+    "weigh",
+    [regard.sparsemax, regard.entmax, regard.sigmoid, regard.top_k(2)],
+    ids=lambda w: getattr(w, "__name__", repr(w)),
+)
 def test_other_normalisers_have_maps_too(weigh, budget):
     q, k, v = qkv()
     map = regard.attend(q, k, v, weigh=weigh, mask=regard.causal()).weights

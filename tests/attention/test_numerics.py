@@ -35,7 +35,7 @@ def test_a_row_that_sees_nothing_is_zero_with_zero_gradients(path, dtype):
     assert all(g.eq(0).all() for g in torch.autograd.grad(nothing.mix.sum(), (q, k, v)))
 
 
-@pytest.mark.parametrize("weigh", WEIGHERS, ids=str)
+@pytest.mark.parametrize("weigh", WEIGHERS, ids=lambda w: getattr(w, "__name__", repr(w)))
 def test_blind_rows_are_zero_under_every_normaliser(weigh):
     q, k, v = qkv(grad=True)
     a = regard.attend(q, k, v, weigh=weigh, mask=regard.padding([0, 3]))

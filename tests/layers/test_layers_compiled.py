@@ -63,7 +63,7 @@ class Causal(nn.Module):
 
 @layers
 def test_layers_compile_whole_and_for_any_length_with_few_graphs(build, count):
-    layer = Causal(build().eval())
+    layer = Causal(build()).eval()
     compiled = torch.compile(layer, fullgraph=True, backend=count)
     for batch, length in ((2, 5), (2, 5), (2, 9), (3, 17), (5, 33), (4, 65)):
         x = torch.randn(batch, length, M)
@@ -82,7 +82,7 @@ def test_compiled_gradients_equal_eager_ones(build):
 
 
 def test_the_default_backend_compiles_a_block_with_padding_and_causal_masks():
-    block = regard.DecoderBlock(M, H, 20, positions=regard.Rotary(3 + 1), head_width=4).eval()
+    block = regard.DecoderBlock(M, H, 20, positions=regard.Rotary(4), head_width=4).eval()
 
     def call(x, memory, lengths):
         return block(x, memory, mask=regard.causal() & regard.padding(lengths), memory_mask=regard.padding(lengths))
@@ -128,7 +128,7 @@ def test_cross_attention_with_its_cache_compiles():
 
 
 def test_compiled_calls_are_not_heard_and_listening_does_not_break_them():
-    layer = Causal(regard.MultiHead(M, H).eval())
+    layer = Causal(regard.MultiHead(M, H)).eval()
     compiled = torch.compile(layer, fullgraph=True, backend="eager")
     x = torch.randn(2, 5, M)
     with regard.listen() as heard:
@@ -138,7 +138,7 @@ def test_compiled_calls_are_not_heard_and_listening_does_not_break_them():
 
 @layers
 def test_layers_export_with_batch_and_length_that_may_change(build):
-    layer = Causal(build().eval())
+    layer = Causal(build()).eval()
     sizes = {0: torch.export.Dim("batch", min=2, max=64), 1: torch.export.Dim("length", min=2, max=4096)}
     program = torch.export.export(layer, (torch.randn(3, 5, M),), dynamic_shapes=(sizes,))
     for batch, length in ((2, 33), (7, 2)):
@@ -149,7 +149,7 @@ def test_layers_export_with_batch_and_length_that_may_change(build):
 @pytest.mark.parametrize("name", ["grouped, rotary, normed", "encoder"])
 def test_onnx_gives_the_same_numbers_for_other_sizes(name, tmp_path):
     runtime = pytest.importorskip("onnxruntime")
-    layer = Causal(LAYERS[name]().eval())
+    layer = Causal(LAYERS[name]()).eval()
     sizes = {0: torch.export.Dim("batch", min=2, max=64), 1: torch.export.Dim("length", min=2, max=4096)}
     with torch.no_grad():
         program = torch.onnx.export(layer, (torch.randn(3, 5, M),), dynamic_shapes=(sizes,), dynamo=True, verbose=False)
