@@ -340,6 +340,24 @@ def test_a_bias_object_is_never_made_whole_for_the_map():
     assert_close(a.weights[1, 4, 2:4].squeeze(), a.weights.dense()[1, 4, 2:4])
 
 
+def test_learned_slopes_and_buckets_get_their_gradients():
+    q, k, v = qkv(grad=True)
+    for bias in (regard.ALiBi(6, learned=True), regard.Buckets(6, buckets=8, furthest=10)):
+        bias = bias.double()
+        (weight,) = bias.parameters()
+        a = regard.attend(q, k, v, bias=bias, mask=regard.causal())
+        assert a.path == "explicit"
+        dense = bias.block(torch.arange(5) + 2, torch.arange(7)).double()
+        theirs = F.scaled_dot_product_attention(
+            q, k, v, attn_mask=dense.masked_fill(~regard.causal().dense(5, 7), -torch.inf)[None]
+        )
+        assert_close(a.mix, theirs)
+        ours = torch.autograd.grad(a.mix.square().sum(), (q, weight))
+        assert_close(ours, torch.autograd.grad(theirs.square().sum(), (q, weight)))
+        with torch.no_grad():
+            assert regard.attend(q, k, v, bias=bias).path == "fused"
+
+
 def test_sinks_take_a_share_and_give_nothing():
     q, k, v = qkv()
     logits = torch.randn(6, dtype=torch.float64)

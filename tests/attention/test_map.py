@@ -1,5 +1,8 @@
 """The map against the dense matrix in float64: every part, every statistic, every block size."""
 
+import copy
+import pickle
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -297,6 +300,19 @@ def test_a_map_draws_one_head_with_its_tokens(tmp_path):
         map.draw()
     x = torch.randn(600, 4)
     assert regard.attend(x, x, x).weights.draw().axes
+
+
+def test_a_map_travels_between_processes_and_copies():
+    q, k, v = qkv()
+    map = regard.attend(q, k, v, mask=regard.causal() & regard.padding([3, 7])).weights.named(
+        list("abcde"), list("tuvwxyz")
+    )
+    for twin in (pickle.loads(pickle.dumps(map)), copy.deepcopy(map)):
+        assert_close(twin.dense(), map.dense())
+        assert twin.tokens == map.tokens
+        assert_close(twin[1, 2].entropy(), map[1, 2].entropy())
+    stored = regard.AttentionMap.stored(map.dense())
+    assert_close(copy.deepcopy(stored).dense(), map.dense())
 
 
 def test_a_kept_map_survives_what_is_written_later():

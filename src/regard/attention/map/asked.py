@@ -161,6 +161,15 @@ class Asked:
         clean.versions = (self.versions[0], version(clean.k))
         return clean
 
+    def __getstate__(self) -> dict[str, object]:
+        self.fresh()
+        return {name: getattr(self, name) for name in self.__slots__ if name != "versions"}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        for name, value in state.items():
+            setattr(self, name, value)
+        self.versions = (version(self.q), version(self.k))
+
     def copy(self) -> "Asked":
         twin = object.__new__(Asked)
         for name in self.__slots__:

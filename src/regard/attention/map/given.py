@@ -28,6 +28,10 @@ class Stored:
         self.lead = whole(self.sizes, kept.device) if lead is None else lead
         self.version = version(kept)
 
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state)
+        self.version = version(self.kept)
+
     @property
     def shape(self) -> tuple[int, ...]:
         return tuple(self.kept.shape)
