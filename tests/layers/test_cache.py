@@ -398,3 +398,9 @@ def test_positions_that_a_cached_source_cannot_serve_are_refused():
     x, source, cache = draw(B, 5, M), draw(B, 7, M), KeyValueCache()
     parts = [turning(x[:, i : i + 1], source, cache=cache, places=torch.tensor([i])) for i in range(5)]
     assert_close(torch.cat(parts, 1), turning(x, source), **exact)
+
+
+def test_a_source_without_positions_is_a_source_too():
+    layer, x, cache = regard.MultiHead(M, H).double(), draw(B, 5, M), KeyValueCache()
+    for _ in range(2):
+        assert_close(layer(x, draw(B, 0, M), cache=cache), layer.to_out.bias.expand(B, 5, M))

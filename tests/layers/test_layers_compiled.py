@@ -81,17 +81,27 @@ def test_compiled_gradients_equal_eager_ones(build):
     assert_close(found, wanted)
 
 
-def test_the_default_backend_compiles_a_block_with_padding_and_causal_masks():
-    block = regard.DecoderBlock(M, H, 20, positions=regard.Rotary(4), head_width=4).eval()
+@pytest.mark.parametrize("backend", ["inductor", "aot_eager"])
+def test_masks_made_inside_compile_for_any_length(backend):
+    """The whole compiler on one layer, all but its code generation on a whole block."""
+    if backend == "inductor":
+        layer = LAYERS["grouped, rotary, normed"]().eval()
 
-    def call(x, memory, lengths):
-        return block(x, memory, mask=regard.causal() & regard.padding(lengths), memory_mask=regard.padding(lengths))
+        def call(x, memory, lengths):
+            return layer(x, mask=regard.causal() & regard.padding(lengths))
+    else:
+        block = regard.DecoderBlock(M, H, 20, positions=regard.Rotary(4), head_width=4).eval()
 
-    compiled = torch.compile(call, fullgraph=True, dynamic=True)
+        def call(x, memory, lengths):
+            seen = regard.padding(lengths)
+            return block(x, memory, mask=regard.causal() & seen, memory_mask=seen)
+
+    compiled = torch.compile(call, fullgraph=True, dynamic=True, backend=backend)
     for batch, length, more in ((2, 5, 7), (3, 6, 11)):
         x, memory = torch.randn(batch, length, M), torch.randn(batch, length + more, M)
         lengths = torch.arange(batch) + 2
-        assert_close(compiled(x, memory, lengths), call(x, memory, lengths))
+        with torch.no_grad():
+            assert_close(compiled(x, memory, lengths), call(x, memory, lengths))
 
 
 @pytest.mark.parametrize("limits", CACHES.values(), ids=CACHES)

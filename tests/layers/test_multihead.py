@@ -10,7 +10,7 @@ from torch.testing import assert_close
 
 import regard
 from regard.errors import PositionError, ShapeError
-from regard.layers.check import must_fit
+from regard.layers.check import must_end_in, must_fit
 
 B, Q, K, M, H = 2, 5, 7, 12, 3
 
@@ -65,6 +65,12 @@ def test_a_torch_mask_means_the_same_through_blocked():
     padded = torch.arange(Q) >= torch.tensor([[3], [2]])
     wanted = theirs(x, x, x, key_padding_mask=padded)[0]
     assert_close(ours(x, mask=regard.padding([3, 2])), wanted)
+
+
+def test_without_a_batch_it_equals_torch_too():
+    theirs = nn.MultiheadAttention(M, H, dtype=torch.float64)
+    ours, x, source = regard.MultiHead.from_torch(theirs), draw(Q, M), draw(K, M)
+    assert_close(ours(x, source), theirs(x, source, source)[0])
 
 
 def test_mode_dropout_and_dtype_come_along_from_torch():
@@ -265,3 +271,11 @@ def test_places_without_rotary_are_refused():
 def test_dropout_beyond_one_is_refused():
     with pytest.raises(ValueError, match=r"dropout is 1\.5, but it is a share"):
         regard.MultiHead(12, 3, dropout=1.5)
+
+
+def test_nested_tensors_are_refused_with_the_padded_alternative():
+    nested = torch.nested.nested_tensor([torch.ones(5, M), torch.ones(3, M)], layout=torch.jagged)
+    with pytest.raises(ShapeError, match=r"x is a nested tensor; pad it to \(b, t, 12\)"):
+        must_end_in("x", nested, M, "width")
+    with pytest.raises((ShapeError, TypeError)):
+        regard.MultiHead(M, H)(nested)

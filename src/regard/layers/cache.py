@@ -167,15 +167,16 @@ class KeyValueCache:
             self._buffer.drop(over, self.keep_first)
 
     def _check(self, k: Tensor, v: Tensor) -> None:
-        if k.dim() < 3 or k.shape[:-1] != v.shape[:-1]:
+        of_keys, of_values = k.shape, v.shape
+        if len(of_keys) < 3 or of_keys[:-1] != of_values[:-1]:
             raise CacheError(
-                f"keys of shape {tuple(k.shape)} and values of shape {tuple(v.shape)} came; "
+                f"keys of shape {tuple(of_keys)} and values of shape {tuple(of_values)} came; "
                 "give (…, h, t, d) and (…, h, t, e), one value for every key"
             )
         if self._buffer is None:
             return
-        for name, x, held in (("keys", k, self._buffer.k), ("values", v, self._buffer.v)):
-            if x.dtype != held.dtype:
+        for name, x, shape, held in (("keys", k, of_keys, self._buffer.k), ("values", v, of_values, self._buffer.v)):
+            if x.dtype is not held.dtype:
                 raise DtypeError(
                     f"the cache holds {name} of {held.dtype} and {x.dtype} came; "
                     f"move the cache by cache.to({x.dtype}), or run every call in one dtype"
@@ -185,10 +186,11 @@ class KeyValueCache:
                     f"the cache holds {name} on {held.device} and some on {x.device} came; "
                     f"move the cache by cache.to({str(x.device)!r})"
                 )
-            if x.shape[:-2] != held.shape[:-2] or x.shape[-1] != held.shape[-1]:
-                want = (*held.shape[:-2], "t", held.shape[-1])
+            have = held.shape
+            if shape[:-2] != have[:-2] or shape[-1] != have[-1]:
+                want = (*have[:-2], "t", have[-1])
                 raise CacheError(
-                    f"the cache holds {name} of shape ({', '.join(map(str, want))}) and {tuple(x.shape)} came; "
+                    f"the cache holds {name} of shape ({', '.join(map(str, want))}) and {tuple(shape)} came; "
                     "use one cache per layer and batch, cache.reorder(index) to change the batch, or clear it"
                 )
 

@@ -8,6 +8,11 @@ from regard.positions import Rotary
 
 
 def must_end_in(name: str, x: Tensor, width: int, argument: str) -> None:
+    if x.is_nested:
+        raise ShapeError(
+            f"{name} is a nested tensor; pad it to (b, t, {width}), such as x.to_padded_tensor(0.0), "
+            "and give mask=regard.padding(lengths)"
+        )
     if x.dim() < 2 or x.shape[-1] != width:
         raise ShapeError(
             f"{name} has shape {tuple(x.shape)}, but this layer wants (…, t, {width}); "

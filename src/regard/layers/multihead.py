@@ -169,15 +169,15 @@ class MultiHead(nn.Module):
                 f"{type(bias).__name__} counts from the end of the source, and a query that continues a cache stands "
                 "elsewhere; leave positions= out of cross-attention, or the cache"
             )
-        if not len(cache):
+        if not cache.fixed and not len(cache):
             return *cache.store(*self._keys_values(source, values, 0)), None
-        k, v = cache.keys, cache.values
-        if not cache.fixed or k.shape[-2] != source.shape[-2]:
+        if not cache.fixed or len(cache) != source.shape[-2]:
             what = "a source" if cache.fixed else "what self-attention read"
             raise CacheError(
                 f"a source of {source.shape[-2]} positions came, but the cache holds {what} of {len(cache)}; "
                 "give a new KeyValueCache() with a new source"
             )
+        k, v = cache.keys, cache.values
         if k.shape[:-3] != q.shape[:-3]:
             raise CacheError(
                 f"queries of shape {tuple(q.shape)} came, but the cache holds keys of shape {tuple(k.shape)}; "
