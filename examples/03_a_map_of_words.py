@@ -12,7 +12,7 @@ import regard
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
 torch.manual_seed(4)
-words = "the cat sat on the mat because the cat was tired".split()
+words = ["the", "cat", "sat", "on", "the", "mat", "because", "the", "cat", "was", "tired"]
 
 # The same word gets the same vector, and a rotary layer tells the places apart.
 vocabulary = {word: torch.randn(32) for word in dict.fromkeys(words)}

@@ -166,3 +166,18 @@ def test_fx_traces_it():
     for name in ("causal", "sparsemax", "weights"):
         graph = make_fx(CALLS[name], tracing_mode="fake")(q, k, v)
         assert_close(graph(q, k, v), CALLS[name](q, k, v))
+
+
+def test_compiled_calls_are_fused_also_under_vmap():
+    q, k, v = (x.detach() for x in inputs())
+    paths = []
+
+    def call(q, k, v):
+        a = regard.attend(q, k, v, mask=regard.causal())
+        paths.append(a.path)
+        return a.mix
+
+    assert_close(torch.compile(call, fullgraph=True, backend="aot_eager")(q, k, v), call(q, k, v))
+    assert paths == ["fused", "fused"]
+    over = torch.vmap(lambda q, k, v: regard.attend(q, k, v, mask=regard.causal()).mix)
+    assert_close(torch.compile(over, fullgraph=True, backend="aot_eager")(q, k, v), over(q, k, v))

@@ -12,8 +12,8 @@ _PLAIN = (Tensor, torch.nn.Parameter)
 
 
 def transformed() -> bool:
-    """Whether a torch.func transform (vmap, grad, jvp, …) is running."""
-    return torch._C._functorch.peek_interpreter_stack() is not None
+    """Whether a torch.func transform (vmap, grad, jvp, …) is running; a compiler's own do not count."""
+    return not torch.compiler.is_compiling() and torch._C._functorch.peek_interpreter_stack() is not None
 
 
 def readable(x: Tensor) -> bool:

@@ -50,7 +50,7 @@ def causal_plan(mask: Causal, sizes: Sizes) -> Plan:
     """SDPA aligns its flag to the first key; a single last query sees everything."""
     offset = mask.offset(sizes)
     if offset == 0:
-        return Plan(sizes.q > 1 or sizes.k > 1, None, None)
+        return Plan(True, None, None)
     if offset >= sizes.k - 1:
         return Plan(False, None, None)
     return Plan(False, None, mask)
@@ -98,9 +98,9 @@ def sdpa(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, scale: float, dropout: float, live: bool
 ) -> Float[Tensor, "b h q e"]:
     """The kernel itself. Its second derivative is missing in PyTorch, and the error says what to do instead."""
-    mix = F.scaled_dot_product_attention(
-        q, k, v, mask, dropout, causal, scale=scale, enable_gqa=q.shape[1] != k.shape[1]
-    )
+    # Spelt out, because a compiler that keeps sizes open knows the answer only as a symbol and SDPA takes a bool.
+    grouped = True if q.shape[1] != k.shape[1] else False  # noqa: SIM210
+    mix = F.scaled_dot_product_attention(q, k, v, mask, dropout, causal, scale=scale, enable_gqa=grouped)
     if live:
         once_only(mix)
     return mix

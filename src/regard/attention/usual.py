@@ -26,7 +26,9 @@ def usual(q: Tensor, k: Tensor, v: Tensor, mask: object) -> tuple[Tensor, Attent
     if k.is_nested or v.is_nested or torch.compiler.is_compiling() or transformed() or forward_ad._current_level >= 0:
         return None
     qs, ks = q.shape, k.shape
-    if len(qs) != 4 or ks != v.shape or (qs != ks and (qs[:2] != ks[:2] or qs[3] != ks[3])):
+    if len(qs) != 4 or ks != v.shape:
+        return None
+    if qs != ks and (qs[0] != ks[0] or qs[3] != ks[3] or (qs[1] != ks[1] and (not ks[1] or qs[1] % ks[1]))):
         return None
     if q.dtype is not k.dtype or k.dtype is not v.dtype or not k.is_cpu or not v.is_cpu or not q.is_floating_point():
         return None
@@ -35,16 +37,20 @@ def usual(q: Tensor, k: Tensor, v: Tensor, mask: object) -> tuple[Tensor, Attent
     if torch.is_autocast_enabled("cpu"):
         return None
     sizes = Sizes((qs[0], qs[1]), qs[2], ks[2])
+    grouped = qs[1] != ks[1]
+    careful = mask is not None
     if mask is None:
-        mix = F.scaled_dot_product_attention(q, k, v)
+        mix = F.scaled_dot_product_attention(q, k, v, enable_gqa=grouped)
     elif type(mask) is Causal and (qs[2] == ks[2] or mask.align == "first"):
-        mix = F.scaled_dot_product_attention(q, k, v, None, 0.0, True)
+        mix = F.scaled_dot_product_attention(q, k, v, None, 0.0, True, enable_gqa=grouped)
+    elif type(mask) is Causal and qs[2] == 1:  # the last query sees everything
+        mix, careful = F.scaled_dot_product_attention(q, k, v, enable_gqa=grouped), False
     elif isinstance(mask, Mask) and mask.memo is not None and mask.memo[0] == sizes and ks[2] < SLICED_FROM:
-        mix = F.scaled_dot_product_attention(q, k, v, mask.memo[1])
+        mix = F.scaled_dot_product_attention(q, k, v, mask.memo[1], enable_gqa=grouped)
     else:
         return None
     if mix.requires_grad:
         once_only(mix)
-    if mask is not None and not math.isfinite((mix.detach() if mix.requires_grad else mix).sum().item()):
+    if careful and not math.isfinite((mix.detach() if mix.requires_grad else mix).sum().item()):
         return None
     return mix, AttentionMap(Asked(q, k, sizes, scale=1.0 / math.sqrt(qs[3]), mask=mask))

@@ -38,7 +38,8 @@ class Buffer:
     def view(self) -> Pair:
         """All that is held."""
         self.handed = max(self.handed, self.stop)
-        return self.k[..., self.start : self.stop, :], self.v[..., self.start : self.stop, :]
+        held = self.stop - self.start
+        return self.k.narrow(-2, self.start, held), self.v.narrow(-2, self.start, held)
 
     def extend(self, k: Float[Tensor, "*_b t d"], v: Float[Tensor, "*_b t e"], room: int) -> None:
         """Hold these as well. New tensors, where they are needed, have room for so many."""
@@ -52,7 +53,7 @@ class Buffer:
         # .data has a version of its own: nobody looks at what is behind the last view.
         quiet = self.stop >= self.handed and not torch.compiler.is_compiling()
         for into, x in ((self.k, k), (self.v, v)):
-            (into.data if quiet else into)[..., self.stop : self.stop + new, :] = x
+            (into.data if quiet else into).narrow(-2, self.stop, new).copy_(x)
         self.stop += new
 
     def move(self, k: Float[Tensor, "*_b t d"], v: Float[Tensor, "*_b t e"], room: int) -> None:
@@ -88,4 +89,4 @@ class Buffer:
         """Whether a graph or a transform needs the tensors as they are."""
         if torch.is_grad_enabled() and any(x.requires_grad for x in (*new, self.k, self.v)):
             return True
-        return not torch.compiler.is_compiling() and transformed()
+        return transformed()

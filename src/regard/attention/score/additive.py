@@ -62,4 +62,4 @@ def additive_scores(
     tensor([[0.7616, 1.5232]])
     """
     hidden = torch.tanh(q[..., :, None, :] + k[..., None, :, :])  # *b q k f
-    return hidden @ v  # *b q k
+    return hidden @ v.to(hidden.dtype)  # *b q k
