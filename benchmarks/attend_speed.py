@@ -40,7 +40,7 @@ def main() -> int:
         heads = 4 if n < 4096 else 2
         for name, (ours, theirs) in cases(2, heads, n, 64).items():
             work = heads * n * n
-            rounds = 40 if n <= 1024 else 20 if n <= 2048 else 9
+            rounds = 60 if n <= 2048 else 40 if n <= 4096 else 20
             a, b = best(ours, theirs, rounds=rounds, inner=max(1, int(2e6 / work)))
             limit = None if n < 512 else 1.15 if "and" in name else 1.02
             against = " (beside causal alone)" if "and" in name else ""

@@ -117,6 +117,15 @@ class Asked:
             scores = scores + self.bias_at(rows, columns)
         return scores
 
+    def scores_into(self, out: Tensor, rows: slice, columns: slice) -> Float[Tensor, "*_b r c"]:
+        """The same scores in a tensor that the caller may write to: `out`, where the arithmetic is a plain product."""
+        plain = self.score is None or self.score.is_dot
+        if not plain or self.softcap is not None or self.bias is not None or grouping(self.q, self.k):
+            return self.scores(rows, columns).expand(out.shape).clone()
+        self.fresh()
+        q, k = take(self.q, -2, rows).to(self.dtype), take(self.k, -2, columns).to(self.dtype)
+        return torch.matmul(q * self.scale, k.mT, out=out) if out.numel() else out
+
     def bias_at(self, rows: Where, columns: Where) -> Float[Tensor, "..."]:
         if isinstance(self.bias, Tensor):
             bias = self.bias if self.bias.shape[-2] == 1 else take(self.bias, -2, rows)
@@ -175,6 +184,10 @@ class Asked:
         for name in self.__slots__:
             setattr(twin, name, getattr(self, name))
         return twin
+
+
+def grouping(q: Tensor, k: Tensor) -> bool:
+    return q.ndim > 2 and k.ndim > 2 and q.shape[-3] != k.shape[-3]
 
 
 def wide(dtype: torch.dtype) -> torch.dtype:

@@ -1,8 +1,12 @@
 """A map in blocks that fit a small, fixed budget, whatever its length."""
 
+import math
 from collections.abc import Iterator
 from itertools import product
 from typing import NamedTuple
+
+import torch
+from torch import Tensor
 
 from regard.attention.map.asked import Asked
 from regard.attention.map.given import Implied, Stored
@@ -12,6 +16,20 @@ Source = Asked | Stored | Implied
 BUDGET = 1 << 19  # cells of one block: 2 MB in float32, which stays in the cache
 
 
+class Scratch:
+    """Memory that one walk over a map uses again and again: fresh pages for every block cost more than the sums."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, Tensor] = {}
+
+    def __call__(self, name: str, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+        """An uninitialised tensor of this shape, which the next call for `name` may overwrite."""
+        size = math.prod(shape)
+        if name not in self.kept or self.kept[name].numel() < size:
+            self.kept[name] = torch.empty(size, dtype=dtype, device=device)
+        return self.kept[name][:size].view(shape)
+
+
 class Block(NamedTuple):
     """Some rows of one map, or of several: `lead` picks them, `part` is the source for that pick."""
 
@@ -19,6 +37,17 @@ class Block(NamedTuple):
     part: Source
     rows: slice
     columns: slice  # none of the rows sees a key outside of it
+    scratch: Scratch
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The leading axes that are still together, rows, columns."""
+        height, width = self.rows.stop - self.rows.start, self.columns.stop - self.columns.start
+        return (*self.part.shape[:-2], height, width)
+
+    def room(self, name: str) -> Tensor:
+        """Scratch of the block's shape."""
+        return self.scratch(name, self.shape, self.part.dtype, self.part.device)
 
 
 def blocks(source: Source, budget: int = BUDGET) -> Iterator[Block]:
@@ -30,18 +59,12 @@ def blocks(source: Source, budget: int = BUDGET) -> Iterator[Block]:
     if not q:
         return
     walked = 0
-    while walked < len(lead) and _cells(lead[walked:]) * q * max(k, 1) > budget:
+    while walked < len(lead) and math.prod(lead[walked:]) * q * max(k, 1) > budget:
         walked += 1
-    height = max(1, budget // max(1, _cells(lead[walked:]) * max(k, 1)))
+    scratch = Scratch()
+    height = max(1, budget // max(1, math.prod(lead[walked:]) * max(k, 1)))
     for index in product(*(range(size) for size in lead[:walked])):
         part = source.pick(index) if index else source
         for first in range(0, q, height):
             stop = min(q, first + height)
-            yield Block(index, part, slice(first, stop), slice(*part.span(first, stop)))
-
-
-def _cells(sizes: list[int]) -> int:
-    count = 1
-    for size in sizes:
-        count *= size
-    return count
+            yield Block(index, part, slice(first, stop), slice(*part.span(first, stop)), scratch)

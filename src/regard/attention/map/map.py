@@ -317,7 +317,9 @@ def weights_at(source: Source, rows: Where, columns: Where) -> Float[Tensor, "*_
     for size in lead:
         per_row *= max(1, size)
     height = max(1, 4 * BUDGET // per_row)
-    parts = []
+    start, stop, step = bounds(rows, q) if isinstance(rows, slice) else (0, rows.shape[0], 1)
+    count = len(range(start, stop, step))
+    found, done, parts = None, 0, []
     for some in runs(rows, q, height):
         if isinstance(some, slice):
             seen = slice(*source.span(some.start, some.stop))
@@ -325,8 +327,17 @@ def weights_at(source: Source, rows: Where, columns: Where) -> Float[Tensor, "*_
         else:
             block = source.weights(some.to(source.device))
         part = take(block, -1, columns)
-        parts.append(part if part.numel() == block.numel() else part.clone())  # a view would keep the whole block
-    found = parts[0] if len(parts) == 1 else torch.cat(parts, -2)
+        if part.shape[-2] == count:
+            return part.expand(*lead, *part.shape[-2:])
+        if part.requires_grad or torch.compiler.is_compiling():
+            parts.append(part)
+            continue
+        if found is None:  # written into, because views would keep whole blocks and small copies fragment the heap
+            found = part.new_empty((*lead, count, part.shape[-1]))
+        found[..., done : done + part.shape[-2], :] = part
+        done += part.shape[-2]
+    if found is None:
+        found = torch.cat(parts, -2)
     return found.expand(*lead, *found.shape[-2:])
 
 

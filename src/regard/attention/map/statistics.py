@@ -8,7 +8,7 @@ from types import EllipsisType
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from regard.attention.map.asked import Asked
@@ -27,42 +27,48 @@ class Pooled(NamedTuple):
 
 
 class Softened(NamedTuple):
-    """A block of rows on its way through softmax."""
+    """A block of rows on its way through softmax; the caller may write to all of it."""
 
-    shifted: Float[Tensor, "*b r c"]  # score − row maximum; −inf where hidden
+    shifted: Float[Tensor, "*b r c"]  # score − row maximum; −FAR where hidden
     top: Float[Tensor, "*b r 1"]  # row maximum; 0 where the row sees nothing
-    total: Float[Tensor, "*b r 1"]  # Σ exp(shifted), the sink included; 0 where the row sees nothing
+    extra: Float[Tensor, "*b r 1"] | float  # exp(sink − row maximum), 0 without a sink
+    blind: Bool[Tensor, "*b r 1"]  # the row sees nothing
+
+
+FAR = 1e4  # e to the −10,000 is 0 in every precision, and 0 · −10,000 is 0 where 0 · −inf would be NaN
 
 
 def masked_scores(block: Block) -> Float[Tensor, "*b r c"]:
-    scores = block.part.scores(block.rows, block.columns)
-    allowed = block.part.allowed(block.rows, block.columns)
-    return scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)
+    part = block.part
+    if not isinstance(part, Asked):
+        raise MapError(f"this map is {part.kind}, so its scores are not known")
+    scores = part.scores_into(block.room("scores"), block.rows, block.columns)
+    allowed = part.allowed(block.rows, block.columns)
+    return scores if allowed is None else scores.masked_fill_(~allowed, -torch.inf)
 
 
-def soften(block: Block) -> Softened:
+def soften(block: Block, scores: Tensor | None = None) -> Softened:
     part = block.part
     assert isinstance(part, Asked)
-    scores = masked_scores(block)
+    scores = masked_scores(block) if scores is None else scores
     top = scores.amax(-1, keepdim=True) if scores.shape[-1] else scores.new_full((*scores.shape[:-1], 1), -torch.inf)
     blind = top == -torch.inf
     sink = None if part.sink is None else part.sink.to(scores.dtype)
     if sink is not None:
         top = torch.maximum(top, sink)
     top = top.masked_fill(blind, 0.0)
-    shifted = scores - top
-    total = shifted.exp().sum(-1, keepdim=True)
-    if sink is not None:
-        total = total + (sink - top).exp().masked_fill(blind, 0.0)
-    return Softened(shifted, top, total)
+    extra = 0.0 if sink is None else (sink - top).exp().masked_fill(blind, 0.0)
+    return Softened(scores.sub_(top).clamp_min_(-FAR), top, extra, blind)
 
 
 def weights_of(block: Block) -> Float[Tensor, "*b r c"]:
-    """The weights of a block, for statistics: no gradient, few passes over the numbers."""
+    """The weights of a block, for statistics: no gradient, few passes over the numbers. To be read only."""
     if not is_softmax(block.part):
         return block.part.weights(block.rows, block.columns)
-    shifted, _, total = soften(block)
-    return shifted.exp_().div_(total.masked_fill(total == 0, 1.0))
+    shifted, _, extra, blind = soften(block)
+    powers = shifted.exp_()
+    total = (powers.sum(-1, keepdim=True) + extra).masked_fill_(blind, torch.inf)
+    return powers.div_(total)
 
 
 def is_softmax(source: Source) -> bool:
@@ -85,10 +91,12 @@ def entropy(source: Source) -> Float[Tensor, "*b q"]:
         if not is_softmax(source):
             out[at(block)] = torch.special.entr(block.part.weights(block.rows, block.columns)).sum(-1)
             continue
-        shifted, _, total = soften(block)
-        share = shifted.exp() / total.clamp_min(torch.finfo(total.dtype).tiny)
-        surprise = total.log() - shifted  # −log weight; inf where hidden
-        out[at(block)] = (share * surprise.masked_fill_(share == 0, 0.0)).sum(-1)
+        shifted, _, extra, blind = soften(block)
+        powers = torch.exp(shifted, out=block.room("powers"))
+        seen = powers.sum(-1)
+        total = seen + (extra if isinstance(extra, float) else extra.squeeze(-1))
+        total = total.masked_fill(blind.squeeze(-1), 1.0)
+        out[at(block)] = (seen * total.log() - shifted.mul_(powers).sum(-1)) / total  # Σ w (log Z − s)
     return out
 
 
@@ -98,7 +106,8 @@ def log_normaliser(source: Source) -> Float[Tensor, "*b q"]:
         raise MapError("only an asked softmax has a log-normaliser; this map is " + kind_of(source))
     out = per_query(source, -torch.inf)
     for block in blocks(source):
-        _, top, total = soften(block)
+        shifted, top, extra, blind = soften(block)
+        total = (shifted.exp_().sum(-1, keepdim=True) + extra).masked_fill_(blind, 0.0)
         out[at(block)] = (top + total.log()).squeeze(-1)
     return out
 
@@ -109,12 +118,13 @@ def distance(source: Source) -> Float[Tensor, "*b q"]:
     offset = source.shape[-1] - source.shape[-2]
     for block in blocks(source):
         weights = weights_of(block)
-        q = torch.arange(block.rows.start, block.rows.stop, device=source.device) + offset
-        k = torch.arange(block.columns.start, block.columns.stop, device=source.device)
-        far = (q[:, None] - k).abs().to(weights.dtype)
+        dtype, device = weights.dtype, source.device
+        q = torch.arange(block.rows.start + offset, block.rows.stop + offset, dtype=dtype, device=device)
+        k = torch.arange(block.columns.start, block.columns.stop, dtype=dtype, device=device)
+        far = torch.sub(q[:, None], k, out=block.scratch("far", block.shape[-2:], dtype, device)).abs_()
         total = weights.sum(-1)
-        mean = (weights * far).sum(-1) / total.masked_fill(total == 0, 1.0)
-        out[at(block)] = mean
+        away = torch.mul(weights, far, out=block.room("away")).sum(-1)
+        out[at(block)] = away / total.masked_fill(total == 0, 1.0)
     return out
 
 
@@ -158,9 +168,11 @@ def top(source: Source, k: int) -> tuple[Float[Tensor, "*b q k"], Int[Tensor, "*
         if not width:
             continue
         if is_softmax(source):
-            ranked, _, total = soften(block)
+            ranked = masked_scores(block)
             best, which = largest(ranked, min(k, width))
-            share = best.exp() / total
+            shifted, top_score, extra, blind = soften(block, ranked)
+            total = (shifted.exp_().sum(-1, keepdim=True) + extra).masked_fill_(blind, 1.0)
+            share = (best - top_score).exp() / total
         elif isinstance(block.part, Asked):
             ranked = masked_scores(block)
             allowed = block.part.allowed(block.rows, block.columns)
