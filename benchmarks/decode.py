@@ -27,12 +27,16 @@ def main() -> int:
             cache.crop(4096)
             return mix
 
-        keys, values = torch.cat([k, k1], -2), torch.cat([v, v1], -2)
-        bare = lambda q=q, k=keys, v=values, gqa=h != hk: F.scaled_dot_product_attention(  # noqa: E731
-            q, k, v, enable_gqa=gqa
-        )
-        ours, theirs = best(step, bare, rounds=40, inner=20)
-        rows.append(Row(f"b {b}, heads {h}/{hk}: append and attend", ours / theirs, 1.1))
+        room = [torch.cat([x, torch.empty(b, hk, 512, d)], -2) for x in (k, v)]
+
+        def by_hand(room=room, q=q, k1=k1, v1=v1, gqa=h != hk):
+            """The same with tensors that were made large enough beforehand."""
+            for into, x in zip(room, (k1, v1)):
+                into[:, :, 4096:4097] = x
+            return F.scaled_dot_product_attention(q, *(x[:, :, :4097] for x in room), enable_gqa=gqa)
+
+        ours, theirs = best(step, by_hand, rounds=60, inner=20)
+        rows.append(Row(f"b {b}, heads {h}/{hk}: append and attend, beside the same by hand", ours / theirs, 1.1))
         held = cache.append(k1, v1)
         cache.crop(4096)
         same = lambda q=q, k=held[0], v=held[1]: regard.attend(q, k, v, mask=regard.causal()).mix  # noqa: E731

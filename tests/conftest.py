@@ -48,6 +48,35 @@ def seeded():
     torch.manual_seed(0)
 
 
+@pytest.fixture(autouse=True)
+def fresh_compiler(request):
+    """Every compiled test starts without graphs from the one before."""
+    if request.node.get_closest_marker("compiled") is None:
+        yield
+        return
+    import torch
+
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+class Counter:
+    """A backend that runs the graph as it is and counts how often one was made."""
+
+    graphs = 0
+
+    def __call__(self, graph, inputs):
+        self.graphs += 1
+        return graph
+
+
+@pytest.fixture
+def count():
+    """A compiler's backend that counts its graphs."""
+    return Counter()
+
+
 @pytest.fixture(scope="session")
 def repository() -> Path:
     """The root of the repository."""

@@ -13,7 +13,7 @@ import pytest
 import regard
 
 STATIONS = [
-    *("shapes", "errors", "tokens", "attention", "positions", "layers", "models", "decode", "tasks"),
+    *("shapes", "errors", "eager", "tokens", "attention", "positions", "layers", "models", "decode", "tasks"),
     *("data", "training", "trace", "views", "app", "learn", "cli"),
 ]
 EVERYONE = STATIONS[-1]  # who says `import regard` knows everyone, as only the last station may

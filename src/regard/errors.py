@@ -39,7 +39,3 @@ class PositionError(RegardError, ValueError):
 
 class CacheError(RegardError, ValueError):
     """A key/value cache used beyond what it holds."""
-
-
-class MissingExtra(RegardError, ImportError):
-    """An optional library that is not installed."""

@@ -7,14 +7,9 @@ Two axes are (q, d), three are (h, q, d), four are (b, h, q, d); further axes le
 stands for all axes before the last two, heads included, because any number of them may be absent.
 """
 
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor
 
-Queries = Float[Tensor, "*_b q d"]
-Keys = Float[Tensor, "*_b k d"]
-Values = Float[Tensor, "*_b k e"]
 Scores = Float[Tensor, "*_b q k"]
 Weights = Float[Tensor, "*_b q k"]
-Mix = Float[Tensor, "*_b q e"]
 Allowed = Bool[Tensor, "*_b _q _k"]
-Lengths = Int[Tensor, "*b"]

@@ -29,27 +29,6 @@ CACHES = {
 layers = pytest.mark.parametrize("build", LAYERS.values(), ids=LAYERS)
 
 
-@pytest.fixture(autouse=True)
-def fresh():
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
-
-
-@pytest.fixture
-def count():
-    """A backend that runs the graph as it is and counts how often one was made."""
-
-    class Counter:
-        graphs = 0
-
-        def __call__(self, graph, inputs):
-            self.graphs += 1
-            return graph
-
-    return Counter()
-
-
 class Causal(nn.Module):
     """A layer with its mask, as one sees it from outside."""
 

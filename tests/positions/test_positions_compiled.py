@@ -9,27 +9,6 @@ from regard.positions import ALiBi, Buckets, Learned, Rotary, Sinusoid, YarnScal
 pytestmark = pytest.mark.compiled
 
 
-@pytest.fixture(autouse=True)
-def fresh():
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
-
-
-@pytest.fixture
-def count():
-    """A backend that runs the graph as it is and counts how often one was made."""
-
-    class Counter:
-        graphs = 0
-
-        def __call__(self, graph, inputs):
-            self.graphs += 1
-            return graph
-
-    return Counter()
-
-
 @pytest.mark.parametrize("layout", ["half", "interleaved"])
 def test_rotary_compiles_whole_for_any_length(layout):
     turn = Rotary(8, layout=layout, rotated=6, scaling=YarnScaling(factor=4, original=100))

@@ -10,7 +10,6 @@ from torch import Generator, Tensor
 
 from regard.attention.bias import Bias
 from regard.attention.check import full_rank, must_be_float, must_not_be_nested, sizes_of
-from regard.attention.eager import autocasts, has_tangent, readable, transformed
 from regard.attention.explicit import attend_explicitly, needs_care
 from regard.attention.fused import attend_fused
 from regard.attention.map import Asked, AttentionMap, Dropped
@@ -19,6 +18,7 @@ from regard.attention.mask import Mask, Sizes, as_mask
 from regard.attention.score.base import Score
 from regard.attention.usual import usual
 from regard.attention.weigh.softmax import softmax
+from regard.eager import autocasts, has_tangent, readable, transformed
 from regard.errors import PathError
 
 Maskable = Mask | Tensor | Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]

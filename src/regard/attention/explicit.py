@@ -7,11 +7,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.eager import autocasts, readable
 from regard.attention.heads import grouped, times
 from regard.attention.map import Asked, Dropped, drop
 from regard.attention.map.asked import aligned, seen_by_any
 from regard.attention.map.blocks import BUDGET
+from regard.eager import autocasts, readable
 
 
 def attend_explicitly(

@@ -12,11 +12,11 @@ import torch.autograd.forward_ad as forward_ad
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.attention.eager import transformed
 from regard.attention.fused import SLICED_FROM, once_only
 from regard.attention.map import Asked, AttentionMap
 from regard.attention.mask.base import Mask, Sizes
 from regard.attention.mask.causal import Causal
+from regard.eager import transformed
 
 
 def usual(q: Tensor, k: Tensor, v: Tensor, mask: object) -> tuple[Tensor, AttentionMap] | None:

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.attention.eager import transformed
+from regard.eager import transformed
 
 Pair = tuple[Float[Tensor, "*_b k d"], Float[Tensor, "*_b k e"]]
 

@@ -8,8 +8,9 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from regard.eager import plain
 from regard.errors import PositionError, ShapeError
-from regard.positions.places import beside, is_plain
+from regard.positions.places import beside
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,7 +55,7 @@ class Learned(nn.Module):
             )
         if isinstance(positions, Tensor):
             positions = beside(positions, x)
-            if positions.numel() and is_plain(x, positions):
+            if positions.numel() and plain(x, positions):
                 self._check(*(int(end) for end in positions.aminmax()))
             rows = F.embedding(positions.long(), self.weight)  # (b) t m
         else:

@@ -31,15 +31,6 @@ def beside(positions: Int[Tensor, "*_p"], x: Float[Tensor, "*_b t c"], *, heads:
     return positions.to(x.device)
 
 
-def is_plain(*tensors: Tensor) -> bool:
-    """Whether these hold numbers that Python may look at and keep: eager, no transform, not meta or fake."""
-    return (
-        not torch.compiler.is_compiling()
-        and torch._C._functorch.peek_interpreter_stack() is None
-        and all(type(each) in (Tensor, torch.nn.Parameter) and not each.is_meta for each in tensors)
-    )
-
-
 def _whole(dtype: torch.dtype) -> bool:
     return not (dtype.is_floating_point or dtype.is_complex)
 

@@ -6,7 +6,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from regard.positions.places import beside, is_plain
+from regard.eager import plain
+from regard.positions.places import beside
 
 _FIRST = 128  # rows of the first table
 _MOST = 1 << 14  # more rows than this are computed when asked: 16 MB at a width of 128, per module
@@ -42,13 +43,13 @@ class Tabled(nn.Module):
         if isinstance(positions, Tensor):
             positions = beside(positions, x, heads=heads)
             # On an accelerator, looking at the largest position would stop and wait for the device.
-            if positions.numel() and positions.device.type == "cpu" and is_plain(x, positions):
+            if positions.numel() and positions.device.type == "cpu" and plain(x, positions):
                 low, high = (int(end) for end in positions.aminmax())
                 if table := self._table(low, high + 1, length, x.device, dtype):
                     return tuple(each[positions] for each in table)
             return _made_once(self.compute(positions, dtype))
         first = 0 if positions is None else positions
-        if is_plain(x) and (table := self._table(first, first + length, length, x.device, dtype)):
+        if plain(x) and (table := self._table(first, first + length, length, x.device, dtype)):
             return tuple(each[first : first + length] for each in table)
         return _made_once(self.compute(torch.arange(length, device=x.device) + first, dtype))
 
@@ -64,7 +65,7 @@ class Tabled(nn.Module):
         size = max(_FIRST, 1 << (stop - 1).bit_length())
         with torch.inference_mode(False), torch.no_grad():  # a table made in inference serves training later
             table = self.compute(torch.arange(size, device=device), dtype)
-        if is_plain(*table):  # not so when x is real and a fake mode is on
+        if plain(*table):  # not so when x is real and a fake mode is on
             self._kept[device, dtype] = table
         return table
 

@@ -7,12 +7,12 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from regard.attention.bias import Bias
-from regard.attention.eager import version
 from regard.attention.heads import grouped, times
 from regard.attention.mask import Mask, Sizes
 from regard.attention.mask.lead import Index, Lead, Where, bounds, pick, places, tile, whole
 from regard.attention.score.base import Score
 from regard.attention.weigh.softmax import softmax
+from regard.eager import version
 from regard.errors import Stale
 
 Weigh = Callable[..., Tensor]

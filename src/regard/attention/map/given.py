@@ -6,10 +6,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from regard.attention.eager import version
 from regard.attention.map.asked import take, wide
 from regard.attention.mask import Mask, Sizes
 from regard.attention.mask.lead import Index, Lead, Where, pick, places, tile, whole
+from regard.eager import version
 from regard.errors import MapError, ShapeError, Stale
 
 

@@ -7,7 +7,6 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.attention.eager import version
 from regard.attention.map import statistics
 from regard.attention.map.asked import Asked, take
 from regard.attention.map.blocks import BUDGET, Source, blocks
@@ -16,6 +15,7 @@ from regard.attention.map.index import as_where, parse
 from regard.attention.map.statistics import Pooled
 from regard.attention.mask import Mask, Sizes
 from regard.attention.mask.lead import Where, bounds, places
+from regard.eager import version
 from regard.errors import MapError, ShapeError
 
 if TYPE_CHECKING:

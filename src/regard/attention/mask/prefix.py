@@ -3,8 +3,8 @@
 from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
-from regard.attention.eager import readable
 from regard.attention.mask.base import Cells, Mask, Sizes
+from regard.eager import readable
 from regard.errors import DtypeError, MaskError
 
 

@@ -6,8 +6,8 @@ import torch
 from jaxtyping import Bool, Shaped
 from torch import Tensor
 
-from regard.attention.eager import readable
 from regard.attention.mask.base import Cells, Mask, Not, Sizes
+from regard.eager import readable
 from regard.errors import DtypeError, MaskError
 
 LETTERS = "b h q k"

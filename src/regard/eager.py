@@ -16,9 +16,16 @@ def transformed() -> bool:
     return not torch.compiler.is_compiling() and torch._C._functorch.peek_interpreter_stack() is not None
 
 
+def plain(*xs: Tensor) -> bool:
+    """Whether these hold numbers of their own: eager, no transform, neither fake nor meta."""
+    if torch.compiler.is_compiling() or transformed():
+        return False
+    return all(type(x) in _PLAIN and not x.is_meta for x in xs)
+
+
 def readable(x: Tensor) -> bool:
     """Whether the numbers in `x` can be looked at without breaking a graph or stalling a device."""
-    return not torch.compiler.is_compiling() and type(x) in _PLAIN and x.device.type == "cpu" and not transformed()
+    return x.device.type == "cpu" and plain(x)
 
 
 def has_tangent(*xs: Tensor) -> bool:
