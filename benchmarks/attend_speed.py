@@ -39,9 +39,8 @@ def main() -> int:
     for n in LENGTHS:
         heads = 4 if n < 4096 else 2
         for name, (ours, theirs) in cases(2, heads, n, 64).items():
-            work = heads * n * n
-            rounds = 60 if n <= 2048 else 40 if n <= 4096 else 20
-            a, b = best(ours, theirs, rounds=rounds, inner=max(1, int(2e6 / work)))
+            rounds = {128: 60, 512: 120, 1024: 80, 2048: 60, 4096: 40}.get(n, 20)
+            a, b = best(ours, theirs, rounds=rounds, inner=30 if n < 512 else 1)
             limit = None if n < 512 else 1.15 if "and" in name else 1.02
             against = " (beside causal alone)" if "and" in name else ""
             rows.append(Row(f"n = {n}, {name}{against}", a / b, limit))

@@ -115,7 +115,7 @@ def attend(
         raise PathError(f"path is {path!r}, but there are 'fused' and 'explicit'; leave it out to have one picked")
     if not why_not:
         mix, took = attend_fused(q, k, v, sizes, seen, bias, scale, dropout, live)
-        if seen is None or not live or not needs_care(mix, asked, v):
+        if seen is None or not live or not needs_care(mix, asked, v, flagged=took == "sliced"):
             return Attended(mix, AttentionMap(asked, dropped=Dropped(dropout, None) if dropout else None), took)
     dropped = as_dropped(dropout, generator, q)
     return Attended(attend_explicitly(asked, v, dropped), AttentionMap(asked, dropped=dropped), "explicit")

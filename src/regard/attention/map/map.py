@@ -316,7 +316,7 @@ def weights_at(source: Source, rows: Where, columns: Where) -> Float[Tensor, "*_
     per_row = max(1, k)
     for size in lead:
         per_row *= max(1, size)
-    height = max(1, 4 * BUDGET // per_row)
+    height = max(1, BUDGET // per_row)
     start, stop, step = bounds(rows, q) if isinstance(rows, slice) else (0, rows.shape[0], 1)
     count = len(range(start, stop, step))
     found, done, parts = None, 0, []
