@@ -192,6 +192,36 @@ def test_lengths_are_copied_and_move_with_the_queries():
     assert mask.dense(1, 4, batch=2).sum().item() == 5
 
 
+def test_a_mask_first_used_in_inference_mode_serves_training_later():
+    mask = regard.causal() & regard.padding([3, 5])
+    x = torch.randn(2, 3, 5, 4)
+    with torch.inference_mode():
+        before = regard.attend(x, x, x, mask=mask).mix.clone()
+    for _ in range(2):
+        y = x.clone().requires_grad_()
+        mix = regard.attend(y, y, y, mask=mask).mix
+        mix.sum().backward()
+        assert y.grad.isfinite().all()
+        torch.testing.assert_close(mix.detach(), before)
+
+
+def test_a_remembered_mask_forgets_nothing_and_invents_nothing():
+    lengths = [3, 5]
+    mask = regard.causal() & regard.padding(lengths)
+    x = torch.randn(2, 3, 5, 4)
+    first, again = (regard.attend(x, x, x, mask=mask).mix for _ in range(2))
+    assert mask.memo is not None
+    assert torch.equal(first, again)
+    longer = torch.randn(2, 3, 6, 4)  # other sizes: the memory does not fit and is not used
+    fresh = regard.attend(longer, longer, longer, mask=regard.causal() & regard.padding(lengths)).mix
+    assert torch.equal(regard.attend(longer, longer, longer, mask=mask).mix, fresh)
+    theirs = torch.ones(2, 1, 1, 5, dtype=torch.bool)
+    own = regard.allowed(theirs)
+    open_ = regard.attend(x, x, x, mask=own).mix
+    theirs[..., 2:] = False  # a tensor of somebody else's is read anew each time
+    assert not torch.equal(regard.attend(x, x, x, mask=own).mix, open_)
+
+
 def test_a_drawing_shows_what_the_dense_mask_says(tmp_path):
     figure = regard.causal().draw(4, 6, to=tmp_path / "mask.svg")
     shown = figure.axes[0].images[0].get_array() if figure.axes[0].images else figure.axes[0].collections[0].get_array()

@@ -27,6 +27,8 @@ Maskable = Mask | Tensor | Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 class Attended(NamedTuple):
     """What one call gave: the mix, the map to ask, and the way it was computed.
 
+    `path` is "fused" (PyTorch's kernel), "sliced" (the same, each sequence on its own keys) or "explicit".
+
     >>> import regard, torch
     >>> x = torch.eye(2)
     >>> regard.attend(x, x, x).path

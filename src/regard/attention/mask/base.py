@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from regard.eager import plain
 from regard.errors import MaskError
 
 if TYPE_CHECKING:
@@ -84,8 +85,8 @@ class Mask:
         if self.memo is not None and self.memo[0] == sizes and self.memo[1].device == device:
             return self.memo[1]
         found = tile(self, sizes, whole(sizes, device))
-        if self.fixed and not torch.compiler.is_compiling() and type(found) is Tensor and found.numel() <= REMEMBERED:
-            self.memo = (sizes, found)
+        if self.fixed and found.numel() <= REMEMBERED and plain(found) and not found.is_inference():
+            self.memo = (sizes, found)  # an inference tensor could not be kept for a backward pass later
         return found
 
     def describe(self) -> str:
