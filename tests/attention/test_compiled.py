@@ -85,6 +85,18 @@ def test_a_mask_may_come_from_outside_or_be_made_inside():
     )
 
 
+def test_a_mask_that_was_used_before_keeps_lengths_open(count):
+    mask = regard.window(3, 1) & regard.causal()
+    call = lambda q, k, v: regard.attend(q, k, v, mask=mask).mix  # noqa: E731
+    call(*inputs(q=9, k=9))
+    assert mask.memo is not None
+    compiled = torch.compile(call, fullgraph=True, dynamic=True, backend=count)
+    for n in (9, 12, 30):
+        xs = [x.detach() for x in inputs(q=n, k=n)]
+        assert_close(compiled(*xs), call(*xs), atol=1e-5, rtol=1e-4)
+    assert count.graphs == 1
+
+
 def test_hidden_nan_reaches_nothing_while_compiled():
     q, k, v = (x.detach() for x in inputs(q=9, k=9))
     lengths = torch.tensor([4, 8])

@@ -82,6 +82,8 @@ class Mask:
         """All of it in its small form: axes of size 1 where they say nothing. Small ones are remembered."""
         from regard.attention.mask.lead import tile, whole
 
+        if torch.compiler.is_compiling():  # sizes may be open there, and comparing would close them
+            return tile(self, sizes, whole(sizes, device))
         if self.memo is not None and self.memo[0] == sizes and self.memo[1].device == device:
             return self.memo[1]
         found = tile(self, sizes, whole(sizes, device))
