@@ -61,7 +61,7 @@ _HOMES = {
     ),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
-_MODULES = {"reference": "regard.attention.reference"}
+_MODULES = {"errors": "regard.errors", "reference": "regard.attention.reference"}
 
 __all__ = [*_HOME, *_MODULES, "__version__"]
 

@@ -2,6 +2,7 @@
 
 # ruff: noqa: I001  (the order of the road, as in __init__.py)
 
+from regard import errors as errors
 from regard.attention import reference as reference
 from regard.attention.attend import Attended as Attended, attend as attend
 from regard.attention.map import AttentionMap as AttentionMap

@@ -1,4 +1,12 @@
-"""The few errors of our own. Each message is one sentence: what came, what was wanted, what to do."""
+"""The few errors of our own. Each message is one sentence: what came, what was wanted, what to do.
+
+>>> import regard
+>>> try:
+...     regard.padding([3, -1])
+... except regard.errors.MaskError as error:
+...     print(error)
+a length is -1, but lengths count keys; give 0 or more
+"""
 
 
 class RegardError(Exception):

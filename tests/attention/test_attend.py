@@ -1,5 +1,7 @@
 """attend against torch, against the plain reference, and against itself by another path."""
 
+import subprocess
+import sys
 from itertools import product
 
 import numpy as np
@@ -438,9 +440,38 @@ def test_kinds_and_devices_that_do_not_fit_are_refused_with_advice():
         regard.attend(q, k, v, sink_logits=torch.zeros(5))
     with pytest.raises(ValueError, match=r"dropout is 1\.5, but it is a share"):
         regard.attend(q, k, v, dropout=1.5)
+    with pytest.raises(ShapeError, match="ALiBi is for 7 heads, but q has 6; make it for 6"):
+        regard.attend(q, k, v, bias=regard.ALiBi(7))
+    with pytest.raises(ValueError, match=r"softcap is -1\.0, but scores are capped at a size"):
+        regard.attend(q, k, v, softcap=-1.0)
+    with pytest.raises(PathError, match="sink_logits join the normaliser of softmax, and sparsemax has none"):
+        regard.attend(q, k, v, sink_logits=torch.zeros(6), weigh=regard.sparsemax)
     nested = torch.nested.nested_tensor([torch.randn(2, 4), torch.randn(3, 4)], layout=torch.jagged)
     with pytest.raises(ShapeError, match=r"nested tensor; pad it .*mask=regard.padding\(lengths\)"):
         regard.attend(nested, nested, nested)
+
+
+def test_what_is_no_tensor_is_refused_with_advice():
+    """In a process without the type checks of the tests, as users have it."""
+    code = (
+        "import numpy, torch, regard\nx = torch.ones(2, 3)\n"
+        "for bad in ((numpy.ones((2, 3)), x, x), (x, [[1.0]], x)):\n"
+        "    try: regard.attend(*bad)\n"
+        "    except regard.errors.DtypeError as error: print(error)\n"
+        "try: regard.attend(x, x, x, mask='causal')\n"
+        "except regard.errors.DtypeError as error: print(error)\n"
+        "try: regard.attend(x[0], x[0], x[0])\n"
+        "except regard.errors.ShapeError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [
+        "q is ndarray, but attention needs tensors; give torch.as_tensor(q)",
+        "k is list, but attention needs tensors; give torch.as_tensor(k)",
+        "mask= got str; give a mask such as regard.causal(), a boolean tensor of full rank, "
+        "or a function of (b, h, q, k)",
+        "q is (3,), k is (3,) and v is (3,), but all three need the same number of axes, (q, d), (h, q, d), "
+        "(b, h, q, d) or more; add the missing ones, such as k[None]",
+    ]
 
 
 # Randomness

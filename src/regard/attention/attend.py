@@ -9,7 +9,7 @@ from jaxtyping import Float, Shaped
 from torch import Generator, Tensor
 
 from regard.attention.bias import Bias
-from regard.attention.check import full_rank, must_be_float, must_not_be_nested, sizes_of
+from regard.attention.check import full_rank, must_be_float, must_be_tensors, sizes_of
 from regard.attention.explicit import attend_explicitly, needs_care
 from regard.attention.fused import attend_fused
 from regard.attention.map import Asked, AttentionMap, Dropped
@@ -19,7 +19,7 @@ from regard.attention.score.base import Score
 from regard.attention.usual import usual
 from regard.attention.weigh.softmax import softmax
 from regard.eager import autocasts, has_tangent, readable, transformed
-from regard.errors import PathError
+from regard.errors import PathError, ShapeError
 
 Maskable = Mask | Tensor | Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 
@@ -82,7 +82,7 @@ def attend(
         found = usual(q, k, v, mask) if sink_logits is None and not dropout else None
         if found is not None:
             return Attended(*found, "fused")
-    must_not_be_nested(q, k, v)
+    must_be_tensors(q, k, v)
     if score is not None:
         q, k = score.prepare(q, k)
     sizes = sizes_of(q, k, v, same_width=True)
@@ -95,6 +95,19 @@ def attend(
     seen = None if mask is None else as_mask(mask, sizes)
     if isinstance(bias, Tensor):
         bias = full_rank("bias", bias, sizes, (*sizes.lead, sizes.q, sizes.k))
+    elif bias is not None and bias.heads != sizes.heads:
+        raise ShapeError(
+            f"{type(bias).__name__} is for {bias.heads} heads, but q has {sizes.heads}; make it for {sizes.heads}"
+        )
+    if softcap is not None and not softcap > 0:
+        raise ValueError(
+            f"softcap is {softcap}, but scores are capped at a size; give a number above 0, or leave it out"
+        )
+    if sink_logits is not None and weigh is not None and weigh is not softmax:
+        raise PathError(
+            f"sink_logits join the normaliser of softmax, and {getattr(weigh, '__name__', weigh)} has none; "
+            "leave one of the two out"
+        )
     sink = None if sink_logits is None else as_sink(sink_logits, sizes)
     live = readable(q)
     asked = Asked(

@@ -79,6 +79,13 @@ def must_be_float(q: Tensor) -> None:
         )
 
 
+def must_be_tensors(q: object, k: object, v: object) -> None:
+    for name, x in (("q", q), ("k", k), ("v", v)):
+        if not isinstance(x, Tensor):
+            raise DtypeError(f"{name} is {type(x).__name__}, but attention needs tensors; give torch.as_tensor({name})")
+    must_not_be_nested(q, k, v)  # type: ignore[arg-type]
+
+
 def must_not_be_nested(q: Tensor, k: Tensor, v: Tensor) -> None:
     if q.is_nested or k.is_nested or v.is_nested:
         raise ShapeError(
