@@ -85,7 +85,7 @@ def attend(
     must_be_tensors(q, k, v)
     if score is not None:
         q, k = score.prepare(q, k)
-    sizes = sizes_of(q, k, v, same_width=True)
+    sizes = sizes_of(q, k, v)
     must_be_float(q)
     q, k, v = as_autocast(q, k, v)
     if scale is None:
@@ -94,7 +94,7 @@ def attend(
         q, scale = (q * scale).to(q.dtype), 1.0
     seen = None if mask is None else as_mask(mask, sizes)
     if isinstance(bias, Tensor):
-        bias = full_rank("bias", bias, sizes, (*sizes.lead, sizes.q, sizes.k))
+        bias = full_rank("bias", bias, (*sizes.lead, sizes.q, sizes.k))
     elif bias is not None and bias.heads != sizes.heads:
         raise ShapeError(
             f"{type(bias).__name__} is for {bias.heads} heads, but q has {sizes.heads}; make it for {sizes.heads}"
@@ -154,7 +154,7 @@ def as_sink(sink_logits: Tensor, sizes: Sizes) -> Tensor:
     if sink_logits.dim() == 1 and sizes.lead and sink_logits.shape[0] == sizes.heads:
         sink_logits = sink_logits[:, None, None]
         return sink_logits.reshape((1,) * (len(sizes.lead) - 1) + tuple(sink_logits.shape))
-    return full_rank("sink_logits", sink_logits, sizes, (*sizes.lead, sizes.q, 1))
+    return full_rank("sink_logits", sink_logits, (*sizes.lead, sizes.q, 1))
 
 
 def as_dropped(dropout: float, generator: Generator | None, q: Tensor) -> Dropped | None:

@@ -7,7 +7,7 @@ from regard.attention.mask import Sizes
 from regard.errors import DeviceError, DtypeError, ShapeError
 
 
-def sizes_of(q: Tensor, k: Tensor, v: Tensor, *, same_width: bool) -> Sizes:
+def sizes_of(q: Tensor, k: Tensor, v: Tensor) -> Sizes:
     """The sizes of the map of q, k and v; raises where they do not fit."""
     qs, ks, vs = q.shape, k.shape, v.shape
     rank = len(qs)
@@ -31,7 +31,7 @@ def sizes_of(q: Tensor, k: Tensor, v: Tensor, *, same_width: bool) -> Sizes:
             f"k of shape {tuple(ks)} has {ks[-2]} keys, but v of shape {tuple(vs)} has {vs[-2]}; "
             "every key needs one value"
         )
-    if same_width and qs[-1] != ks[-1]:
+    if qs[-1] != ks[-1]:
         raise ShapeError(
             f"q of shape {tuple(qs)} has width {qs[-1]}, but k of shape {tuple(ks)} has {ks[-1]}; "
             "give both the same width, or score=regard.Additive(…) or regard.Bilinear(…), which allow two"
@@ -83,18 +83,14 @@ def must_be_tensors(q: object, k: object, v: object) -> None:
     for name, x in (("q", q), ("k", k), ("v", v)):
         if not isinstance(x, Tensor):
             raise DtypeError(f"{name} is {type(x).__name__}, but attention needs tensors; give torch.as_tensor({name})")
-    must_not_be_nested(q, k, v)  # type: ignore[arg-type]
+        if x.is_nested:
+            raise ShapeError(
+                "q, k or v is a nested tensor; pad it to (b, h, t, d), such as x.to_padded_tensor(0.0), "
+                "and give mask=regard.padding(lengths)"
+            )
 
 
-def must_not_be_nested(q: Tensor, k: Tensor, v: Tensor) -> None:
-    if q.is_nested or k.is_nested or v.is_nested:
-        raise ShapeError(
-            "q, k or v is a nested tensor; pad it to (b, h, t, d), such as x.to_padded_tensor(0.0), "
-            "and give mask=regard.padding(lengths)"
-        )
-
-
-def full_rank(name: str, x: Tensor, sizes: Sizes, want: tuple[int, ...]) -> Tensor:
+def full_rank(name: str, x: Tensor, want: tuple[int, ...]) -> Tensor:
     """A tensor that is added to or stands beside the scores: all axes, each equal or 1."""
     shape = tuple(x.shape)
     if len(shape) != len(want) or any(a not in (1, b) for a, b in zip(shape, want)):

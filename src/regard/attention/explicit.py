@@ -23,29 +23,31 @@ def attend_explicitly(
     gradient. Where gradients are not needed, rows are computed in blocks.
     """
     with torch.autocast(v.device.type, enabled=False) if autocasts(v) else nullcontext():
-        asked, allowed = asked.unseen(), asked.allowed()
+        allowed = asked.allowed()
+        asked = asked.unseen(allowed)
         if allowed is not None:
             v = aligned(v, len(asked.shape) - 2)
             v = v.masked_fill(~seen_by_any(allowed, v), 0.0)
         wide = v.to(asked.dtype)
         if dropped is None and not torch.is_grad_enabled() and readable(v) and asked.shape[-2] > 1:
-            mix = by_rows(asked, wide)
+            mix = by_rows(asked, wide, allowed)
         else:
-            weights = asked.weights()
-            mix = mixed(weights if dropped is None else drop(weights, dropped), wide, asked.allowed())
+            weights = asked.normalise(asked.scores(), allowed)
+            mix = mixed(weights if dropped is None else drop(weights, dropped), wide, allowed)
         shape = (*asked.shape[:-1], v.shape[-1])
         return mix.to(v.dtype).expand(shape)
 
 
-def by_rows(asked: Asked, v: Tensor) -> Float[Tensor, "*_b q e"]:
+def by_rows(asked: Asked, v: Tensor, allowed: Tensor | None) -> Float[Tensor, "*_b q e"]:
     *lead, q, k = asked.shape
     height = max(16, BUDGET // max(1, k * math.prod(lead)))
     if height >= q:
-        return mixed(asked.weights(), v, asked.allowed())
+        return mixed(asked.normalise(asked.scores(), allowed), v, allowed)
     parts = []
     for first in range(0, q, height):
         rows = slice(first, min(q, first + height))
-        parts.append(mixed(asked.weights(rows), v, asked.allowed(rows)))
+        some = allowed if allowed is None or allowed.shape[-2] == 1 else allowed[..., rows, :]
+        parts.append(mixed(asked.normalise(asked.scores(rows), some), v, some))
     return torch.cat(parts, -2)
 
 

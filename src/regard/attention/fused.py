@@ -52,7 +52,7 @@ def causal_plan(mask: Causal, sizes: Sizes) -> Plan:
     if offset == 0:
         return Plan(True, None, None)
     if offset >= sizes.k - 1:
-        return Plan(False, None, None)
+        return EVERYTHING
     return Plan(False, None, mask)
 
 

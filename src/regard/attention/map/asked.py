@@ -159,16 +159,12 @@ class Asked:
             return self.weigh(scores, allowed)
         return softmax(scores, allowed, sink=self.sink.to(scores.dtype))
 
-    def unseen(self) -> "Asked":
+    def unseen(self, allowed: Bool[Tensor, "..."] | None) -> "Asked":
         """The same map with every key that no query sees set to 0, so that not even 0 · NaN reaches a gradient."""
-        allowed = self.allowed()
         if allowed is None:
             return self
-        hidden = ~seen_by_any(allowed, aligned(self.k, len(self.shape) - 2))
-        clean = self.copy()
-        clean.k = aligned(self.k, len(self.shape) - 2).masked_fill(hidden, 0.0)
-        clean.versions = (self.versions[0], version(clean.k))
-        return clean
+        k = aligned(self.k, len(self.shape) - 2)
+        return self.on(self.q, k.masked_fill(~seen_by_any(allowed, k), 0.0))
 
     def __getstate__(self) -> dict[str, object]:
         self.fresh()
@@ -179,10 +175,10 @@ class Asked:
             setattr(self, name, value)
         self.versions = (version(self.q), version(self.k))
 
-    def copy(self) -> "Asked":
+    def on(self, q: Tensor, k: Tensor) -> "Asked":
+        """The same map asked from these tensors instead."""
         twin = object.__new__(Asked)
-        for name in self.__slots__:
-            setattr(twin, name, getattr(self, name))
+        twin.__setstate__(self.__getstate__() | {"q": q, "k": k})
         return twin
 
 

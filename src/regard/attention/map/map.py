@@ -15,7 +15,6 @@ from regard.attention.map.index import as_where, parse
 from regard.attention.map.statistics import Pooled
 from regard.attention.mask import Mask, Sizes
 from regard.attention.mask.lead import Where, bounds, places
-from regard.eager import version
 from regard.errors import MapError, ShapeError
 
 if TYPE_CHECKING:
@@ -128,7 +127,9 @@ class AttentionMap:
         """All of it, differentiable. The only answer that holds q × k numbers."""
         source = self._source
         if isinstance(source, Asked):
-            source = source.unseen()
+            allowed = source.allowed()
+            clean = source.unseen(allowed)
+            return clean.normalise(clean.scores(), allowed).expand(self.shape)
         return source.weights().expand(self.shape)
 
     def used(self) -> Float[Tensor, "*_b q k"]:
@@ -207,10 +208,7 @@ class AttentionMap:
         """The same map from copies of q and k, which nothing written later can touch: a cache, for example."""
         source = self._source
         if isinstance(source, Asked):
-            source.fresh()
-            twin = source.copy()
-            twin.q, twin.k = source.q.clone(), source.k.clone()
-            twin.versions = (version(twin.q), version(twin.k))
+            twin = source.on(source.q.clone(), source.k.clone())
             return AttentionMap(twin, tokens=self.tokens, dropped=self.dropped)
         if isinstance(source, Stored):
             return AttentionMap(Stored(source.weights().clone(), source.mask, source.lead), tokens=self.tokens)
@@ -235,8 +233,7 @@ class AttentionMap:
         """The same map without a graph behind it."""
         source = self._source
         if isinstance(source, Asked):
-            twin = source.copy()
-            twin.q, twin.k = source.q.detach(), source.k.detach()
+            twin = source.on(source.q.detach(), source.k.detach())
             return AttentionMap(twin, tokens=self.tokens, dropped=self.dropped)
         if isinstance(source, Stored):
             return AttentionMap(Stored(source.kept.detach(), source.mask, source.lead), tokens=self.tokens)
