@@ -47,3 +47,11 @@ class PositionError(RegardError, ValueError):
 
 class CacheError(RegardError, ValueError):
     """A key/value cache used beyond what it holds."""
+
+
+class TraceError(RegardError, ValueError):
+    """A trace that does not hold what was asked of it, or a file that is no whole trace."""
+
+
+class WatchError(RegardError, RuntimeError):
+    """A model that cannot be watched or edited, and why."""

@@ -1,0 +1,70 @@
+"""One attention of one run: what it is called, what decides its map, and what was seen while it ran."""
+
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+from regard.attention.map import AttentionMap
+from regard.errors import TraceError
+from regard.tokens import Tokens
+
+
+@dataclass
+class Seen:
+    """What was copied while the kernel ran, to prove the map by; all of it for a few query rows only."""
+
+    rows: tuple[int, ...] = ()  # which query rows
+    mix: Tensor | None = None  # b h r e: what the kernel gave for them
+    allowed: Tensor | None = None  # the mask argument at these rows, as the kernel got it: bool, or float to be added
+    weights: Tensor | None = None  # b h r k: the softmax that was seen, where one was
+    causal: bool = False  # the kernel's own flag, aligned to the first key
+    scale: float | None = None  # as the kernel got it
+    dropout: float = 0.0  # the share that the call dropped; its output then proves nothing without replay
+    keys: int | None = None  # how many keys the kernel got
+
+
+@dataclass
+class Layer:
+    """One attention layer of a run. Rows are queries, columns are keys.
+
+    `weights` is (b, h, q, k) and is asked, stored or implied (`weights.kind`); `q`, `k` and `v` are what the kernel
+    received, with as many key heads as the model has. `queries` and `keys` name rows and columns, one `Tokens` per
+    batch entry, where they are known.
+    """
+
+    name: str
+    kind: str  # "self", "cross" or "unknown"
+    weights: AttentionMap
+    q: Tensor | None = None
+    k: Tensor | None = None
+    v: Tensor | None = None
+    door: str = ""  # where it was seen
+    queries: tuple[Tokens, ...] | None = None
+    keys: tuple[Tokens, ...] | None = None
+    seen: Seen | None = None
+    gradient: Tensor | None = None  # b h q e: how the loss changes with the mix, after a backward pass
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def heads(self) -> int:
+        """How many query heads there are."""
+        return self.weights.shape[1]
+
+    @property
+    def batch(self) -> int:
+        return self.weights.shape[0]
+
+    def head(self, head: int, *, batch: int = 0) -> AttentionMap:
+        """The map of one head, (q, k), with its tokens where they are known."""
+        if not -self.heads <= head < self.heads:
+            raise TraceError(f"{self.name} has {self.heads} heads, but head {head} was asked for")
+        if not -self.batch <= batch < self.batch:
+            raise TraceError(f"{self.name} saw a batch of {self.batch}, but entry {batch} was asked for")
+        one: AttentionMap = self.weights[batch, head]
+        if self.queries is None or self.keys is None:
+            return one
+        return one.named(self.queries[batch].shown, self.keys[batch].shown)
+
+    def __repr__(self) -> str:
+        b, h, q, k = self.weights.shape
+        return f"{self.name} ({self.kind}, b {b}, h {h}, q {q}, k {k}, {self.weights.kind})"
