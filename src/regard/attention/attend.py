@@ -16,6 +16,7 @@ from regard.attention.map import Asked, AttentionMap, Dropped
 from regard.attention.map.asked import Weigh
 from regard.attention.mask import Mask, Sizes, as_mask
 from regard.attention.score.base import Score
+from regard.attention.told import told
 from regard.attention.usual import usual
 from regard.attention.weigh.softmax import softmax
 from regard.eager import autocasts, has_tangent, readable, transformed
@@ -81,7 +82,7 @@ def attend(
     if score is None and weigh is None and scale is None and bias is None and softcap is None and path is None:
         found = usual(q, k, v, mask) if sink_logits is None and not dropout else None
         if found is not None:
-            return Attended(*found, "fused")
+            return told(Attended(*found, "fused"), v)
     must_be_tensors(q, k, v)
     if score is not None:
         q, k = score.prepare(q, k)
@@ -131,9 +132,11 @@ def attend(
     if not why_not:
         mix, took = attend_fused(q, k, v, sizes, seen, bias, scale, dropout, live)
         if seen is None or not live or not needs_care(mix, asked, v, flagged=took == "sliced"):
-            return Attended(mix, AttentionMap(asked, dropped=Dropped(dropout, None) if dropout else None), took)
+            attended = Attended(mix, AttentionMap(asked, dropped=Dropped(dropout, None) if dropout else None), took)
+            return told(attended, v)
     dropped = as_dropped(dropout, generator, q)
-    return Attended(attend_explicitly(asked, v, dropped), AttentionMap(asked, dropped=dropped), "explicit")
+    attended = Attended(attend_explicitly(asked, v, dropped), AttentionMap(asked, dropped=dropped), "explicit")
+    return told(attended, v)
 
 
 def default_scale(width: int) -> float:

@@ -1,0 +1,347 @@
+"""From the blocks of a layer to its map: rows one below the other, keys side by side, each row with what it saw."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from regard.attention.bias import Bias
+from regard.attention.map import Asked, AttentionMap
+from regard.attention.map.given import Implied
+from regard.attention.mask import Mask, Sizes
+from regard.attention.mask.lead import Index, Where, pick, places
+from regard.attention.mask.spans import Spans
+from regard.attention.weigh.softmax import softmax
+from regard.trace.compact import compact_mask, four_axes, of_mask
+from regard.trace.diagonals import Diagonals
+from regard.trace.held import Block, Held, Shifted
+from regard.trace.layer import Layer, Seen
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Which entry of the batch each kept sequence stood in at every step: beams move between entries."""
+
+    entries: dict[int, Tensor]  # step → entries, one per kept sequence; −1 where the sequence had ended
+    batch: int  # how many entries the steps had
+
+    @staticmethod
+    def of(sequences: Tensor | None, parents: dict[int, Tensor], helds: Iterable[Held]) -> "Kept | None":
+        """Follow the sequences that were given back through the beams; None where no beam ever moved."""
+        if not parents:
+            return None
+        batch = len(next(iter(parents.values())))
+        own = [held for held in helds if held.kind != "cross" and held.blocks[0].sizes.lead[0] == batch]
+        fed = {block.step: block.ids for block in own[-1].blocks} if own else {}
+        steps = sorted(fed)
+        history: dict[int, list[list[int]]] = {}
+        lines: list[list[int]] = [[] for _ in range(batch)]
+        for step in steps:
+            if step in parents:
+                lines = [lines[int(parent)] for parent in parents[step]]
+            ids = fed[step]
+            if ids is None:
+                return None
+            lines = [line + ids[i].tolist() for i, line in enumerate(lines)]
+            history[step] = lines
+        if sequences is None:
+            leaves = [(steps[-1], 0)]
+        else:
+            leaves = [leaf_of(sequence.tolist(), steps, history) for sequence in sequences]
+        entries = {step: torch.full((len(leaves),), -1) for step in steps}
+        for i, (last, entry) in enumerate(leaves):
+            for step in reversed([s for s in steps if s <= last]):
+                entries[step][i] = entry
+                entry = int(parents[step][entry]) if step in parents else entry
+        return Kept(entries, batch)
+
+
+def leaf_of(sequence: list[int], steps: list[int], history: dict[int, list[list[int]]]) -> tuple[int, int]:
+    """The last step at which some entry had been fed a beginning of this sequence, and that entry."""
+    for step in reversed(steps):
+        for entry, line in enumerate(history[step]):
+            if len(line) < len(sequence) and line == sequence[: len(line)]:
+                return step, entry
+    return steps[-1], 0
+
+
+def assembled(held: Held, kept: Kept | None) -> Layer:
+    """The layer that these blocks make."""
+    blocks = held.blocks
+    first = blocks[0]
+    if kept is not None and len(blocks) > 1 and first.sizes.lead[0] == kept.batch:
+        blocks = [chosen(block, kept) for block in blocks]
+    layer = Layer(held.name, held.kind, stored_map(first), door=held.door, notes=list(held.notes))
+    if first.q is None or first.k is None:
+        layer.v, layer.seen = first.v, first.seen
+    elif len(blocks) == 1:
+        layer.q, layer.k, layer.v = first.q, first.k, first.v
+        layer.weights = AttentionMap(asked(held, first, first.q, first.k, first.sizes, first.mask, first.bias))
+        if first.map is not None:
+            layer.weights.dropped = first.map.dropped
+        layer.seen = first.seen
+    else:
+        stretches = sorted({block.stretch for block in blocks})
+        parts = [joined(held, [b for b in blocks if b.stretch == stretch]) for stretch in stretches]
+        layer.q = torch.cat([part.q for part in parts], 2)
+        layer.weights = AttentionMap(parts[0].source if len(parts) == 1 else stitched(parts))
+        layer.k, layer.v = parts[-1].k, parts[-1].v
+        layer.seen = seen_of(blocks)
+    layer.gradient = first.gradient if len(blocks) == 1 else None
+    return layer
+
+
+def stored_map(block: Block) -> AttentionMap:
+    """Weights that were kept as seen; for an asked map, a placeholder that `assembled` replaces."""
+    if block.weights is not None:
+        return AttentionMap.stored(block.weights)
+    if block.map is not None:
+        return block.map
+    return AttentionMap.stored(torch.zeros(1, 1, 1, 1))
+
+
+def asked(held: Held, block: Block, q: Tensor, k: Tensor, sizes: Sizes, mask: Mask | None, bias: object) -> Asked:
+    template = None if block.map is None else block.map._source
+    score, weigh, sink = None, even_softmax if block.uniform else softmax, held.sink
+    if isinstance(template, Asked):
+        score, weigh, sink = template.score, template.weigh, template.sink
+    if sink is not None:
+        sink = sink.reshape(1, -1, 1, 1) if sink.ndim == 1 else four_axes(sink, sizes)
+    if isinstance(bias, Tensor):
+        bias = four_axes(bias, sizes)
+    assert bias is None or isinstance(bias, Tensor | Bias)
+    return Asked(
+        q, k, sizes, score=score, scale=held.scale, mask=mask, bias=bias, softcap=held.softcap, sink=sink, weigh=weigh
+    )
+
+
+def even_softmax(scores: Tensor, allowed: Tensor | None = None) -> Tensor:
+    """softmax under a mask of finite numbers: a row that sees nothing is even, because all its scores are equal."""
+    if allowed is None:
+        return softmax(scores, allowed)
+    blind = ~allowed.any(-1, keepdim=True)
+    return torch.where(blind, 1.0 / scores.shape[-1], softmax(scores, allowed))
+
+
+@dataclass(frozen=True, eq=False)
+class Joined:
+    """The blocks of one stretch of keys as one map."""
+
+    source: Asked
+    q: Tensor
+    k: Tensor
+    v: Tensor | None
+    row: int
+    column: int
+
+
+def joined(held: Held, blocks: list[Block]) -> Joined:
+    q = torch.cat([block.q for block in blocks if block.q is not None], 2)
+    parts = [block.k for block in blocks if block.k is not None and block.k.shape[2]]
+    k = torch.cat(parts, 2) if len(parts) > 1 else parts[0]
+    values = [block.v for block in blocks if block.v is not None and block.v.shape[2]]
+    v = None if not values else torch.cat(values, 2) if len(values) > 1 else values[0]
+    column = min(block.column for block in blocks)
+    sizes = Sizes((q.shape[0], q.shape[1]), q.shape[2], k.shape[2])
+    mask = masks_joined(blocks, sizes, column)
+    bias = biases_joined(blocks, sizes, column)
+    return Joined(asked(held, blocks[0], q, k, sizes, mask, bias), q, k, v, blocks[0].row, column)
+
+
+def masks_joined(blocks: list[Block], sizes: Sizes, column: int) -> Mask | None:
+    """Each block's rows see what they saw, counted in keys of the whole."""
+    starts, stops = [], []
+    for block in blocks:
+        form = of_mask(block.mask, block.sizes)
+        shift = block.column - column
+        rows = block.sizes.q
+        if form is None:
+            start, stop = (
+                torch.zeros(1, 1, rows, dtype=torch.int32),
+                torch.full((1, 1, rows), block.sizes.k, dtype=torch.int32),
+            )
+        elif isinstance(form, Spans):
+            start, stop = form.start.cpu(), form.stop.cpu()
+        else:
+            return compact_mask(dense_joined(blocks, sizes, column), sizes)
+        seen = stop > start
+        starts.append(torch.where(seen, start + shift, 0))
+        stops.append(torch.where(seen, stop + shift, 0))
+    lead = torch.broadcast_shapes(*(x.shape[:2] for x in starts))
+    wide = [
+        torch.cat([x.expand(*lead, block.sizes.q) for x, block in zip(side, blocks)], 2) for side in (starts, stops)
+    ]
+    return Spans(wide[0], wide[1])
+
+
+def dense_joined(blocks: list[Block], sizes: Sizes, column: int) -> Tensor:
+    parts = []
+    for block in blocks:
+        part = torch.ones(1, 1, 1, 1, dtype=torch.bool)
+        if block.mask is not None:
+            part = four_axes(block.mask.whole(block.sizes, torch.device("cpu")), block.sizes)
+        part = part.expand(-1, -1, block.sizes.q, block.sizes.k)
+        shift = block.column - column
+        parts.append(torch.nn.functional.pad(part, (shift, sizes.k - shift - block.sizes.k)))
+    lead = torch.broadcast_shapes(*(x.shape[:2] for x in parts))
+    return torch.cat([x.expand(*lead, -1, -1) for x in parts], 2)
+
+
+def biases_joined(blocks: list[Block], sizes: Sizes, column: int) -> Tensor | Bias | None:
+    """What was added, for all rows. A bias by distance that agrees over all blocks stays one number per distance."""
+    if all(block.bias is None for block in blocks):
+        return None
+    by_distance = distances_joined(blocks, sizes, column)
+    if by_distance is not None:
+        return by_distance
+    parts = []
+    for block in blocks:
+        part = dense_bias(block).expand(-1, -1, block.sizes.q, block.sizes.k)
+        shift = block.column - column
+        parts.append(torch.nn.functional.pad(part, (shift, sizes.k - shift - block.sizes.k)))
+    lead = torch.broadcast_shapes(*(x.shape[:2] for x in parts))
+    return torch.cat([x.expand(*lead, -1, -1) for x in parts], 2)
+
+
+def dense_bias(block: Block) -> Tensor:
+    if block.bias is None:
+        return torch.zeros(1, 1, 1, 1)
+    if isinstance(block.bias, Tensor):
+        return four_axes(block.bias, block.sizes).float()
+    q = torch.arange(block.sizes.q) + block.sizes.offset
+    return block.bias.block(q, torch.arange(block.sizes.k))[None].float()
+
+
+def distances_joined(blocks: list[Block], sizes: Sizes, column: int) -> Bias | None:
+    """One number per distance between key and query, where every block says the same; None where they do not."""
+    heads, known = sizes.heads, sizes.q + sizes.k - 1
+    most = torch.full((heads, known), -torch.inf)
+    least = torch.full((heads, known), torch.inf)
+    last = blocks[-1].row + blocks[-1].sizes.q - 1 - column  # where the last query stands among the keys
+    turn = sizes.k - 1 - last  # rows are aligned at the end of the map
+    for block in blocks:
+        if isinstance(block.bias, Diagonals | Shifted) or block.sizes.q == 1 or block.bias is None:
+            part = dense_bias(block)
+            if part.shape[0] != 1:
+                return None
+            if block.bias is not None and isinstance(block.bias, Tensor) and block.sizes.q > 1:
+                return None
+            part = part[0].expand(heads, block.sizes.q, block.sizes.k)
+            q = torch.arange(block.sizes.q) + block.row - column + turn
+            k = torch.arange(block.sizes.k) + block.column - column
+            at = (k - q[:, None] + sizes.k - 1).clamp(0, known - 1).reshape(1, -1).expand(heads, -1)
+            seen = torch.ones(block.sizes.q, block.sizes.k, dtype=torch.bool)
+            if block.mask is not None:
+                seen = four_axes(block.mask.whole(block.sizes, torch.device("cpu")), block.sizes)
+                seen = seen.expand(-1, -1, block.sizes.q, block.sizes.k).flatten(0, 1).any(0)
+            hidden = ~seen.expand(heads, -1, -1).reshape(heads, -1)
+            flat = part.reshape(heads, -1)
+            most.scatter_reduce_(1, at, flat.masked_fill(hidden, -torch.inf), "amax")
+            least.scatter_reduce_(1, at, flat.masked_fill(hidden, torch.inf), "amin")
+        else:
+            return None
+    unknown = most == -torch.inf
+    if bool(((most != least) & ~unknown).any()):
+        return None
+    return Diagonals(most.masked_fill(unknown, 0.0), keys=sizes.k, heads=heads)
+
+
+class Stitched(Implied):
+    """Rows that were computed with different keys, one map all the same."""
+
+    kind = "asked"
+
+
+def stitched(parts: list[Joined]) -> Stitched:
+    width = max(part.column + part.source.sizes.k for part in parts)
+    height = sum(part.source.sizes.q for part in parts)
+    lead = parts[0].source.sizes.lead
+
+    def imply(chosen: tuple[Index, ...], rows: Where) -> Tensor:
+        wanted = places(rows, height, "cpu")
+        found: Tensor | None = None
+        first = 0
+        for part in parts:
+            count = part.source.sizes.q
+            here = (wanted >= first) & (wanted < first + count)
+            if bool(here.any()):
+                source = part.source.pick(chosen) if chosen else part.source
+                some = source.weights(wanted[here] - first)
+                some = torch.nn.functional.pad(some, (part.column, width - part.column - some.shape[-1]))
+                if found is None:
+                    found = some.new_zeros((*some.shape[:-2], len(wanted), width))
+                found[..., here, :] = some
+            first += count
+        assert found is not None
+        return found
+
+    return Stitched(imply, Sizes(lead, height, width), device=parts[0].q.device, dtype=parts[0].q.dtype)
+
+
+def chosen(block: Block, kept: Kept) -> Block:
+    """A block of the kept sequences only; where one had already ended, its rows see nothing."""
+    entries = kept.entries.get(block.step)
+    if entries is None:
+        return block
+    gone, at = entries < 0, entries.clamp_min(0)
+
+    def take(x: Tensor | None) -> Tensor | None:
+        return None if x is None else x.index_select(0, at.to(x.device))
+
+    form = of_mask(block.mask, block.sizes)
+    sizes = Sizes((len(at), block.sizes.lead[1]), block.sizes.q, block.sizes.k)
+    dense = torch.ones(1, 1, 1, 1, dtype=torch.bool)
+    if form is not None:
+        dense = four_axes(form.whole(block.sizes, torch.device("cpu")), block.sizes)
+    dense = pick(dense, (at,)) if dense.shape[0] > 1 else dense
+    dense = (dense & ~gone[:, None, None, None]).expand(-1, -1, sizes.q, sizes.k)
+    bias = block.bias if not isinstance(block.bias, Tensor) or block.bias.shape[0] == 1 else block.bias[at]
+    seen = Seen(
+        block.seen.rows,
+        take(block.seen.mix),
+        scale=block.seen.scale,
+        causal=block.seen.causal,
+        keys=block.seen.keys,
+        dropout=block.seen.dropout,
+    )
+    if block.seen.allowed is not None:
+        seen.allowed = block.seen.allowed if block.seen.allowed.shape[0] == 1 else take(block.seen.allowed)
+    if bool(gone.any()):
+        seen = Seen()
+    return Block(
+        take(block.q),
+        take(block.k),
+        take(block.v),
+        sizes,
+        compact_mask(dense, sizes),
+        bias,
+        block.uniform,
+        block.row,
+        block.column,
+        block.first_new,
+        block.stretch,
+        seen,
+        take(block.ids),
+        None,
+        take(block.weights),
+        block.map,
+        step=block.step,
+    )
+
+
+def seen_of(blocks: list[Block]) -> Seen:
+    """The proof of a stitched map: what the last rows of some steps gave."""
+    rows: list[int] = []
+    mixes: list[Tensor] = []
+    first = 0
+    for block in blocks:
+        if block.seen.mix is not None and not block.seen.dropout:
+            rows += [first + row for row in block.seen.rows]
+            mixes.append(block.seen.mix)
+        first += block.sizes.q
+    if not mixes:
+        return Seen()
+    some = sorted({round(i * (len(rows) - 1) / 15) for i in range(16)}) if len(rows) > 16 else list(range(len(rows)))
+    mix = torch.cat(mixes, 2)[:, :, some]
+    return Seen(tuple(rows[i] for i in some), mix)

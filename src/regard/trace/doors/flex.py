@@ -1,0 +1,124 @@
+"""The flex door: `flex_attention` is wrapped under the names by which the model's own source files call it."""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from regard.trace.doors.kernel import tell, unreadable
+from regard.trace.doors.place import place_of
+from regard.trace.doors.scene import Call, scene_now
+
+
+def open_flex(model: nn.Module) -> Callable[[], None]:
+    """Wrap the name in the globals of the model's source files; gives back how to undo it."""
+    library = sys.modules.get("torch.nn.attention.flex_attention")
+    if library is None:
+        return lambda: None
+    original = library.flex_attention
+    names = {type(module).__module__ for module in model.modules()} | {"transformers.integrations.flex_attention"}
+    changed: list[tuple[dict[str, Any], str, Any]] = []
+    for name in names:
+        source = sys.modules.get(name)
+        if source is None or source is library:
+            continue
+        for word, value in list(vars(source).items()):
+            if value is original or getattr(value, "_torchdynamo_orig_callable", None) is original:
+                changed.append((vars(source), word, value))
+                vars(source)[word] = heard(value)
+
+    def close() -> None:
+        for place, word, value in changed:
+            place[word] = value
+
+    return close
+
+
+def heard(function: Callable[..., Any]) -> Callable[..., Any]:
+    def flex_attention(query: Tensor, key: Tensor, value: Tensor, *args: Any, **named: Any) -> Any:
+        scene = scene_now()
+        place = None if scene is None else place_of(sys._getframe(1))
+        owners = [] if scene is None or place is None else scene.owners(place.module)
+        if scene is None or place is None or not owners:
+            return function(query, key, value, *args, **named)
+        why_not = unreadable(query, key)
+        if why_not:
+            for ear in owners:
+                ear.refuse(place, why_not)
+            return function(query, key, value, *args, **named)
+        given = dict(zip(("score_mod", "block_mask", "scale"), args)) | named
+        scale = given.get("scale")
+        scale = query.shape[-1] ** -0.5 if scale is None else float(scale)
+        call = Call(place, "flex", q=query, k=key, v=value, scale=scale)
+        with torch.no_grad():
+            call.mask = allowed_by(given.get("block_mask"), query, key)
+            changed_by(given.get("score_mod"), call)
+        rest: list[Any] = []
+
+        def run() -> Tensor:
+            scene.deaf += 1
+            try:
+                found = function(query, key, value, *args, **named)
+            finally:
+                scene.deaf -= 1
+            if isinstance(found, tuple):
+                rest.extend(found[1:])
+                return found[0]
+            return found
+
+        mix = tell(scene, owners, call, run, shape=lambda x: x, back=lambda x: x)
+        return (mix, *rest) if rest else mix
+
+    return flex_attention
+
+
+def cells(query: Tensor, key: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    b, h, q = query.shape[:3]
+    device = query.device
+    return (
+        torch.arange(b, device=device).view(-1, 1, 1, 1),
+        torch.arange(h, device=device).view(1, -1, 1, 1),
+        torch.arange(q, device=device).view(1, 1, -1, 1),
+        torch.arange(key.shape[2], device=device).view(1, 1, 1, -1),
+    )
+
+
+def each(function: Callable[..., Tensor], *args: Tensor) -> Tensor:
+    """The function at every cell, as flex calls it: one number at a time."""
+    shape = torch.broadcast_shapes(*(x.shape for x in args))
+    flat = [x.expand(shape).reshape(-1) for x in args]
+    return torch.vmap(function)(*flat).reshape(shape)
+
+
+def allowed_by(block_mask: Any, query: Tensor, key: Tensor) -> Tensor | None:
+    """Every cell of the mask function, evaluated now: what its closure holds may change later."""
+    if block_mask is None or block_mask.mask_mod is None:
+        return None
+    b, h, q, k = cells(query, key)
+    lead = tuple(block_mask.shape[:2])
+    b, h = (b if lead[0] > 1 else b[:1]), (h if lead[1] > 1 else h[:, :1])
+    return each(block_mask.mask_mod, b, h, q, k)
+
+
+def changed_by(score_mod: Any, call: Call) -> None:
+    """A score function that only adds is a bias, −inf included; any other is kept as the weights it made."""
+    if score_mod is None:
+        return
+    assert call.q is not None
+    assert call.k is not None
+    at = cells(call.q, call.k)
+    zero = torch.zeros((), device=call.q.device)
+    added = [each(score_mod, (zero + x).view(1, 1, 1, 1), *at) - x for x in (0.0, 1.0, -3.0)]
+    if all(torch.allclose(added[0], other, atol=1e-5) or torch.equal(added[0], other) for other in added[1:]):
+        call.bias = added[0]
+        return
+    from regard.attention.heads import grouped, times
+
+    scores = grouped(times, call.q.float() * call.scale, call.k.float().mT)
+    scores = each(score_mod, scores, *at)
+    if call.mask is not None:
+        scores = scores.masked_fill(~call.mask, -torch.inf)
+    call.weights, call.q = scores.softmax(-1).nan_to_num(0.0), None
+    call.notes.append("its score function does more than add, so the weights are stored as it made them")

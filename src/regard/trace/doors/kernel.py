@@ -1,0 +1,260 @@
+"""The kernel door: a Python kernel on the composite operators of torch, there only while somebody listens.
+
+The composite `scaled_dot_product_attention`, `softmax`, `matmul` and `einsum` are reached under any bound name, from
+scripted code, inside autocast and inference mode; each kernel here runs torch's own composite kernel, so the same
+fused kernel computes the same numbers. `bmm` is no composite: it is overheard below autograd, one key further down.
+Removing kernels uses a private method of torch: it stands in this file only.
+"""
+
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regard.trace.doors import handwritten
+from regard.trace.doors.place import place_of
+from regard.trace.doors.scene import Call, Scene, deaf, scene_now
+
+ATEN = torch.ops.aten
+COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
+BACKENDS = ("CPU", "CUDA", "MPS", "XPU")
+OURS = "regard.attention"
+
+
+def ours(frame: FrameType) -> bool:
+    """Whether this package's own mechanism is calling: it tells of itself, with more than a kernel knows."""
+    return str(frame.f_globals.get("__name__", "")).startswith(OURS)
+
+
+def attention_kernel(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """torch's own answer; whoever listens is told what went in and what came out."""
+
+    scene = scene_now()
+
+    def run() -> Tensor:
+        if scene is not None:
+            scene.deaf += 1  # where no fused kernel fits, torch writes it out with softmax and products of its own
+        try:
+            found: Tensor = ATEN.scaled_dot_product_attention.default._op_dk(
+                COMPOSITE, query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+            )
+        finally:
+            if scene is not None:
+                scene.deaf -= 1
+        return found
+
+    frame = sys._getframe(1)
+    if scene is None or ours(frame):
+        return run()
+    if scene.pending is not None:
+        mix = run()
+        scene.pending.kernels.append((attn_mask, is_causal, scale, dropout_p, key.shape[-2]))
+        return mix
+    place = place_of(frame)
+    owners = [] if place is None else scene.owners(place.module)
+    if place is None or not owners:
+        return run()
+    why_not = unreadable(query, key)
+    if why_not:
+        for ear in owners:
+            ear.refuse(place, why_not)
+        return run()
+    q, k, v = four(query), four(key), four(value)
+    call = Call(
+        place,
+        "kernel",
+        q=q,
+        k=k,
+        v=v,
+        scale=query.shape[-1] ** -0.5 if scale is None else scale,
+        mask=mask_four(attn_mask, query),
+        causal=is_causal,
+        dropout=dropout_p,
+        raw=(mask_four(attn_mask, query), is_causal, scale),
+    )
+    return tell(
+        scene, owners, call, run, shape=lambda mix: four(mix), back=lambda mix: mix.reshape(mix_shape(query, value))
+    )
+
+
+def mix_shape(query: Tensor, value: Tensor) -> tuple[int, ...]:
+    return (*query.shape[:-1], value.shape[-1])
+
+
+def tell(
+    scene: Scene,
+    owners: list[Any],
+    call: Call,
+    run: Callable[[], Tensor],
+    *,
+    shape: Callable[[Tensor], Tensor],
+    back: Callable[[Tensor], Tensor],
+) -> Tensor:
+    """Compute, or let an editor compute instead, and tell every listener.
+
+    `shape` makes the mix b h q e, `back` undoes it.
+    """
+    mix: Tensor | None = None
+    for ear in owners:
+        with deaf(scene):
+            other = ear.change(call)
+        if other is not None:
+            mix = back(other)
+            call.notes.append("edited")
+    if mix is None:
+        mix = run()
+    call.grown, call.shaped = mix, shape
+    with deaf(scene), torch.no_grad():
+        call.mix = shape(mix.detach())
+        for ear in owners:
+            ear.hear(call)
+    return mix
+
+
+def unreadable(*xs: Tensor) -> str:
+    """Why the numbers of these tensors cannot be kept; empty where they can."""
+    for x in xs:
+        if x.is_meta:
+            return "its tensors are on the meta device and hold no numbers"
+        if torch._C._functorch.is_functorch_wrapped_tensor(x):
+            return "a torch.func transform (vmap, grad, …) was running, whose tensors stand for many at once"
+        if type(x).__name__ in ("FakeTensor", "FunctionalTensor"):
+            return f"its tensors are of type {type(x).__name__} and hold no numbers"
+        if type(x).__name__ == "DTensor":
+            return "its tensors are split over devices (DTensor); gather them first"
+    return ""
+
+
+def four(x: Tensor) -> Tensor:
+    """(b, h, n, d), whatever axes lead."""
+    if x.ndim == 4 or x.is_nested:
+        return x
+    if x.ndim == 3:
+        return x.unsqueeze(1)
+    if x.ndim == 2:
+        return x[None, None]
+    return x.flatten(0, -4)
+
+
+def mask_four(mask: Tensor | None, query: Tensor) -> Tensor | None:
+    """The mask of a call with the axes that its q was given."""
+    if mask is None or query.ndim == 4:
+        return mask
+    if query.ndim == 3:
+        return mask.unsqueeze(1) if mask.ndim == 3 else mask
+    if query.ndim > 4 and mask.ndim > 4:
+        return mask.expand(*query.shape[:-2], *mask.shape[-2:]).flatten(0, -4)
+    return mask
+
+
+def softmax_kernel(self: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
+    out: Tensor = ATEN.softmax.int._op_dk(COMPOSITE, self, dim, dtype)
+    scene = scene_now()
+    if scene is not None and out.ndim >= 3 and dim in (-1, out.ndim - 1) and not out.is_nested:
+        frame = sys._getframe(1)
+        if not ours(frame):
+            handwritten.softmax_seen(scene, frame, out)
+    return out
+
+
+def matmul_kernel(self: Tensor, other: Tensor) -> Tensor:
+    def run(left: Tensor = self) -> Tensor:
+        out: Tensor = ATEN.matmul.default._op_dk(COMPOSITE, left, other)
+        return out
+
+    return handwritten.product(self, other, run, sys._getframe(1))
+
+
+def einsum_kernel(equation: str, tensors: list[Tensor], *, path: list[int] | None = None) -> Tensor:
+    def run(left: Tensor | None = None) -> Tensor:
+        given = tensors if left is None else [left, *tensors[1:]]
+        out: Tensor = ATEN.einsum.default._op_dk(COMPOSITE, equation, given, path=path)
+        return out
+
+    if len(tensors) != 2 or not handwritten.is_mixing(equation):
+        return run()
+    return handwritten.product(tensors[0], tensors[1], run, sys._getframe(1))
+
+
+def bmm_kernel(keys: Any, self: Tensor, mat2: Tensor) -> Tensor:
+    def run(left: Tensor = self) -> Tensor:
+        out: Tensor = ATEN.bmm.default.redispatch(keys & torch._C._after_ADInplaceOrView_keyset, left, mat2)
+        return out
+
+    return handwritten.product(self, mat2, run, sys._getframe(1))
+
+
+class Doors:
+    """Kernels that are installed while at least one listener lives in the process."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.users = 0
+        self.library: torch.library.Library | None = None
+        self.others: list[Callable[[], Callable[[], None]]] = []  # further doors: open() gives close()
+        self.closing: list[Callable[[], None]] = []
+
+    def open(self) -> None:
+        with self.lock:
+            self.users += 1
+            if self.users == 1:
+                try:
+                    self.install()
+                except BaseException:
+                    self.close()
+                    raise
+
+    def install(self) -> None:
+        self.library = torch.library.Library("aten", "IMPL")
+        for name, kernel in (
+            ("scaled_dot_product_attention", attention_kernel),
+            ("softmax.int", softmax_kernel),
+            ("matmul", matmul_kernel),
+            ("einsum", einsum_kernel),
+        ):
+            for backend in backends():
+                for key in (f"Autograd{backend}", backend):
+                    self.library.impl(name, kernel, key)
+        self.library.impl("bmm", bmm_kernel, "ADInplaceOrView", with_keyset=True)
+        self.closing = []
+        for opening in (*self.others,):
+            self.closing.append(opening())
+
+    def close(self) -> None:
+        with self.lock:
+            self.users -= 1
+            if self.users:
+                return
+            for undo in reversed(self.closing):
+                undo()
+            self.closing = []
+            if self.library is not None:
+                self.library._destroy()
+                self.library = None
+
+
+def backends() -> tuple[str, ...]:
+    """The devices of this machine: a kernel for an absent one would only cost time."""
+    found = ["CPU"]
+    if torch.cuda.is_available():
+        found.append("CUDA")
+    if torch.backends.mps.is_available():
+        found.append("MPS")
+    return tuple(found)
+
+
+DOORS = Doors()

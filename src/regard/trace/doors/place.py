@@ -1,0 +1,127 @@
+"""Where in the model a call stands, read from the running frames: no hook is needed for a name."""
+
+from types import FrameType
+from typing import NamedTuple
+
+from torch import Tensor, nn
+
+CALL = nn.Module._call_impl.__code__
+WRAPPED = nn.Module._wrapped_call_impl.__code__
+
+
+class Place(NamedTuple):
+    """The innermost module that is running, the frame of its method, and the outermost frame of this very call."""
+
+    module: nn.Module
+    method: FrameType
+    call: FrameType
+
+
+def first_argument(frame: FrameType) -> object:
+    """What a frame's function got as its first argument."""
+    code = frame.f_code
+    if not code.co_argcount:
+        return None
+    return frame.f_locals.get(code.co_varnames[0])
+
+
+def place_of(frame: FrameType | None) -> Place | None:
+    """The innermost frame whose first argument is a module decides."""
+    while frame is not None:
+        module = first_argument(frame)
+        if isinstance(module, nn.Module):
+            return Place(module, frame, whole_call(frame, module))
+        frame = frame.f_back
+    return None
+
+
+def whole_call(frame: FrameType, module: nn.Module) -> FrameType:
+    """The outermost frame that still belongs to this call of the module: `forward` stands inside `__call__`."""
+    found, above = frame, frame.f_back
+    while above is not None:
+        code = above.f_code
+        if code is CALL or code is WRAPPED:
+            return above if above.f_locals.get("self") is module else found
+        owner = first_argument(above)
+        if isinstance(owner, nn.Module):
+            if owner is not module:
+                return found
+            found = above
+        above = above.f_back
+        if above is not None and above.f_code.co_name == "<module>":
+            return found
+    return found
+
+
+class Stack(NamedTuple):
+    """The frames around a call, as far as they belong to the watched model."""
+
+    step: FrameType  # the outermost call of a module
+    session: FrameType  # the outermost method of a module: `generate`, or the same as step
+    ids: tuple[Tensor, ...]  # integer inputs of the modules around, innermost first
+    pixels: tuple[int, ...] | None  # shape of the picture that went in
+
+
+def stack_of(place: Place, tree: dict[int, str], step: FrameType | None, session: FrameType | None) -> Stack:
+    """Walk outwards from a call. Known step and session frames end the walk early."""
+    outer_call = outer_method = place.call
+    ids: list[Tensor] = []
+    pixels: tuple[int, ...] | None = None
+    frame: FrameType | None = place.call
+    while frame is not None:
+        code = frame.f_code
+        if code is CALL:
+            here = frame.f_locals
+            if id(here.get("self")) in tree:
+                outer_call = outer_method = frame
+                for found in inputs_of(here):
+                    if found.ndim == 4 and found.is_floating_point():
+                        pixels = tuple(found.shape)
+                    elif not found.is_floating_point():
+                        ids.append(found)
+                if frame is step and session is not None:
+                    return Stack(frame, session, tuple(ids), pixels)
+        elif code.co_argcount and id(first_argument(frame)) in tree:
+            outer_method = frame
+        frame = frame.f_back
+    return Stack(outer_call, outer_method, tuple(ids), pixels)
+
+
+def inputs_of(here: dict[str, object]) -> list[Tensor]:
+    """The tensors that may be tokens or a picture among the arguments of a module's call."""
+    args, named = here.get("args"), here.get("kwargs")
+    found: list[Tensor] = []
+    if isinstance(named, dict):
+        for name, value in named.items():
+            if isinstance(value, Tensor) and (
+                name.endswith("input_ids") or name in ("x", "ids", "tokens", "pixel_values")
+            ):
+                found.append(value)
+    if isinstance(args, tuple):
+        found += [x for x in args[:1] if isinstance(x, Tensor)]
+    return [x for x in found if is_ids(x) or (x.ndim == 4 and x.is_floating_point())]
+
+
+def is_ids(x: Tensor) -> bool:
+    return not x.is_floating_point() and not x.is_complex() and x.ndim in (1, 2) and x.element_size() >= 4
+
+
+SOURCES = ("key_value_states", "encoder_hidden_states", "context", "memory", "source", "kv")
+
+
+def kind_of(place: Place, q_length: int, k_length: int, causal: bool) -> str:
+    """ "self", "cross" or "unknown": shapes alone cannot tell, so the arguments of the module are asked."""
+    here = place.method.f_locals
+    if any(isinstance(here.get(name), Tensor) for name in SOURCES):
+        return "cross"
+    if causal:
+        return "self"
+    q, k = here.get("query"), here.get("key")
+    if isinstance(place.module, nn.MultiheadAttention) and isinstance(q, Tensor) and isinstance(k, Tensor):
+        return "self" if q is k else "cross"
+    past = next(
+        (here[name] for name in ("past_key_values", "past_key_value", "layer_past", "cache") if name in here), None
+    )
+    if q_length == k_length or past is not None:
+        return "self"
+    return "unknown"

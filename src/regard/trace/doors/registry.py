@@ -1,0 +1,211 @@
+"""The registry door: the one place through which the `transformers` library reaches every attention function.
+
+It gives the module, keys and values before they are repeated for grouped heads, the shared position bias, the cap and
+the sinks. The kernel inside only adds what finally arrived there: the mask, the causal flag, the scale.
+The library is never imported here; the door opens only if somebody else has.
+"""
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from regard.attention.heads import grouped, times
+from regard.trace.doors.kernel import tell, unreadable
+from regard.trace.doors.place import place_of
+from regard.trace.doors.scene import Call, Pending, deaf, scene_now
+
+LIBRARY = "transformers.modeling_utils"
+SAMPLED = 4  # rows of an eager softmax that an asked map must reproduce
+
+
+def open_registry() -> Callable[[], None]:
+    """Wrap `AttentionInterface.get_interface`; gives back how to undo it."""
+    library = sys.modules.get(LIBRARY)
+    interface = getattr(library, "AttentionInterface", None)
+    if interface is None:
+        return lambda: None
+    original = interface.__dict__.get("get_interface")
+    if original is None:
+        return lambda: None
+
+    @wraps(original)
+    def get_interface(self: Any, *args: Any, **named: Any) -> Any:
+        function = original(self, *args, **named)
+        return function if scene_now() is None else heard(function)
+
+    interface.get_interface = get_interface
+
+    def close() -> None:
+        interface.get_interface = original
+
+    return close
+
+
+def heard(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same attention function, for one call, with somebody listening."""
+
+    @wraps(function)
+    def attention(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, *args: Any, **named: Any) -> Any:
+        scene = scene_now()
+        owners = [] if scene is None else scene.owners(module)
+        if scene is None or not owners or scene.pending is not None:
+            return function(module, query, key, value, *args, **named)
+        place = place_of(sys._getframe(1))
+        assert place is not None  # the caller is a method of the module
+        why_not = unreadable(query, key)
+        if query.ndim != 4 or key.ndim != 4:
+            why_not = why_not or f"its q has shape {tuple(query.shape)}, not (b, h, q, d)"
+        if why_not:
+            for ear in owners:
+                ear.refuse(place, why_not)
+            return function(module, query, key, value, *args, **named)
+        mask = args[0] if args else named.get("attention_mask")
+        scale = named.get("scaling")
+        call = Call(
+            place,
+            "registry",
+            q=query,
+            k=key,
+            v=value,
+            scale=query.shape[-1] ** -0.5 if scale is None else float(scale),
+            mask=mask if isinstance(mask, Tensor) else None,
+            bias=named.get("position_bias"),
+            softcap=named.get("softcap"),
+            sink=sinks_of(module, named),
+            dropout=float(named.get("dropout") or 0.0),
+        )
+        pending = Pending(module)
+        second: list[Any] = []
+
+        def run() -> Tensor:
+            scene.pending = pending
+            try:
+                mix, *rest = function(module, query, key, value, *args, **named)
+            finally:
+                scene.pending = None
+            second.extend(rest)
+            with deaf(scene):
+                conclude(call, pending)
+            return mix
+
+        # The registry's functions give b q h e.
+        mix = tell(
+            scene, owners, call, run, shape=lambda x: as_heads(x, query), back=lambda x: x.transpose(1, 2).contiguous()
+        )
+        return (mix, *(second or [None]))
+
+    return attention
+
+
+def as_heads(mix: Tensor, query: Tensor) -> Tensor:
+    """b h q e from what the registry's functions give."""
+    if mix.ndim == 3:
+        mix = mix.unflatten(-1, (query.shape[1], -1))
+    return mix.transpose(1, 2)
+
+
+def sinks_of(module: nn.Module, named: dict[str, Any]) -> Tensor | None:
+    found = named.get("s_aux")
+    found = getattr(module, "sinks", None) if found is None else found
+    return found.detach().reshape(-1) if isinstance(found, Tensor) else None
+
+
+def conclude(call: Call, pending: Pending) -> None:
+    """What the kernel inside received decides; where there was none, the softmax that was seen."""
+    assert call.q is not None
+    assert call.k is not None
+    if len(pending.kernels) == 1 and not pending.softmaxes:
+        mask, causal, scale, dropout, keys = pending.kernels[0]
+        call.raw, call.dropout = (mask, causal, scale), dropout
+        call.causal, call.sink, call.softcap = causal, None, None  # the fused kernel knows neither
+        if call.bias is None:
+            call.mask = mask
+        else:
+            call.mask = None if mask is None else hidden_of(mask)
+        if keys < call.k.shape[-2]:
+            call.k = call.k[..., :keys, :]
+            call.v = None if call.v is None else call.v[..., :keys, :]
+            call.bias = None if call.bias is None else call.bias[..., :keys]
+        if scale is not None:
+            call.scale = scale
+        return
+    if len(pending.softmaxes) == 1:
+        confirm(call, pending.softmaxes[0])
+        return
+    if pending.flex:
+        return
+    what = f"{len(pending.kernels)} kernels and {len(pending.softmaxes)} softmaxes"
+    call.notes.append(f"unproven: {what} ran inside this attention function, so its arguments could not be checked")
+
+
+def hidden_of(mask: Tensor) -> Tensor:
+    """A position bias merged with a mask: what is hidden is the same for all heads."""
+    if mask.dtype == torch.bool:
+        return mask
+    return mask[:, :1] > torch.finfo(mask.dtype).min / 2
+
+
+def confirm(call: Call, softmax: Tensor) -> None:
+    """An eager softmax must be reproduced from q and k on a few rows; otherwise it is kept as it was seen."""
+    q, k = call.q, call.k
+    assert q is not None
+    assert k is not None
+    softmax = softmax.detach()
+    extra = softmax.shape[-1] - k.shape[-2]
+    fits = softmax.ndim == 4 and softmax.shape[:3] == q.shape[:3] and extra in (0, 1)
+    if not fits:
+        call.notes.append(f"unproven: the softmax inside has shape {tuple(softmax.shape)}")
+        return
+    if not extra:
+        call.sink = None
+    weights = softmax[..., : k.shape[-2]]
+    rows = sampled(q.shape[-2], SAMPLED)
+    with torch.no_grad():
+        asked = rows_of(call, rows)
+        seen = weights[..., rows, :].float()
+        slack = 1e-5 if q.dtype == torch.float32 else 3e-2
+        if call.sink is None and extra:
+            asked = None
+        if asked is not None and bool((asked - seen).abs().max() <= slack):
+            call.weights = seen  # only the sampled rows: the rest is asked
+            call.raw = None
+            return
+    call.weights, call.q = weights, None
+    call.notes.append("its score has more terms than q · k and what was handed over, so the weights are stored as seen")
+
+
+def sampled(length: int, count: int) -> list[int]:
+    """A few rows over the whole length, the first and the last among them."""
+    if length <= count:
+        return list(range(length))
+    return sorted({round(i * (length - 1) / (count - 1)) for i in range(count)})
+
+
+def rows_of(call: Call, rows: list[int]) -> Tensor | None:
+    """Some rows of the map by plain arithmetic, as eager attention writes it."""
+    q, k = call.q, call.k
+    assert q is not None
+    assert k is not None
+    scores = grouped(times, q[..., rows, :].float() * call.scale, k.float().mT)
+    if call.softcap is not None:
+        scores = call.softcap * torch.tanh(scores / call.softcap)
+    try:
+        for added in (call.bias, call.mask):
+            if added is None:
+                continue
+            part = added[..., : k.shape[-2]]
+            part = part if part.shape[-2] == 1 else part[..., rows, :]
+            if part.dtype == torch.bool:
+                scores = scores.masked_fill(~part, torch.finfo(torch.float32).min)
+            else:
+                scores = scores + part.float()
+        if call.sink is not None:
+            sink = call.sink.float().view(1, -1, 1, 1).expand(*scores.shape[:-1], 1)
+            return torch.cat([scores, sink], -1).softmax(-1)[..., :-1]
+    except (RuntimeError, IndexError):  # shapes that mean something else in this model
+        return None
+    return scores.softmax(-1)

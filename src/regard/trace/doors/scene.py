@@ -1,0 +1,117 @@
+"""Who listens in this context, and what is half seen."""
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+from regard.attention.map import AttentionMap
+from regard.trace.doors.place import Place
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """One computation of attention, as a door saw it: everything that decides the weights, nothing computed from it.
+
+    Shapes are (b, h, q, d), (b, g, k, d), (b, g, k, e). `mask` is bool (True may look) or float (to be added).
+    Where the map cannot be asked, `weights` holds what was seen; `map` is a map that already knows itself.
+    """
+
+    place: Place
+    door: str
+    q: Tensor | None = None
+    k: Tensor | None = None
+    v: Tensor | None = None
+    scale: float = 1.0
+    mask: Tensor | None = None
+    causal: bool = False  # aligned to the first key, as the kernel's flag is
+    bias: Tensor | None = None
+    softcap: float | None = None
+    sink: Tensor | None = None  # (h,)
+    dropout: float = 0.0
+    mix: Tensor | None = None  # b h q e
+    grown: Tensor | None = None  # the tensor whose gradient is the gradient of the mix, before reshaping
+    weights: Tensor | None = None  # b h q k: the softmax that was seen
+    map: AttentionMap | None = None
+    raw: tuple[Tensor | None, bool, float | None] | None = None  # mask, causal flag and scale as the kernel got them
+    notes: list[str] = field(default_factory=list)
+    shaped: Callable[[Tensor], Tensor] | None = None  # how `grown` becomes b h q e
+
+
+class Ear(Protocol):
+    """Somebody who wants to know of calls, and may change them."""
+
+    def owns(self, module: nn.Module) -> bool: ...
+
+    def hear(self, call: Call) -> None: ...
+
+    def refuse(self, place: Place | None, why: str) -> None: ...
+
+    def release(self) -> None: ...
+
+    def change(self, call: Call) -> Tensor | None:
+        """Another mix (b, h, q, e) instead of the model's; None leaves it."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class Pending:
+    """A call of the registry that is running: the kernel inside tells it what finally arrived there."""
+
+    module: nn.Module
+    kernels: list[tuple[Tensor | None, bool, float | None, float, int]] = field(default_factory=list)
+    softmaxes: list[Tensor] = field(default_factory=list)
+    flex: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Candidate:
+    """A softmax that may be attention: it is, when its output meets values."""
+
+    place: Place
+    weights: Tensor
+    met: bool = False
+
+
+@dataclass(eq=False)
+class Scene:
+    """What one context's listeners have before them."""
+
+    ears: tuple[Ear, ...]
+    pending: Pending | None = None
+    candidates: list[Candidate] = field(default_factory=list)
+    deaf: int = 0  # while we ourselves compute
+
+    def owners(self, module: nn.Module) -> list[Ear]:
+        return [ear for ear in self.ears if ear.owns(module)]
+
+
+SCENE: ContextVar[Scene | None] = ContextVar("regard_scene", default=None)
+
+
+def scene_now() -> Scene | None:
+    """The scene of this context, where somebody listens and it makes sense to."""
+    scene = SCENE.get()
+    if scene is None or scene.deaf or torch.compiler.is_compiling():
+        return None
+    return scene
+
+
+class deaf:  # noqa: N801 - reads as a statement: `with deaf(scene):`
+    """While we compute something ourselves, no door tells of it."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+
+    def __enter__(self) -> None:
+        self.scene.deaf += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.scene.deaf -= 1
+
+
+Frame = FrameType

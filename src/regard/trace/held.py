@@ -1,0 +1,404 @@
+"""One attention layer of one run while it grows: a cache appends keys, each step adds rows.
+
+Per step only the new rows and the new key columns are kept, after the keys before them were found unchanged, so that
+`generate()` costs O(n · d). Positions follow from what the keys say: keys that continue the ones before are the next
+positions, keys that repeat an earlier stretch replace what stood there (a rejected draft), keys of which the first
+are gone are a sliding cache. Where nothing fits, a new stretch of keys begins, and rows remember whose they are.
+"""
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from regard.attention.bias import Bias
+from regard.attention.map import AttentionMap
+from regard.attention.mask import Mask, Sizes
+from regard.attention.mask.causal import Causal
+from regard.trace.compact import compact_mask, of_mask, split_bias
+from regard.trace.diagonals import Diagonals
+from regard.trace.doors.scene import Call
+from regard.trace.keep import Keeper
+from regard.trace.layer import Layer, Seen
+
+ROWS = 4  # how many query rows of a call are copied for the proof
+
+
+@dataclass(eq=False)
+class Block:
+    """The rows that one call computed, and the keys that it brought."""
+
+    q: Tensor | None  # b h r d
+    k: Tensor | None  # b g c d: the new columns only
+    v: Tensor | None
+    sizes: Sizes  # of the call, after keys that nobody sees at the end were cut off
+    mask: Mask | None
+    bias: Tensor | Bias | None
+    uniform: bool  # a row that sees nothing is even, not 0
+    row: int  # position of the first row
+    column: int  # position of the call's first key
+    first_new: int  # position of the first key of `k`
+    stretch: int  # which stretch of keys
+    seen: Seen
+    ids: Tensor | None = None
+    parents: Tensor | None = None  # which entry of the batch each one continues, where that changed
+    weights: Tensor | None = None  # stored weights, b h r c
+    map: AttentionMap | None = None
+    gradient: Tensor | None = None
+    step: int = 0  # which call of the model
+    layer: Layer | None = None  # what was made of it, so that a later gradient finds it
+
+
+@dataclass(eq=False)
+class Held:
+    """All that is kept of one layer of one run."""
+
+    name: str
+    kind: str
+    door: str
+    keeper: Keeper
+    blocks: list[Block] = field(default_factory=list)
+    keys: "Grow | None" = None  # the keys of the last stretch as they stand, for comparing
+    notes: list[str] = field(default_factory=list)
+    scale: float = 1.0
+    softcap: float | None = None
+    sink: Tensor | None = None
+    dropout: float = 0.0
+
+    @property
+    def length(self) -> int:
+        """How many key positions are known."""
+        return max((block.column + block.sizes.k for block in self.blocks), default=0)
+
+    def first(self, call: Call, memo: "Memo", ids: Tensor | None) -> None:
+        self.scale, self.softcap, self.dropout = call.scale, call.softcap, call.dropout
+        self.sink = None if call.sink is None else call.sink.detach().clone()
+        self.add(call, memo, ids, row=None, column=0, new=0, stretch=0)
+
+    def add(
+        self,
+        call: Call,
+        memo: "Memo",
+        ids: Tensor | None,
+        *,
+        row: int | None,
+        column: int,
+        new: int,
+        stretch: int,
+        parents: Tensor | None = None,
+    ) -> Block:
+        """Keep what is new in a call: its rows, and its keys from its `new`-th on."""
+        shape = call.weights.shape if call.q is None and call.weights is not None else None
+        if call.map is not None and call.q is None:
+            shape = torch.Size(call.map.shape)
+        if shape is not None:
+            b, h, r, c = (1,) * (4 - len(shape)) + tuple(shape)
+            sizes = Sizes((b, h), r, c)
+            formed: Formed = Formed(None, None, False, c)
+        else:
+            assert call.q is not None
+            assert call.k is not None
+            sizes = Sizes(tuple(call.q.shape[:2]), call.q.shape[2], call.k.shape[2])
+            formed = memo.form(call, sizes)
+            sizes = Sizes(sizes.lead, sizes.q, formed.keys)
+        q = k = v = None
+        if call.q is not None and call.k is not None:
+            keys = slice(new, sizes.k)
+            whole = new == 0 and sizes.k == call.k.shape[2]
+            k_new = call.k if whole else call.k[:, :, keys]
+            v_new = None if call.v is None else call.v if whole else call.v[:, :, keys]
+            q, k, v = self.keeper.three(call.q, k_new, v_new)
+        elif call.v is not None and self.keeper.values:
+            v = self.keeper.keep(call.v)
+        stored = None
+        if call.q is None and call.weights is not None:
+            stored = self.keeper.keep(call.weights)
+        if row is None:
+            row = sizes.k - sizes.q if self.kind == "self" and sizes.k > sizes.q and not call.causal else 0
+        block = Block(
+            q,
+            k,
+            v,
+            sizes,
+            formed.mask,
+            formed.bias,
+            formed.uniform,
+            row,
+            column,
+            column + new,
+            stretch,
+            seen_of(call, sizes, formed.keys),
+            ids,
+            parents,
+            stored,
+            call.map,
+        )
+        self.blocks.append(block)
+        return block
+
+    def extend(self, call: Call, memo: "Memo", ids: Tensor | None, *, same: bool) -> Block | None:
+        """Take a later call into the same map, where its keys continue what is held; None where they do not.
+
+        `same` says that both calls were made by one method of the model, such as `generate`.
+        """
+        last = self.blocks[-1]
+        if call.q is None or call.k is None or last.q is None or call.q.shape[1] != last.q.shape[1]:
+            return None
+        if call.q.shape[-1] != last.q.shape[-1] or call.q.shape[0] != last.q.shape[0]:
+            return None
+        sizes = Sizes(tuple(call.q.shape[:2]), call.q.shape[2], call.k.shape[2])
+        k = call.k.detach()[:, :, : memo.form(call, sizes).keys]
+        k = k.to(self.store.kept.dtype)
+        q_length, k_length, known = sizes.q, k.shape[2], len(self.store)
+        base = self.blocks[0].column if last.stretch == 0 else last.column
+        before = k_length - q_length
+        if self.kind == "cross" or (same and k_length == known and q_length < k_length):
+            if k_length == known and self.store.equals(k, 0, known):
+                row = last.row + last.sizes.q
+                return self.add(call, memo, ids, row=row, column=base, new=k_length, stretch=last.stretch)
+            if self.kind == "cross":
+                return None
+        if before == 0 and same and known <= k_length and self.store.equals(k, 0, known):  # everything fed again
+            self.cut(0)
+            self.keys = None
+            return self.add(call, memo, ids, row=0, column=0, new=0, stretch=0)
+        if before <= 0:
+            return None
+        parents = None
+        if before <= known and self.store.equals(k, 0, before):  # the usual cache; a shorter one forgot a draft
+            if before < known:
+                self.cut(base + before)
+            column = base
+        elif before <= known and self.store.equals(k, known - before, before):  # a sliding cache
+            column = base + known - before
+        elif before == known and same and (parents := self.store.parents(k, before)) is not None:  # beams
+            self.store.reorder(parents)
+            column = base
+        elif same:
+            return self.another(call, memo, ids, k, before)
+        else:
+            return None
+        self.store.append(k[:, :, before:])
+        return self.add(
+            call, memo, ids, row=column + before, column=column, new=before, stretch=last.stretch, parents=parents
+        )
+
+    def another(self, call: Call, memo: "Memo", ids: Tensor | None, k: Tensor, before: int) -> Block:
+        """Keys that changed since (a quantised cache): a new stretch begins at the same positions."""
+        last = self.blocks[-1]
+        row = last.row + last.sizes.q
+        column = max(0, row + k.shape[2] - before - k.shape[2])
+        self.keys = None
+        if not any("changed" in note for note in self.notes):
+            self.notes.append("keys in the cache changed between steps; each row is shown with the keys it saw")
+        return self.add(call, memo, ids, row=row, column=column, new=0, stretch=last.stretch + 1)
+
+    def cut(self, position: int) -> None:
+        """Forget rows and keys from this position on: they were fed again."""
+        kept = []
+        for block in self.blocks:
+            if block.row >= position:
+                continue
+            over = block.row + block.sizes.q - position
+            if over > 0:
+                rows = block.sizes.q - over
+                columns = min(block.sizes.k, position - block.column)
+                fewer = Sizes(block.sizes.lead, rows, columns)
+                dense = None if block.mask is None else rows_and_columns(block, rows, columns)
+                block.q = None if block.q is None else block.q[:, :, :rows]
+                new = position - block.first_new
+                block.k = None if block.k is None else block.k[:, :, :new]
+                block.v = None if block.v is None else block.v[:, :, :new]
+                block.mask = None if dense is None else compact_mask(dense, fewer)
+                if isinstance(block.bias, Tensor):
+                    block.bias = block.bias[..., : max(1, rows), : max(1, columns)]
+                elif block.bias is not None:
+                    shift = (block.sizes.k - block.sizes.q) - (columns - rows)
+                    block.bias = Shifted(block.bias, shift)
+                block.ids = None if block.ids is None else block.ids[:, :rows]
+                block.sizes = fewer
+                block.seen = Seen()
+            kept.append(block)
+        self.blocks = kept
+        if self.keys is not None:
+            base = self.blocks[0].column if self.blocks else 0
+            self.keys.shrink(position - base)
+
+    @property
+    def store(self) -> "Grow":
+        if self.keys is None:
+            last = self.blocks[-1]
+            same = [b for b in self.blocks if b.stretch == last.stretch and b.k is not None]
+            parts = [b.k for b in same if b.k is not None]
+            self.keys = Grow(torch.cat(parts, 2) if len(parts) > 1 else parts[0])
+        return self.keys
+
+
+def rows_and_columns(block: Block, rows: int, columns: int) -> Tensor:
+    assert block.mask is not None
+    dense = block.mask.whole(block.sizes, torch.device("cpu"))
+    while dense.ndim < 4:
+        dense = dense.unsqueeze(0)
+    dense = dense if dense.shape[-2] == 1 else dense[..., :rows, :]
+    return dense if dense.shape[-1] == 1 else dense[..., :columns]
+
+
+class Shifted:
+    """A bias by distance whose queries now stand elsewhere on the axis of keys."""
+
+    def __init__(self, bias: Bias, by: int) -> None:
+        self.bias, self.by, self.heads = bias, by, bias.heads
+
+    def block(self, queries: Tensor, keys: Tensor, of: Tensor | None = None) -> Tensor:
+        return self.bias.block(queries + self.by, keys, of)
+
+
+class Grow:
+    """Keys in memory that doubles, so that a step copies only its own column."""
+
+    def __init__(self, kept: Tensor) -> None:
+        self.kept, self.used, self.own = kept, kept.shape[2], False
+
+    def __len__(self) -> int:
+        return self.used
+
+    def equals(self, k: Tensor, at: int, count: int) -> bool:
+        """Whether the first `count` columns of `k` are those held from `at` on."""
+        if k.shape[:2] != self.kept.shape[:2] or k.device != self.kept.device:
+            return False
+        return torch.equal(k[:, :, :count], self.kept[:, :, at : at + count])
+
+    def parents(self, k: Tensor, count: int) -> Tensor | None:
+        """Which entry of the batch each entry of `k` continues; None where some continues none."""
+        found = []
+        for entry in k[:, :, :count]:
+            fits = [i for i, old in enumerate(self.kept[:, :, :count]) if torch.equal(entry, old)]
+            if not fits:
+                return None
+            found.append(fits[0])
+        return torch.tensor(found)
+
+    def reorder(self, parents: Tensor) -> None:
+        self.kept, self.own = self.kept.index_select(0, parents.to(self.kept.device)), True
+
+    def append(self, k: Tensor) -> None:
+        need = self.used + k.shape[2]
+        if not self.own or need > self.kept.shape[2]:
+            b, g, _, d = self.kept.shape
+            room = self.kept.new_empty((b, g, max(64, 2 * need), d))
+            room[:, :, : self.used] = self.kept[:, :, : self.used]
+            self.kept, self.own = room, True
+        self.kept[:, :, self.used : need] = k
+        self.used = need
+
+    def shrink(self, to: int) -> None:
+        self.used = min(self.used, to)
+
+
+@dataclass(frozen=True)
+class Formed:
+    """The mask and bias of a call in their small form, and how many keys are left when unseen last ones are cut."""
+
+    mask: Mask | None
+    bias: Tensor | Diagonals | None
+    uniform: bool
+    keys: int
+
+
+class Memo:
+    """Small forms made in one step: layers share their mask and bias tensors, so each is looked at once."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[object, ...], Formed] = {}
+        self.alive: list[Tensor] = []  # so that an id stays the id of the same tensor
+
+    def form(self, call: Call, sizes: Sizes) -> Formed:
+        if call.map is not None:
+            source = call.map._source
+            return Formed(getattr(source, "mask", None), getattr(source, "bias", None), False, sizes.k)
+        if call.mask is None and call.bias is None:
+            return Formed(Causal("first") if call.causal else None, None, False, sizes.k)
+        key = (mark(call.mask), mark(call.bias), call.causal, sizes)
+        if key not in self.known:
+            self.known[key] = form(call, sizes)
+            self.alive += [x for x in (call.mask, call.bias) if x is not None]
+        return self.known[key]
+
+
+def mark(x: Tensor | None) -> tuple[int, int] | None:
+    return None if x is None else (id(x), 0 if x.is_inference() else x._version)
+
+
+def form(call: Call, sizes: Sizes) -> Formed:
+    """What may be looked at, and what is added to the scores, as small as can be said exactly."""
+    mask: Mask | None = Causal("first") if call.causal else None
+    bias: Tensor | Diagonals | None = None
+    uniform = False
+    for added in (call.mask, call.bias):
+        if added is None:
+            continue
+        added = four_axes(added.detach())[..., : sizes.k]
+        if added.dtype == torch.bool:
+            part = compact_mask(added, sizes)
+        else:
+            part, more, blind = split_bias(added, sizes)
+            uniform = uniform or blind
+            if more is not None:
+                bias = more if bias is None else both(bias, more, sizes)
+        if part is not None:
+            mask = part if mask is None else of_mask(mask & part, sizes)
+    keys = sizes.k
+    if mask is not None and not uniform and sizes.q < sizes.k:
+        last = of_mask(mask, sizes)
+        stop = sizes.k if last is None else last.span(0, sizes.q, sizes)[1]
+        if 0 < stop < sizes.k and (bias is None):  # a static cache: nobody sees the room at its end
+            fewer = Sizes(sizes.lead, sizes.q, stop)
+            dense = rows_and_columns_of(last, sizes, stop)
+            return Formed(compact_mask(dense, fewer), None, uniform, stop)
+    if isinstance(bias, Tensor) and bias.data_ptr() in {x.data_ptr() for x in (call.mask, call.bias) if x is not None}:
+        bias = bias.clone()
+    return Formed(mask, bias, uniform, keys)
+
+
+def rows_and_columns_of(mask: Mask | None, sizes: Sizes, stop: int) -> Tensor:
+    assert mask is not None
+    dense = mask.whole(sizes, torch.device("cpu"))
+    while dense.ndim < 4:
+        dense = dense.unsqueeze(0)
+    return dense if dense.shape[-1] == 1 else dense[..., :stop]
+
+
+def both(a: Tensor | Diagonals, b: Tensor | Diagonals, sizes: Sizes) -> Tensor:
+    """Two biases that were both added."""
+    found: Tensor | None = None
+    q = torch.arange(sizes.q) + sizes.offset
+    for part in (a, b):
+        dense = part if isinstance(part, Tensor) else part.block(q, torch.arange(sizes.k))[None]
+        found = dense if found is None else found + dense
+    assert found is not None
+    return found
+
+
+def four_axes(x: Tensor) -> Tensor:
+    while x.ndim < 4:
+        x = x.unsqueeze(0)
+    return x
+
+
+def seen_of(call: Call, sizes: Sizes, keys: int) -> Seen:
+    """Copies for the proof: what the kernel got and gave at a few rows."""
+    from regard.trace.doors.registry import SAMPLED, sampled
+
+    if call.mix is None or call.mix.shape[-2] != sizes.q:
+        return Seen(dropout=call.dropout)
+    rows = sampled(sizes.q, ROWS)
+    seen = Seen(tuple(rows), call.mix[:, :, rows].clone(), dropout=call.dropout, keys=keys)
+    if call.raw is not None:
+        mask, seen.causal, seen.scale = call.raw
+        if mask is not None:
+            mask = four_axes(mask.detach())
+            seen.allowed = (mask if mask.shape[-2] == 1 else mask[:, :, rows])[..., :keys].clone()
+    if call.weights is not None and call.q is not None:
+        assert sampled(sizes.q, SAMPLED) == rows
+        seen.weights = call.weights[..., :keys]
+    return seen

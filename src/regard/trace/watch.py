@@ -1,0 +1,102 @@
+"""`with watch(model) as trace:` any model, unchanged; what it attended to is in the trace."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+
+from regard.attention.told import TOLD
+from regard.errors import WatchError
+from regard.trace.doors.flex import open_flex
+from regard.trace.doors.handwritten import settle
+from regard.trace.doors.kernel import DOORS
+from regard.trace.doors.own import attend_told
+from regard.trace.doors.scene import SCENE, Ear, Scene
+from regard.trace.keep import Keeper
+from regard.trace.naming import Naming
+from regard.trace.trace import Trace
+from regard.trace.watcher import Watcher
+
+
+@contextmanager
+def watch(
+    model: nn.Module,
+    tokenizer: Any = None,
+    *,
+    layers: str | Sequence[str] | None = None,
+    values: bool = True,
+    dtype: torch.dtype | None = None,
+    to: Any = None,
+    device: torch.device | str | None = None,
+    gradients: bool = False,
+    graph: bool = False,
+) -> Iterator[Trace]:
+    """A trace that fills with what the model attends to while the block runs; the model stays bit for bit the same.
+
+    `model` is any module, or a part of one. `tokenizer` names rows and columns: a tokenizer of `transformers` or
+    `tokenizers`, a list of strings, or nothing. `layers` limits what is kept to parts of paths, `values=False` leaves
+    v out, `dtype` and `device` say in what and where to keep, `to` names a file that is written while the model runs.
+    `gradients=True` also keeps how a loss changes with each mix (for gradient × attention), `graph=True` keeps q and k
+    with their graph.
+
+    Nothing is left behind, also after an error. Only this context is watched: other threads and tasks are not.
+
+    >>> import regard, torch
+    >>> layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()
+    >>> with regard.watch(layer, ["a", "b", "c"]) as trace:
+    ...     _ = layer(torch.ones(1, 3, 8))
+    >>> trace["self_attn"]
+    self_attn (self, b 1, h 2, q 3, k 3, asked)
+    >>> trace["self_attn"].weights[0, 1, 2]
+    tensor([0.3333, 0.3333, 0.3333], grad_fn=<ViewBackward0>)
+    """
+    must_be_watchable(model)
+    chosen = (layers,) if isinstance(layers, str) else None if layers is None else tuple(layers)
+    keeper = Keeper(values, dtype, None if device is None else torch.device(device), graph)
+    watcher = Watcher(model, keeper, Naming(tokenizer), layers=chosen, gradients=gradients)
+    trace = Trace(model=type(model).__name__)
+    trace._live = watcher.runs
+    with listening(model, watcher) as scene:
+        yield trace
+        settle(scene)
+        watcher.finish()
+    trace.notes += watcher.notes
+
+
+@contextmanager
+def listening(model: nn.Module, ear: Ear) -> Iterator[Scene]:
+    """Doors open, and this ear among those who hear in this context."""
+    before = SCENE.get()
+    scene = Scene((*(() if before is None else before.ears), ear))
+    with ExitStack() as undo:
+        DOORS.open()
+        undo.callback(DOORS.close)
+        undo.callback(open_flex(model))
+        if is_compiled(model):
+            undo.enter_context(torch.compiler.set_stance("force_eager"))
+        undo.callback(SCENE.reset, SCENE.set(scene))
+        undo.callback(TOLD.reset, TOLD.set(attend_told))
+        try:
+            yield scene
+        finally:
+            scene.candidates.clear()
+            ear.release()
+
+
+def must_be_watchable(model: Any) -> None:
+    if not isinstance(model, nn.Module):
+        raise WatchError(f"a model is a torch.nn.Module, but {type(model).__name__} came; pass the module itself")
+    if isinstance(model, nn.DataParallel):
+        raise WatchError(
+            "DataParallel runs copies of the model in other threads, which cannot be watched; watch model.module"
+        )
+
+
+def is_compiled(model: nn.Module) -> bool:
+    """Whether some part of the model runs compiled: then, while watched, it runs uncompiled (process-wide)."""
+    return any(
+        type(module).__name__ == "OptimizedModule" or getattr(module, "_compiled_call_impl", None) is not None
+        for module in model.modules()
+    )

@@ -1,0 +1,157 @@
+"""A trace from weights that people already have, such as `outputs.attentions`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.attention.map import AttentionMap
+from regard.errors import TraceError
+from regard.tokens import Tokens
+from regard.trace.layer import Layer
+from regard.trace.trace import Run, Trace
+
+KINDS = ("self", "cross", "unknown")
+STACKS = ("encoder", "decoder", "cross")  # in the order they are computed in
+ENDING = "_attentions"
+FULL, HALF = 1e-3, 2e-2  # how far a row may be from adding up to 1 and still be weights
+
+
+def from_weights(weights: Any, tokens: Any = None, *, keys: Any = None, kind: str = "self") -> Trace:
+    """A trace of stored weights, to look at, measure and save like one that was watched.
+
+    `weights` is (b, h, q, k), (h, q, k) or (q, k), as a tensor, an array or lists; a list or tuple of such, one for
+    each layer; a mapping of "encoder", "decoder" and "cross" to them; or what a model of `transformers` returned when
+    asked for its attentions. `tokens` names the queries and `keys` the keys, where they are others: strings, `Tokens`,
+    a list of either for each batch entry, or `(tokenizer, ids)`. For an encoder and a decoder `tokens` are the
+    decoder's and `keys` the encoder's. Nothing is copied but arrays; what a mask hid is not known and shows as 0.
+
+    >>> import torch
+    >>> trace = from_weights(torch.tensor([[1.0, 0.0], [0.25, 0.75]]), ["The", "cat"])
+    >>> trace.layers
+    [layer.0 (self, b 1, h 1, q 2, k 2, stored)]
+    >>> trace["layer.0"].head(0).top(1)[0].flatten()
+    tensor([1.0000, 0.7500])
+    """
+    if kind not in KINDS:
+        raise TraceError(f"kind is {kind!r}; give one of {', '.join(KINDS)}")
+    stacks = stacks_of(weights)
+    layers: list[Layer] = []
+    queries, seen = given(tokens, "tokens"), given(keys, "keys")
+    for stack, stored in stacks.items():
+        at, to = queries, seen or queries
+        if stack == "encoder":
+            at, to = (seen or queries,) * 2
+        elif stack == "decoder":
+            at, to = (queries,) * 2
+        elif stack == "cross":
+            to = seen
+        path = f"{stack}.layer" if stack else "layer"
+        for number, one in enumerate(each(stored)):
+            if one is None:  # some models return nothing for layers without attention
+                continue
+            name = f"{path}.{number}"
+            kept = as_weights(one, name)
+            layers.append(
+                Layer(
+                    name=name,
+                    kind={"": kind, "cross": "cross"}.get(stack, "self"),
+                    weights=AttentionMap.stored(kept),
+                    door="given",
+                    queries=fitted(at, kept.shape[0], kept.shape[-2], f"the queries of {name}"),
+                    keys=fitted(to, kept.shape[0], kept.shape[-1], f"the keys of {name}"),
+                )
+            )
+    if not layers:
+        raise TraceError("no weights came; ask the model for them with output_attentions=True, or watch it")
+    return Trace(runs=[Run(layers)])
+
+
+def stacks_of(weights: Any) -> dict[str, Any]:
+    """The layers of each stack; a model without stacks has one, without a name."""
+    if not isinstance(weights, Mapping):
+        if not hasattr(weights, "attentions"):
+            return {"": weights}
+        weights = {"attentions": weights.attentions}
+    named = {str(name).removesuffix(ENDING): value for name, value in weights.items()}
+    found = {stack: named[stack] for stack in STACKS if named.get(stack) is not None}
+    if not found and named.get("attentions") is not None:
+        found = {"": named["attentions"]}
+    if not found:
+        raise TraceError(
+            f"there are no weights under {', '.join(map(repr, weights)) or 'no name'}; give them as 'encoder', "
+            "'decoder' and 'cross', or call the model with output_attentions=True and eager attention, or watch it"
+        )
+    return found
+
+
+def each(stored: Any) -> list[Any]:
+    """The layers of a stack, one by one."""
+    if not isinstance(stored, list | tuple):
+        if getattr(stored, "ndim", 0) == 5:
+            return list(stored)
+        return [stored]
+    if any(isinstance(one, tuple) for one in stored):
+        raise TraceError(
+            "the weights are a tuple for each step, as generate() returns them; watch the call of generate() instead, "
+            "which stitches the steps, or give one step"
+        )
+    if stored and all(one is None or hasattr(one, "ndim") for one in stored):
+        return list(stored)
+    return [stored]  # nested lists of numbers
+
+
+def as_weights(one: Any, name: str) -> Tensor:
+    """(b, h, q, k), detached, if it can be weights at all."""
+    try:
+        kept = one.detach() if isinstance(one, Tensor) else torch.tensor(np.asarray(one))
+    except (TypeError, ValueError) as error:
+        raise TraceError(f"{name} is no tensor, array or lists of numbers, but {type(one).__name__}") from error
+    if kept.is_complex() or not 2 <= kept.ndim <= 4 or not kept.numel():
+        raise TraceError(
+            f"{name} has shape {tuple(kept.shape)} of {kept.dtype}; give weights as (b, h, q, k), (h, q, k) or (q, k)"
+        )
+    kept = kept if kept.is_floating_point() else kept.float()
+    kept = kept.reshape((1,) * (4 - kept.ndim) + tuple(kept.shape))
+    within = HALF if kept.dtype.itemsize < 4 else FULL
+    least, most = kept.amin().item(), kept.sum(-1, dtype=torch.float32).amax().item()
+    if not least >= -within or not most <= 1 + within:  # written so that NaN is refused too
+        what = "holds NaN" if least != least else f"has values from {least:.3g} and a row that adds up to {most:.3g}"
+        raise TraceError(
+            f"{name} {what}: these are scores, not weights, or were changed by dropout; "
+            "give the weights after softmax, from a model in eval mode"
+        )
+    return kept
+
+
+def given(tokens: Any, what: str) -> list[Tokens] | None:
+    """One `Tokens` for each batch entry, from any of the forms."""
+    if tokens is None:
+        return None
+    if isinstance(tokens, Tokens):
+        return [tokens]
+    if isinstance(tokens, tuple) and len(tokens) == 2 and not isinstance(tokens[0], str | Tokens | list | tuple):
+        from regard.tokens.read import Reader
+
+        reader, ids = Reader(tokens[0]), tokens[1]
+        rows = ids.tolist() if hasattr(ids, "tolist") else list(ids)
+        return [reader(row) for row in (rows if rows and isinstance(rows[0], list | tuple) else [rows])]
+    if isinstance(tokens, list | tuple) and tokens and not isinstance(tokens[0], str):
+        return [one if isinstance(one, Tokens) else Tokens.of(one) for one in tokens]
+    if isinstance(tokens, Mapping) or not isinstance(tokens, list | tuple | str):
+        raise TraceError(f"{what} came as {type(tokens).__name__}; give a list of strings, Tokens, or (tokenizer, ids)")
+    return [Tokens.of(tokens)]
+
+
+def fitted(tokens: list[Tokens] | None, batch: int, size: int, what: str) -> tuple[Tokens, ...] | None:
+    """The tokens of every batch entry; those of one entry serve all."""
+    if tokens is None:
+        return None
+    if len(tokens) not in (1, batch):
+        raise TraceError(f"tokens came for {len(tokens)} batch entries, but there are {batch}; give them for each")
+    wrong = next((len(one) for one in tokens if len(one) != size), None)
+    if wrong is not None:
+        raise TraceError(f"{wrong} tokens came for {what}, which are {size}; give one token for each")
+    return tuple(tokens) if len(tokens) == batch else tuple(tokens) * batch
