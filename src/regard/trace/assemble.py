@@ -1,15 +1,16 @@
 """From the blocks of a layer to its map: rows one below the other, keys side by side, each row with what it saw."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from regard.attention.bias import Bias
-from regard.attention.map import Asked, AttentionMap
+from regard.attention.map import Asked, AttentionMap, Dropped
 from regard.attention.map.given import Implied
 from regard.attention.mask import Mask, Sizes
+from regard.attention.mask.base import Cells
 from regard.attention.mask.lead import Index, Where, pick, places
 from regard.attention.mask.spans import Spans
 from regard.attention.weigh.softmax import softmax
@@ -77,9 +78,13 @@ def assembled(held: Held, kept: Kept | None) -> Layer:
         layer.v, layer.seen = first.v, first.seen
     elif len(blocks) == 1:
         layer.q, layer.k, layer.v = first.q, first.k, first.v
-        layer.weights = AttentionMap(asked(held, first, first.q, first.k, first.sizes, first.mask, first.bias))
+        one = evened(first)
+        assert one.q is not None
+        layer.weights = AttentionMap(asked(held, one, one.q, first.k, first.sizes, one.mask, first.bias))
         if first.map is not None:
             layer.weights.dropped = first.map.dropped
+        elif held.dropout:
+            layer.weights.dropped = Dropped(held.dropout, None, replay_of(layer, first, held.dropout))
         layer.seen = first.seen
     else:
         stretches = sorted({block.stretch for block in blocks})
@@ -90,6 +95,31 @@ def assembled(held: Held, kept: Kept | None) -> Layer:
         layer.seen = seen_of(blocks)
     layer.gradient = first.gradient if len(blocks) == 1 else None
     return layer
+
+
+def replay_of(layer: Layer, block: Block, dropout: float) -> Callable[[], Tensor] | None:
+    """The weights after dropout, from the random state that the call found: the same numbers are drawn again."""
+    rng, q, k = block.rng, block.q, block.k
+    if rng is None or q is None or k is None:
+        return None
+
+    def replay() -> Tensor:
+        with torch.random.fork_rng(devices=[]), torch.no_grad():
+            torch.set_rng_state(rng)
+            if not block.seen.facts:
+                return torch.nn.functional.dropout(layer.weights.dense(), dropout)
+            source = layer.weights._source
+            mask = source.allowed()
+            if isinstance(source, Asked) and source.bias is not None:
+                bias = source.bias_at(slice(None), slice(None))
+                mask = bias if mask is None else bias.masked_fill(~mask, -torch.inf)
+            wide = k.repeat_interleave(q.shape[1] // k.shape[1], 1)
+            eye = torch.eye(k.shape[2], dtype=q.dtype).expand(*wide.shape[:2], -1, -1)
+            return torch.nn.functional.scaled_dot_product_attention(
+                q, wide, eye, mask, dropout, scale=float(layer.weights._source.scale)  # type: ignore[union-attr]
+            )
+
+    return replay
 
 
 def stored_map(block: Block) -> AttentionMap:
@@ -106,6 +136,8 @@ def asked(held: Held, block: Block, q: Tensor, k: Tensor, sizes: Sizes, mask: Ma
     score, weigh, sink = None, even_softmax if block.uniform else softmax, held.sink
     if isinstance(template, Asked):
         score, weigh, sink = template.score, template.weigh, template.sink
+    if weigh is even_softmax and mask is not None:
+        mask = Whole(mask)
     if sink is not None:
         sink = sink.reshape(1, -1, 1, 1) if sink.ndim == 1 else four_axes(sink, sizes)
     if isinstance(bias, Tensor):
@@ -124,6 +156,22 @@ def even_softmax(scores: Tensor, allowed: Tensor | None = None) -> Tensor:
     return torch.where(blind, 1.0 / scores.shape[-1], softmax(scores, allowed))
 
 
+class Whole(Mask):
+    """The same mask for whole rows: an even row counts all keys, also those beyond what others see."""
+
+    def __init__(self, inner: Mask) -> None:
+        self.inner = inner
+
+    def cell(self, at: Cells, sizes: Sizes) -> Tensor:
+        return self.inner.cell(at, sizes)
+
+    def describe(self) -> str:
+        return self.inner.describe()
+
+    def __repr__(self) -> str:
+        return repr(self.inner)
+
+
 @dataclass(frozen=True, eq=False)
 class Joined:
     """The blocks of one stretch of keys as one map."""
@@ -136,7 +184,22 @@ class Joined:
     column: int
 
 
+def evened(block: Block) -> Block:
+    """The same block with even rows said in q: where nothing may be seen but all is equal, a query of 0 sees all alike."""
+    if not block.uniform or block.bias is not None or block.q is None:
+        return block
+    form = of_mask(block.mask, block.sizes)
+    if not isinstance(form, Spans):
+        return block
+    blind = form.stop <= form.start  # b|1 h|1 q|1
+    q = block.q.masked_fill(blind[..., None].to(block.q.device), 0.0)
+    mask = Spans(form.start.masked_fill(blind, 0), form.stop.masked_fill(blind, block.sizes.k))
+    return replace(block, q=q, mask=mask, uniform=False)
+
+
 def joined(held: Held, blocks: list[Block]) -> Joined:
+    asking = [evened(block) for block in blocks]
+    rows = torch.cat([block.q for block in asking if block.q is not None], 2)
     q = torch.cat([block.q for block in blocks if block.q is not None], 2)
     parts = [block.k for block in blocks if block.k is not None and block.k.shape[2]]
     k = torch.cat(parts, 2) if len(parts) > 1 else parts[0]
@@ -144,9 +207,9 @@ def joined(held: Held, blocks: list[Block]) -> Joined:
     v = None if not values else torch.cat(values, 2) if len(values) > 1 else values[0]
     column = min(block.column for block in blocks)
     sizes = Sizes((q.shape[0], q.shape[1]), q.shape[2], k.shape[2])
-    mask = masks_joined(blocks, sizes, column)
+    mask = masks_joined(asking, sizes, column)
     bias = biases_joined(blocks, sizes, column)
-    return Joined(asked(held, blocks[0], q, k, sizes, mask, bias), q, k, v, blocks[0].row, column)
+    return Joined(asked(held, asking[0], rows, k, sizes, mask, bias), q, k, v, blocks[0].row, column)
 
 
 def masks_joined(blocks: list[Block], sizes: Sizes, column: int) -> Mask | None:

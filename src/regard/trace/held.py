@@ -45,6 +45,7 @@ class Block:
     weights: Tensor | None = None  # stored weights, b h r c
     map: AttentionMap | None = None
     gradient: Tensor | None = None
+    rng: Tensor | None = None  # the random state before a call that dropped weights
     step: int = 0  # which call of the model
     layer: Layer | None = None  # what was made of it, so that a later gradient finds it
 
@@ -133,6 +134,7 @@ class Held:
             stored,
             call.map,
         )
+        block.rng = call.rng
         self.blocks.append(block)
         return block
 
@@ -393,8 +395,11 @@ def seen_of(call: Call, sizes: Sizes, keys: int) -> Seen:
         return Seen(dropout=call.dropout)
     rows = sampled(sizes.q, ROWS)
     seen = Seen(tuple(rows), call.mix[:, :, rows].clone(), dropout=call.dropout, keys=keys)
+    if call.used is not None and call.used.shape[-2] == sizes.q:
+        seen.used = call.used[:, :, rows].clone()
     if call.raw is not None:
         mask, seen.causal, seen.scale = call.raw
+        seen.facts = True
         if mask is not None:
             mask = four_axes(mask.detach())
             seen.allowed = (mask if mask.shape[-2] == 1 else mask[:, :, rows])[..., :keys].clone()

@@ -21,6 +21,8 @@ class Seen:
     scale: float | None = None  # as the kernel got it
     dropout: float = 0.0  # the share that the call dropped; its output then proves nothing without replay
     keys: int | None = None  # how many keys the kernel got
+    facts: bool = False  # whether mask, causal flag and scale are those of a kernel of torch
+    used: Tensor | None = None  # b h r k: the weights after dropout, where they were seen
 
 
 @dataclass

@@ -2,9 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from regard.errors import TraceError
 from regard.trace.layer import Layer
+
+if TYPE_CHECKING:
+    from regard.trace.verify import Proofs
 
 Path = str | int | tuple[str, str]
 
@@ -57,6 +61,13 @@ class Trace:
 
     def __len__(self) -> int:
         return len(self.layers)
+
+    def verify(self) -> "Proofs":
+        """The proof of every layer of the last run: proven, unproven or refused, and how the map was obtained."""
+        from regard.trace.verify import Proofs, verify
+
+        runs = self.runs
+        return verify(runs[-1]) if runs else Proofs()
 
     def __repr__(self) -> str:
         layers = self.layers

@@ -1,6 +1,6 @@
 """AttentionMap: any part of the weights, when somebody looks."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -25,10 +25,14 @@ if TYPE_CHECKING:
 
 
 class Dropped(NamedTuple):
-    """How one call dropped weights: with which probability, and from which seed (None: not to be replayed)."""
+    """How one call dropped weights: with which probability, and from which seed (None: not to be replayed).
+
+    `replay` gives all weights as used, where another random state than ours decided.
+    """
 
     p: float
     seed: int | None
+    replay: Callable[[], Tensor] | None = None
 
 
 class AttentionMap:
@@ -136,6 +140,8 @@ class AttentionMap:
         """The weights as they were used, after dropout: all of them, replayed from the call's random state."""
         if self.dropped is None:
             return self.dense()
+        if self.dropped.replay is not None:
+            return self.dropped.replay()
         if self.dropped.seed is None:
             raise MapError(
                 "what was dropped cannot be replayed, because a fused or compiled kernel dropped it; "

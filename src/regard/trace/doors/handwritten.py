@@ -59,6 +59,8 @@ def product(left: Tensor, right: Tensor, run: Callable[..., Tensor], frame: Fram
     heads = heads_of(here)
     weights, notes = as_used(candidate.weights, left)
     call = Call(here, "handwritten", v=as_four(right, heads), weights=as_four(weights, heads), notes=notes)
+    if left.data_ptr() != weights.data_ptr():
+        call.used = as_four(left.detach(), heads)
     mix: Tensor | None = None
     for ear in owners:
         with deaf(scene):

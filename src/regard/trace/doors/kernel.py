@@ -109,6 +109,8 @@ def tell(
     `shape` makes the mix b h q e, `back` undoes it.
     """
     mix: Tensor | None = None
+    if call.dropout and call.q is not None and call.q.device.type == "cpu":
+        call.rng = torch.get_rng_state()
     for ear in owners:
         with deaf(scene):
             other = ear.change(call)

@@ -1,0 +1,222 @@
+"""The proof: that a map is what the model used, layer by layer, in three parts that do not lean on each other.
+
+1. weights @ v against output rows that were copied while the model ran (under dropout: the weights as used).
+2. The kernel again, with values drawn at random, against our weights: constant or low-rank values hide nothing here.
+   It gets the mask, causal flag and scale that the model's kernel got, not our small form of them. Where a softmax was
+   seen, its own rows take the place of the kernel.
+3. Row normalisers against the kernel's.
+
+Errors are counted in units of the last place (ulps) of the model's dtype at the size of the numbers compared.
+"""
+
+from dataclasses import dataclass, field
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from regard.attention.heads import grouped, times
+from regard.attention.map import Asked
+from regard.attention.weigh.softmax import softmax
+from regard.errors import MapError, Stale
+from regard.trace.layer import Layer
+from regard.trace.trace import Run
+
+ULPS = {torch.float64: 64.0, torch.float32: 64.0, torch.float16: 4.0, torch.bfloat16: 4.0}
+LARGEST = 1 << 27  # cells that a replay of dropout may hold
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What is known of one layer's map: proven, unproven or refused, and the error of each part in ulps."""
+
+    name: str
+    kind: str  # how the map was obtained: asked, stored, implied; "" where there is none
+    status: str  # proven, unproven, refused
+    output: float | None = None  # part 1
+    kernel: float | None = None  # part 2
+    normaliser: float | None = None  # part 3
+    why: str = ""
+
+    def __str__(self) -> str:
+        parts = (("output", self.output), ("kernel", self.kernel), ("normaliser", self.normaliser))
+        errors = ", ".join(f"{name} {error:.2g} ulp" for name, error in parts if error is not None)
+        told = "; ".join(text for text in (errors, self.why) if text)
+        return f"{self.name}: {self.status}{f', {self.kind}' if self.kind else ''}{f' ({told})' if told else ''}"
+
+
+@dataclass(frozen=True)
+class Proofs:
+    """The proofs of all layers of a run, in order; `bool(proofs)` says whether every one is proven."""
+
+    layers: list[Proof] = field(default_factory=list)
+
+    def __iter__(self):  # type: ignore[no-untyped-def]
+        return iter(self.layers)
+
+    def __len__(self) -> int:
+        return len(self.layers)
+
+    def __getitem__(self, index: int) -> Proof:
+        return self.layers[index]
+
+    def __bool__(self) -> bool:
+        return bool(self.layers) and all(proof.status == "proven" for proof in self.layers)
+
+    def __repr__(self) -> str:
+        return "\n".join(str(proof) for proof in self.layers) or "nothing to prove: no layer was seen"
+
+    def records(self) -> list[dict[str, object]]:
+        """One dictionary per layer, for tables."""
+        return [vars(proof).copy() for proof in self.layers]
+
+
+def verify(run: Run) -> Proofs:
+    """Prove every layer of a run, and name what was refused."""
+    with torch.no_grad():
+        proofs = [prove(layer) for layer in run.layers]
+    for note in run.notes:
+        name, _, why = note.partition(" was refused: ")
+        if why:
+            proofs.append(Proof(name, "", "refused", why=why))
+    return Proofs(proofs)
+
+
+def prove(layer: Layer) -> Proof:
+    """The three parts for one layer."""
+    kind, seen = layer.weights.kind, layer.seen
+    doubts = [note for note in layer.notes if note.startswith("unproven: ")]
+    if doubts:
+        return Proof(layer.name, kind, "unproven", why=doubts[0].removeprefix("unproven: "))
+    if seen is None or seen.mix is None or not seen.rows:
+        return Proof(layer.name, kind, "unproven", why="no output of this call could be copied while the model ran")
+    if seen.mix.device != layer.weights.device:
+        seen.mix = seen.mix.to(layer.weights.device)
+    rows = torch.tensor(seen.rows, device=layer.weights.device)
+    try:
+        weights: Tensor = layer.weights[..., rows, :]  # b h r k
+        output, why = output_error(layer, weights)
+        kernel = kernel_error(layer, weights, rows)
+        normaliser = normaliser_error(layer, rows)
+    except Stale as stale:
+        return Proof(layer.name, kind, "unproven", why=str(stale))
+    limit = ULPS.get(seen.mix.dtype, 64.0)
+    found = [error for error in (output, kernel, normaliser) if error is not None]
+    wrong = [name for name, error in (("output", output), ("kernel", kernel), ("normaliser", normaliser))
+             if error is not None and not error <= limit]
+    if wrong:
+        why = f"the {' and the '.join(wrong)} differ{'s' if len(wrong) == 1 else ''} by more than {limit:g} ulp"
+    elif why:
+        pass
+    elif kernel is None and kind == "asked":
+        why = "only the output could be compared, which leaves freedom where values are alike"
+    status = "unproven" if wrong or why or not found else "proven"
+    return Proof(layer.name, kind, status, output, kernel, normaliser, why)
+
+
+def output_error(layer: Layer, weights: Tensor) -> tuple[float | None, str]:
+    """Part 1: (error, why it could not be had)."""
+    seen = layer.seen
+    assert seen is not None
+    assert seen.mix is not None
+    if layer.v is None:
+        return None, "values were not kept, so the output cannot be compared"
+    if seen.used is not None:
+        weights = seen.used
+    elif seen.dropout:
+        if layer.weights.shape[-1] * layer.weights.shape[-2] * layer.heads * layer.batch > LARGEST:
+            return None, "the call dropped weights, and the map is too large to replay that"
+        try:
+            weights = layer.weights.used()[..., list(seen.rows), :]
+        except MapError as error:
+            return None, str(error)
+    mixed = grouped(times, weights.float(), layer.v.float())
+    bound = grouped(times, weights.float(), layer.v.float().abs()) * size_of(layer)
+    return ulps(mixed, seen.mix, bound), ""
+
+
+def size_of(layer: Layer) -> Tensor | float:
+    """How large the scores of the sampled rows are: an error in a score is one factor in a weight. (b, h, r, 1)"""
+    source, seen = layer.weights._source, layer.seen
+    assert seen is not None
+    if not isinstance(source, Asked) or layer.q is None or layer.q.dtype in (torch.float16, torch.bfloat16):
+        return 1.0
+    rows = torch.tensor(seen.rows, device=layer.weights.device)
+    scores = layer.weights.scores[..., rows, :].masked_fill(~layer.weights.allowed[..., rows, :], 0.0)
+    return 1.0 + scores.abs().amax(-1, keepdim=True)
+
+
+def kernel_error(layer: Layer, weights: Tensor, rows: Tensor) -> float | None:
+    """Part 2."""
+    seen = layer.seen
+    assert seen is not None
+    if seen.weights is not None:
+        return ulps(weights, seen.weights, torch.ones_like(weights) * size_of(layer), seen.mix)
+    facts = facts_of(layer, rows)
+    if facts is None:
+        return 0.0 if layer.weights.kind == "stored" else None
+    q, k, mask, scale = facts
+    generator = torch.Generator().manual_seed(len(layer.name) + layer.weights.shape[-1])
+    v = torch.randn(k.shape[0], k.shape[1], k.shape[2], 16, generator=generator).to(k)
+    theirs = F.scaled_dot_product_attention(q, k, v, mask, scale=scale, enable_gqa=q.shape[1] != k.shape[1])
+    some = ~torch.isnan(theirs).any(-1, keepdim=True)
+    ours = grouped(times, weights.float(), v.float())
+    bound = grouped(times, weights.float(), v.float().abs()) * size_of(layer)
+    return ulps(torch.where(some, ours, 0.0), torch.where(some, theirs.float(), 0.0), bound, seen.mix)
+
+
+def facts_of(layer: Layer, rows: Tensor) -> tuple[Tensor, Tensor, Tensor | None, float | None] | None:
+    """q at these rows, k, the mask as the kernel got it, and the scale; None where no kernel of torch was called."""
+    seen, source = layer.seen, layer.weights._source
+    assert seen is not None
+    if layer.q is None or layer.k is None or not isinstance(source, Asked):
+        return None
+    q = layer.q.index_select(-2, rows)
+    if seen.keys is not None and seen.facts:
+        mask = seen.allowed
+        if seen.causal:
+            mask = rows[:, None] >= torch.arange(seen.keys, device=rows.device)
+        if mask is not None and mask.dtype != torch.bool:
+            mask = mask.to(q.dtype)
+        return q, layer.k, mask, seen.scale
+    plain = source.weigh is softmax and (source.score is None or source.score.is_dot)
+    if not plain or source.softcap is not None or source.sink is not None:
+        return None
+    mask = source.allowed(rows)
+    if source.bias is not None:
+        bias = source.bias_at(rows, slice(None))
+        mask = bias if mask is None else bias.masked_fill(~mask, -torch.inf)
+        mask = mask.to(q.dtype)
+    return source.q.index_select(-2, rows), layer.k, mask, source.scale
+
+
+def normaliser_error(layer: Layer, rows: Tensor) -> float | None:
+    """Part 3: the log-normaliser of softmax that torch's own flash kernel gives, on a CPU."""
+    source = layer.weights._source
+    facts = facts_of(layer, rows)
+    if facts is None or not isinstance(source, Asked) or source.weigh is not softmax or layer.weights.device.type != "cpu":
+        return None
+    q, k, mask, scale = facts
+    if q.dtype not in (torch.float32, torch.float64) or source.softcap is not None or source.sink is not None:
+        return None
+    if k.shape[1] != q.shape[1]:
+        k = k.repeat_interleave(q.shape[1] // k.shape[1], 1)
+    if mask is not None:
+        mask = mask.expand(*q.shape[:2], len(rows), k.shape[2]) if mask.ndim == 4 else mask
+        mask = torch.zeros_like(mask, dtype=q.dtype).masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else mask
+    _, theirs = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(q, k, k, 0.0, False, attn_mask=mask, scale=scale)
+    scores = layer.weights.scores[..., rows, :]
+    ours = scores.masked_fill(~layer.weights.allowed[..., rows, :], -torch.inf).logsumexp(-1)
+    some = torch.isfinite(theirs) & torch.isfinite(ours)
+    bound = scores.abs().amax(-1).clamp_min(1.0)
+    return ulps(torch.where(some, ours, 0.0), torch.where(some, theirs, 0.0), bound)
+
+
+def ulps(ours: Tensor, theirs: Tensor, bound: Tensor, like: Tensor | None = None) -> float:
+    """The largest difference, in units of the last place of `theirs` at the size `bound` of what was added up."""
+    eps = torch.finfo((theirs if like is None else like).dtype).eps
+    if not ours.numel():
+        return 0.0
+    unit = bound.float().clamp_min(torch.finfo(torch.float32).tiny) * eps
+    error = ((ours.float() - theirs.float()).abs() / unit.clamp_min(eps * 1e-3)).max()
+    return float(error)
