@@ -116,7 +116,12 @@ def replay_of(layer: Layer, block: Block, dropout: float) -> Callable[[], Tensor
             wide = k.repeat_interleave(q.shape[1] // k.shape[1], 1)
             eye = torch.eye(k.shape[2], dtype=q.dtype).expand(*wide.shape[:2], -1, -1)
             return torch.nn.functional.scaled_dot_product_attention(
-                q, wide, eye, mask, dropout, scale=float(layer.weights._source.scale)  # type: ignore[union-attr]
+                q,
+                wide,
+                eye,
+                mask,
+                dropout,
+                scale=float(layer.weights._source.scale),  # type: ignore[union-attr]
             )
 
     return replay

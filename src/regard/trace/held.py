@@ -17,11 +17,10 @@ from regard.attention.mask import Mask, Sizes
 from regard.attention.mask.causal import Causal
 from regard.trace.compact import compact_mask, of_mask, split_bias
 from regard.trace.diagonals import Diagonals
+from regard.trace.doors.registry import SAMPLED, sampled
 from regard.trace.doors.scene import Call
 from regard.trace.keep import Keeper
 from regard.trace.layer import Layer, Seen
-
-ROWS = 4  # how many query rows of a call are copied for the proof
 
 
 @dataclass(eq=False)
@@ -313,6 +312,14 @@ class Memo:
     def __init__(self) -> None:
         self.known: dict[tuple[object, ...], Formed] = {}
         self.alive: list[Tensor] = []  # so that an id stays the id of the same tensor
+        self.copies: dict[int, Tensor] = {}
+
+    def copy(self, ids: Tensor) -> Tensor:
+        """Token ids as they are now, (b, n); layers share them."""
+        if id(ids) not in self.copies:
+            self.alive.append(ids)
+            self.copies[id(ids)] = (ids[None] if ids.ndim == 1 else ids).detach().cpu().clone()
+        return self.copies[id(ids)]
 
     def form(self, call: Call, sizes: Sizes) -> Formed:
         if call.map is not None:
@@ -389,21 +396,18 @@ def four_axes(x: Tensor) -> Tensor:
 
 def seen_of(call: Call, sizes: Sizes, keys: int) -> Seen:
     """Copies for the proof: what the kernel got and gave at a few rows."""
-    from regard.trace.doors.registry import SAMPLED, sampled
-
     if call.mix is None or call.mix.shape[-2] != sizes.q:
         return Seen(dropout=call.dropout)
-    rows = sampled(sizes.q, ROWS)
-    seen = Seen(tuple(rows), call.mix[:, :, rows].clone(), dropout=call.dropout, keys=keys)
+    rows = sampled(sizes.q, SAMPLED).to(call.mix.device)
+    seen = Seen(tuple(rows.tolist()), call.mix.index_select(2, rows), dropout=call.dropout, keys=keys)
     if call.used is not None and call.used.shape[-2] == sizes.q:
-        seen.used = call.used[:, :, rows].clone()
+        seen.used = call.used.index_select(2, rows)
     if call.raw is not None:
         mask, seen.causal, seen.scale = call.raw
         seen.facts = True
         if mask is not None:
             mask = four_axes(mask.detach())
-            seen.allowed = (mask if mask.shape[-2] == 1 else mask[:, :, rows])[..., :keys].clone()
+            seen.allowed = (mask if mask.shape[-2] == 1 else mask.index_select(2, rows))[..., :keys].clone()
     if call.weights is not None and call.q is not None:
-        assert sampled(sizes.q, SAMPLED) == rows
         seen.weights = call.weights[..., :keys]
     return seen

@@ -27,10 +27,9 @@ class Keeper:
         moved = (self.dtype is not None and x.dtype != self.dtype and x.is_floating_point()) or (
             self.device is not None and x.device != self.device
         )
-        with torch.no_grad():
-            if moved:
-                return x.detach().to(device=self.device, dtype=self.dtype, copy=True)
-            return x.detach() if owned(x, beside) else x.detach().clone(memory_format=torch.contiguous_format)
+        if moved:
+            return x.detach().to(device=self.device, dtype=self.dtype, copy=True)
+        return x.detach() if owned(x, beside) else x.detach().clone(memory_format=torch.contiguous_format)
 
     def three(self, q: Tensor, k: Tensor, v: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
         """q, k and v of one call. Three views that fill one packed storage between them are kept as they are."""

@@ -112,8 +112,8 @@ class Drawn:
         while fit > 1 and sum(widths[:fit]) + 2 * fit > options.max_width:
             fit -= 1
         drawn = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-        for name, width in list(zip(names, widths))[:fit]:
-            words = any(isinstance(row.get(name), str) for row in table.rows)
+        for column, name, width in list(zip(table.columns, names, widths))[:fit]:
+            words = any(isinstance(row.get(column), str) for row in table.rows)
             drawn.add_column(Text(name), justify="left" if words else "right", overflow="fold", min_width=width)
         for line in lines:
             drawn.add_row(*(Text(cell) for cell in line[:fit]))

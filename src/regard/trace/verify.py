@@ -102,8 +102,11 @@ def prove(layer: Layer) -> Proof:
         return Proof(layer.name, kind, "unproven", why=str(stale))
     limit = ULPS.get(seen.mix.dtype, 64.0)
     found = [error for error in (output, kernel, normaliser) if error is not None]
-    wrong = [name for name, error in (("output", output), ("kernel", kernel), ("normaliser", normaliser))
-             if error is not None and not error <= limit]
+    wrong = [
+        name
+        for name, error in (("output", output), ("kernel", kernel), ("normaliser", normaliser))
+        if error is not None and not error <= limit
+    ]
     if wrong:
         why = f"the {' and the '.join(wrong)} differ{'s' if len(wrong) == 1 else ''} by more than {limit:g} ulp"
     elif why:
@@ -194,7 +197,12 @@ def normaliser_error(layer: Layer, rows: Tensor) -> float | None:
     """Part 3: the log-normaliser of softmax that torch's own flash kernel gives, on a CPU."""
     source = layer.weights._source
     facts = facts_of(layer, rows)
-    if facts is None or not isinstance(source, Asked) or source.weigh is not softmax or layer.weights.device.type != "cpu":
+    if (
+        facts is None
+        or not isinstance(source, Asked)
+        or source.weigh is not softmax
+        or layer.weights.device.type != "cpu"
+    ):
         return None
     q, k, mask, scale = facts
     if q.dtype not in (torch.float32, torch.float64) or source.softcap is not None or source.sink is not None:
@@ -203,8 +211,12 @@ def normaliser_error(layer: Layer, rows: Tensor) -> float | None:
         k = k.repeat_interleave(q.shape[1] // k.shape[1], 1)
     if mask is not None:
         mask = mask.expand(*q.shape[:2], len(rows), k.shape[2]) if mask.ndim == 4 else mask
-        mask = torch.zeros_like(mask, dtype=q.dtype).masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else mask
-    _, theirs = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(q, k, k, 0.0, False, attn_mask=mask, scale=scale)
+        mask = (
+            torch.zeros_like(mask, dtype=q.dtype).masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else mask
+        )
+    _, theirs = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
+        q, k, k, 0.0, False, attn_mask=mask, scale=scale
+    )
     scores = layer.weights.scores[..., rows, :]
     ours = scores.masked_fill(~layer.weights.allowed[..., rows, :], -torch.inf).logsumexp(-1)
     some = torch.isfinite(theirs) & torch.isfinite(ours)

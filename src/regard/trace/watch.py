@@ -58,7 +58,7 @@ def watch(
     watcher = Watcher(model, keeper, Naming(tokenizer), layers=chosen, gradients=gradients)
     trace = Trace(model=type(model).__name__)
     trace._live = watcher.runs
-    with listening(model, watcher) as scene:
+    with listening(watcher) as scene:
         yield trace
         settle(scene)
         watcher.finish()
@@ -66,15 +66,16 @@ def watch(
 
 
 @contextmanager
-def listening(model: nn.Module, ear: Ear) -> Iterator[Scene]:
+def listening(ear: Ear) -> Iterator[Scene]:
     """Doors open, and this ear among those who hear in this context."""
     before = SCENE.get()
     scene = Scene((*(() if before is None else before.ears), ear))
     with ExitStack() as undo:
         DOORS.open()
         undo.callback(DOORS.close)
-        undo.callback(open_flex(model))
-        if is_compiled(model):
+        modules = list(ear.modules())
+        undo.callback(open_flex(modules))
+        if is_compiled(modules):
             undo.enter_context(torch.compiler.set_stance("force_eager"))
         undo.callback(SCENE.reset, SCENE.set(scene))
         undo.callback(TOLD.reset, TOLD.set(attend_told))
@@ -82,6 +83,7 @@ def listening(model: nn.Module, ear: Ear) -> Iterator[Scene]:
             yield scene
         finally:
             scene.candidates.clear()
+            scene.quiet()
             ear.release()
 
 
@@ -94,9 +96,8 @@ def must_be_watchable(model: Any) -> None:
         )
 
 
-def is_compiled(model: nn.Module) -> bool:
+def is_compiled(modules: list[nn.Module]) -> bool:
     """Whether some part of the model runs compiled: then, while watched, it runs uncompiled (process-wide)."""
     return any(
-        type(module).__name__ == "OptimizedModule" or getattr(module, "_compiled_call_impl", None) is not None
-        for module in model.modules()
+        module._compiled_call_impl is not None or type(module).__name__ == "OptimizedModule" for module in modules
     )

@@ -1,5 +1,6 @@
 """Who listens while a model is watched: sorts calls into runs and layers, and keeps what decides each map."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import FrameType
 
@@ -8,7 +9,7 @@ from torch import Tensor, nn
 
 from regard.errors import WatchError
 from regard.trace.assemble import Kept, assembled
-from regard.trace.doors.place import Place, Stack, kind_of, stack_of
+from regard.trace.doors.place import Place, Stack, kind_of, stack_of, tree_of
 from regard.trace.doors.scene import Call
 from regard.trace.held import Block, Held, Memo
 from regard.trace.keep import Keeper
@@ -44,10 +45,7 @@ class Watcher:
         gradients: bool = False,
         budget: int = 1 << 30,
     ) -> None:
-        self.tree: dict[int, str] = {}
-        for path, module in model.named_modules():
-            self.tree.setdefault(id(module), path.replace("_orig_mod.", "").replace("_orig_mod", ""))
-        self.model: nn.Module | None = model  # so that an id in the tree stays the id of the same module
+        self.tree = tree_of(model)
         self.keeper, self.naming, self.chosen = keeper, naming, layers
         self.gradients, self.budget, self.stored = gradients, budget, 0
         self.sessions: list[Session] = []
@@ -62,11 +60,14 @@ class Watcher:
     def owns(self, module: nn.Module) -> bool:
         return id(module) in self.tree
 
+    def modules(self) -> Iterator[nn.Module]:
+        return (module for _, module in self.tree.values())
+
     def change(self, call: Call) -> Tensor | None:
         return None
 
     def refuse(self, place: Place | None, why: str) -> None:
-        path = self.tree.get(id(place.module), "") if place is not None else ""
+        path = self.tree[id(place.module)][0] if place is not None else ""
         if not self.wanted(path):
             return
         if self.sessions:
@@ -82,7 +83,7 @@ class Watcher:
         return self.chosen is None or any(f".{part}." in f".{path}." for part in self.chosen)
 
     def hear(self, call: Call) -> None:
-        path = self.tree[id(call.place.module)]
+        path = self.tree[id(call.place.module)][0]
         if torch._C._current_graph_task_id() != -1:  # activation checkpointing computes it again for the backward pass
             self.recomputed += 1
             return
@@ -93,7 +94,7 @@ class Watcher:
         held, occurrence = self.enter(stack, path, call)
         session = self.sessions[-1]
         session.pixels = session.pixels or stack.pixels
-        ids = ids_of(stack, call)
+        ids = self.ids_of(stack, call)
         block: Block | None
         if held is None:
             if not self.affordable(path, call):
@@ -121,7 +122,7 @@ class Watcher:
             held = session.held.get((path, occurrence))
             if held is None:
                 return None, occurrence
-            if held.extend(call, self.memo, ids_of(stack, call), same=True) is not None:
+            if held.extend(call, self.memo, self.ids_of(stack, call), same=True) is not None:
                 return held, occurrence
             self.begin(stack, occurrence, path)
             return None, occurrence
@@ -130,7 +131,7 @@ class Watcher:
         held = None if session is None else session.held.get((path, 1))
         if session is not None and held is not None:
             session.steps += 1
-            if held.extend(call, self.memo, ids_of(stack, call), same=same) is not None:
+            if held.extend(call, self.memo, self.ids_of(stack, call), same=same) is not None:
                 session.frame = stack.session
                 return held, 1
             session.steps -= 1
@@ -170,6 +171,14 @@ class Watcher:
             f"{self.budget >> 20} MB; watch fewer layers with layers=, or write to a file with to=",
         )
 
+    def ids_of(self, stack: Stack, call: Call) -> Tensor | None:
+        """The token ids that went in around this call, where they are as many as its queries."""
+        q_length, _ = lengths(call)
+        for ids in stack.ids:
+            if ids.shape[-1] == q_length:
+                return self.memo.copy(ids)
+        return None
+
     # What came of it
 
     def runs(self) -> list[Run]:
@@ -200,7 +209,7 @@ class Watcher:
     def release(self) -> None:
         """Let go of the model and of every frame."""
         self.settle()
-        self.model, self.step = None, None
+        self.tree, self.step = {}, None
         self.memo = Memo()
         for session in self.sessions:
             session.frame = None
@@ -211,16 +220,6 @@ def lengths(call: Call) -> tuple[int, int]:
         return call.q.shape[-2], call.k.shape[-2]
     shape = call.map.shape if call.map is not None else call.weights.shape if call.weights is not None else (0, 0)
     return shape[-2], shape[-1]
-
-
-def ids_of(stack: Stack, call: Call) -> Tensor | None:
-    """The token ids that went in around this call, where they are as many as its queries."""
-    q_length, _ = lengths(call)
-    for ids in stack.ids:
-        ids = ids[None] if ids.ndim == 1 else ids
-        if ids.shape[-1] == q_length:
-            return ids.detach().cpu().clone()
-    return None
 
 
 def follow(call: Call, block: Block) -> None:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -12,28 +13,46 @@ from regard.trace.doors.place import place_of
 from regard.trace.doors.scene import Call, scene_now
 
 
-def open_flex(model: nn.Module) -> Callable[[], None]:
+def open_flex(modules: list[nn.Module]) -> Callable[[], None]:
     """Wrap the name in the globals of the model's source files; gives back how to undo it."""
     library = sys.modules.get("torch.nn.attention.flex_attention")
     if library is None:
         return lambda: None
     original = library.flex_attention
-    names = {type(module).__module__ for module in model.modules()} | {"transformers.integrations.flex_attention"}
+    names = {type(module).__module__ for module in modules} | {"transformers.integrations.flex_attention"}
     changed: list[tuple[dict[str, Any], str, Any]] = []
     for name in names:
         source = sys.modules.get(name)
         if source is None or source is library:
             continue
-        for word, value in list(vars(source).items()):
-            if value is original or getattr(value, "_torchdynamo_orig_callable", None) is original:
-                changed.append((vars(source), word, value))
-                vars(source)[word] = heard(value)
+        for word in words_of(source, original):
+            value = vars(source)[word]
+            changed.append((vars(source), word, value))
+            vars(source)[word] = heard(value)
 
     def close() -> None:
         for place, word, value in changed:
             place[word] = value
 
     return close
+
+
+KNOWN: dict[tuple[str, int], list[str]] = {}  # what a source file calls it: reading all its names takes a while
+
+
+def words_of(source: ModuleType, original: Any) -> list[str]:
+    """The names in a source file that mean `flex_attention`, compiled or not."""
+    names = vars(source)
+    key = (source.__name__, len(names))
+    if key not in KNOWN or any(not means(names.get(word), original) for word in KNOWN[key]):
+        KNOWN[key] = [word for word, value in list(names.items()) if means(value, original)]
+    return KNOWN[key]
+
+
+def means(value: Any, original: Any) -> bool:
+    if not callable(value):
+        return False
+    return value is original or getattr(value, "_torchdynamo_orig_callable", None) is original
 
 
 def heard(function: Callable[..., Any]) -> Callable[..., Any]:

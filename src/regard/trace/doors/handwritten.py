@@ -30,6 +30,7 @@ def softmax_seen(scene: Scene, frame: FrameType, out: Tensor) -> None:
 def settle(scene: Scene) -> None:
     """A module's call is over: say what was not understood, and forget the rest."""
     candidates, scene.candidates = scene.candidates, []
+    scene.quiet()
     if not candidates or all(candidate.met for candidate in candidates):
         return
     place = candidates[0].place
@@ -69,6 +70,7 @@ def product(left: Tensor, right: Tensor, run: Callable[..., Tensor], frame: Fram
             mix = run(other.reshape(left.shape).to(left.dtype))
             call.notes.append("edited")
     mix = run() if mix is None else mix
+    scene.quiet()
     call.grown, call.shaped = mix, lambda x: as_four(x, heads)
     with deaf(scene), torch.no_grad():
         call.mix = as_four(mix.detach(), heads) if mix.ndim == left.ndim else None

@@ -9,6 +9,7 @@ Removing kernels uses a private method of torch: it stands in this file only.
 import sys
 import threading
 from collections.abc import Callable
+from functools import cache
 from types import FrameType
 from typing import Any
 
@@ -170,6 +171,9 @@ def softmax_kernel(self: Tensor, dim: int, dtype: torch.dtype | None = None) -> 
         frame = sys._getframe(1)
         if not ours(frame):
             handwritten.softmax_seen(scene, frame, out)
+            if scene.candidates and not scene.products:
+                PRODUCTS.open()
+                scene.products = PRODUCTS.close
     return out
 
 
@@ -200,10 +204,13 @@ def bmm_kernel(keys: Any, self: Tensor, mat2: Tensor) -> Tensor:
     return handwritten.product(self, mat2, run, sys._getframe(1))
 
 
-class Doors:
-    """Kernels that are installed while at least one listener lives in the process."""
+class Library:
+    """Kernels that are installed while at least one user lives in the process."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, kernels: dict[str, Callable[..., Any]], below: dict[str, Callable[..., Any]] | None = None
+    ) -> None:
+        self.kernels, self.below = kernels, below or {}
         self.lock = threading.RLock()
         self.users = 0
         self.library: torch.library.Library | None = None
@@ -222,18 +229,13 @@ class Doors:
 
     def install(self) -> None:
         self.library = torch.library.Library("aten", "IMPL")
-        for name, kernel in (
-            ("scaled_dot_product_attention", attention_kernel),
-            ("softmax.int", softmax_kernel),
-            ("matmul", matmul_kernel),
-            ("einsum", einsum_kernel),
-        ):
+        for name, kernel in self.kernels.items():
             for backend in backends():
                 for key in (f"Autograd{backend}", backend):
                     self.library.impl(name, kernel, key)
-        self.library.impl("bmm", bmm_kernel, "ADInplaceOrView", with_keyset=True)
-        self.closing = []
-        for opening in (*self.others,):
+        for name, kernel in self.below.items():
+            self.library.impl(name, kernel, "ADInplaceOrView", with_keyset=True)
+        for opening in self.others:
             self.closing.append(opening())
 
     def close(self) -> None:
@@ -241,14 +243,14 @@ class Doors:
             self.users -= 1
             if self.users:
                 return
-            for undo in reversed(self.closing):
-                undo()
-            self.closing = []
+            while self.closing:
+                self.closing.pop()()
             if self.library is not None:
                 self.library._destroy()
                 self.library = None
 
 
+@cache
 def backends() -> tuple[str, ...]:
     """The devices of this machine: a kernel for an absent one would only cost time."""
     found = ["CPU"]
@@ -259,4 +261,6 @@ def backends() -> tuple[str, ...]:
     return tuple(found)
 
 
-DOORS = Doors()
+DOORS = Library({"scaled_dot_product_attention": attention_kernel, "softmax.int": softmax_kernel})
+# Products are many, also inside every linear layer, so they are overheard only between a softmax and its values.
+PRODUCTS = Library({"matmul": matmul_kernel, "einsum": einsum_kernel}, {"bmm": bmm_kernel})

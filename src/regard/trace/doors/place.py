@@ -9,6 +9,24 @@ CALL = nn.Module._call_impl.__code__
 WRAPPED = nn.Module._wrapped_call_impl.__code__
 
 
+def tree_of(model: nn.Module) -> dict[int, tuple[str, nn.Module]]:
+    """Every module under `model` by its id, with the first path that leads to it."""
+    found: dict[int, tuple[str, nn.Module]] = {}
+    waiting = [("", model)]
+    while waiting:
+        path, module = waiting.pop()
+        if id(module) in found:
+            continue
+        found[id(module)] = (path, module)
+        inner = f"{path}." if path else ""
+        waiting += [
+            (path if name == "_orig_mod" else inner + name, child)  # a compiled module stands for what it wraps
+            for name, child in reversed(module._modules.items())
+            if child is not None
+        ]
+    return found
+
+
 class Place(NamedTuple):
     """The innermost module that is running, the frame of its method, and the outermost frame of this very call."""
 
@@ -62,29 +80,44 @@ class Stack(NamedTuple):
     pixels: tuple[int, ...] | None  # shape of the picture that went in
 
 
-def stack_of(place: Place, tree: dict[int, str], step: FrameType | None, session: FrameType | None) -> Stack:
-    """Walk outwards from a call. Known step and session frames end the walk early."""
-    outer_call = outer_method = place.call
-    ids: list[Tensor] = []
-    pixels: tuple[int, ...] | None = None
+def stack_of(
+    place: Place, tree: dict[int, tuple[str, nn.Module]], step: FrameType | None, session: FrameType | None
+) -> Stack:
+    """Walk outwards from a call. A known step ends the walk early, and then only calls of modules are looked into."""
+    calls: list[FrameType] = []
     frame: FrameType | None = place.call
+    while frame is not None and frame is not step:
+        if frame.f_code is CALL:
+            calls.append(frame)
+        frame = frame.f_back
+    if frame is not None and session is not None:
+        return Stack(frame, session, *given_to([*calls, frame]))
+    outer_call = outer_method = place.call
+    calls, frame = [], place.call
     while frame is not None:
         code = frame.f_code
-        if code is CALL:
-            here = frame.f_locals
-            if id(here.get("self")) in tree:
-                outer_call = outer_method = frame
-                for found in inputs_of(here):
-                    if found.ndim == 4 and found.is_floating_point():
-                        pixels = tuple(found.shape)
-                    elif not found.is_floating_point():
-                        ids.append(found)
-                if frame is step and session is not None:
-                    return Stack(frame, session, tuple(ids), pixels)
-        elif code.co_argcount and id(first_argument(frame)) in tree:
+        if code.co_argcount and id(first_argument(frame)) in tree:
             outer_method = frame
+            if code is CALL:
+                outer_call = frame
+                calls.append(frame)
         frame = frame.f_back
-    return Stack(outer_call, outer_method, tuple(ids), pixels)
+    return Stack(outer_call, outer_method, *given_to(calls))
+
+
+def given_to(calls: list[FrameType]) -> tuple[tuple[Tensor, ...], tuple[int, ...] | None]:
+    """Token ids, and the shape of a picture, among what these calls of modules were given."""
+    ids: list[Tensor] = []
+    pixels: tuple[int, ...] | None = None
+    for frame in calls:
+        if frame.f_code is not CALL:
+            continue
+        for found in inputs_of(frame.f_locals):
+            if found.is_floating_point():
+                pixels = tuple(found.shape)
+            else:
+                ids.append(found)
+    return tuple(ids), pixels
 
 
 def inputs_of(here: dict[str, object]) -> list[Tensor]:

@@ -7,7 +7,7 @@ The library is never imported here; the door opens only if somebody else has.
 
 import sys
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
 from typing import Any
 
 import torch
@@ -48,7 +48,6 @@ def open_registry() -> Callable[[], None]:
 def heard(function: Callable[..., Any]) -> Callable[..., Any]:
     """The same attention function, for one call, with somebody listening."""
 
-    @wraps(function)
     def attention(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, *args: Any, **named: Any) -> Any:
         scene = scene_now()
         owners = [] if scene is None else scene.owners(module)
@@ -166,7 +165,7 @@ def confirm(call: Call, softmax: Tensor) -> None:
     rows = sampled(q.shape[-2], SAMPLED)
     with torch.no_grad():
         asked = rows_of(call, rows)
-        seen = weights[..., rows, :].float()
+        seen = weights.index_select(-2, rows.to(weights.device)).float()
         slack = 1e-5 if q.dtype == torch.float32 else 3e-2
         if call.sink is None and extra:
             asked = None
@@ -178,19 +177,22 @@ def confirm(call: Call, softmax: Tensor) -> None:
     call.notes.append("its score has more terms than q · k and what was handed over, so the weights are stored as seen")
 
 
-def sampled(length: int, count: int) -> list[int]:
+@cache
+def sampled(length: int, count: int) -> Tensor:
     """A few rows over the whole length, the first and the last among them."""
-    if length <= count:
-        return list(range(length))
-    return sorted({round(i * (length - 1) / (count - 1)) for i in range(count)})
+    with torch.inference_mode(False):
+        if length <= count:
+            return torch.arange(length)
+        return torch.tensor(sorted({round(i * (length - 1) / (count - 1)) for i in range(count)}))
 
 
-def rows_of(call: Call, rows: list[int]) -> Tensor | None:
+def rows_of(call: Call, rows: Tensor) -> Tensor | None:
     """Some rows of the map by plain arithmetic, as eager attention writes it."""
     q, k = call.q, call.k
     assert q is not None
     assert k is not None
-    scores = grouped(times, q[..., rows, :].float() * call.scale, k.float().mT)
+    rows = rows.to(q.device)
+    scores = grouped(times, q.index_select(-2, rows).float() * call.scale, k.float().mT)
     if call.softcap is not None:
         scores = call.softcap * torch.tanh(scores / call.softcap)
     try:
@@ -198,7 +200,7 @@ def rows_of(call: Call, rows: list[int]) -> Tensor | None:
             if added is None:
                 continue
             part = added[..., : k.shape[-2]]
-            part = part if part.shape[-2] == 1 else part[..., rows, :]
+            part = part if part.shape[-2] == 1 else part.index_select(-2, rows)
             if part.dtype == torch.bool:
                 scores = scores.masked_fill(~part, torch.finfo(torch.float32).min)
             else:

@@ -1,6 +1,6 @@
 """Who listens in this context, and what is half seen."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import FrameType
@@ -49,6 +49,10 @@ class Ear(Protocol):
 
     def owns(self, module: nn.Module) -> bool: ...
 
+    def modules(self) -> Iterable[nn.Module]:
+        """Every module that is listened to."""
+        ...
+
     def hear(self, call: Call) -> None: ...
 
     def refuse(self, place: Place | None, why: str) -> None: ...
@@ -87,6 +91,13 @@ class Scene:
     pending: Pending | None = None
     candidates: list[Candidate] = field(default_factory=list)
     deaf: int = 0  # while we ourselves compute
+    products: Callable[[], None] | None = None  # how to stop overhearing products, while one is waited for
+
+    def quiet(self) -> None:
+        """No product is waited for any more."""
+        if self.products is not None:
+            self.products()
+            self.products = None
 
     def owners(self, module: nn.Module) -> list[Ear]:
         return [ear for ear in self.ears if ear.owns(module)]

@@ -1,0 +1,179 @@
+"""Arrays of a safetensors file, mapped into memory: nothing is copied, and nothing is believed before it was checked.
+
+The format: 8 bytes say how long the header is (little-endian), the header is JSON, the rest are the bytes of the
+arrays without a gap. Mapping is private: writing to a tensor changes neither the file nor what others read.
+"""
+
+import json
+import mmap
+import os
+import stat
+import sys
+from math import prod
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from regard.errors import TraceError
+
+DTYPES = {
+    "F64": torch.float64,
+    "F32": torch.float32,
+    "F16": torch.float16,
+    "BF16": torch.bfloat16,
+    "I64": torch.int64,
+    "I32": torch.int32,
+    "I16": torch.int16,
+    "I8": torch.int8,
+    "U8": torch.uint8,
+    "BOOL": torch.bool,
+}
+LONGEST = 100_000_000  # bytes of a header; the library of the format draws the same line
+AXES = 8
+NO_RESERVE = 0x4000 if sys.platform == "linux" else 0  # a file may be larger than the memory it is looked at with
+
+
+class Info(NamedTuple):
+    """Where an array stands in the file and what it is."""
+
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+    start: int  # bytes from the start of the file
+    stop: int
+
+
+class Mapped:
+    """The arrays of one file by name, and its metadata. `mapped[name]` is a tensor over the file itself."""
+
+    def __init__(self, path: Path, metadata: dict[str, str], infos: dict[str, Info], memory: mmap.mmap) -> None:
+        self.path, self.metadata, self.infos, self.memory = path, metadata, infos, memory
+
+    @property
+    def size(self) -> int:
+        """How many bytes the file has."""
+        return len(self.memory)
+
+    def __getitem__(self, name: str) -> Tensor:
+        return tensor_over(self.memory, self.infos[name])
+
+
+def tensor_over(memory: mmap.mmap, info: Info, base: int = 0) -> Tensor:
+    """A tensor whose numbers are bytes of the file; `base` is where the mapping begins in it."""
+    count = prod(info.shape)
+    if not count:
+        return torch.empty(info.shape, dtype=info.dtype)
+    return torch.frombuffer(memory, dtype=info.dtype, count=count, offset=info.start - base).view(info.shape)
+
+
+def map_file(file: int, length: int, offset: int = 0) -> mmap.mmap:
+    """These bytes of an open file as memory of our own, read when touched and copied when written to."""
+    if sys.platform == "win32":
+        return mmap.mmap(file, length, access=mmap.ACCESS_COPY, offset=offset)
+    writable = mmap.PROT_READ | mmap.PROT_WRITE
+    return mmap.mmap(file, length, flags=mmap.MAP_PRIVATE | NO_RESERVE, prot=writable, offset=offset)
+
+
+def open_mapped(path: Path) -> Mapped:
+    """The file, mapped, after all that its header says was found to fit its size; `TraceError` otherwise."""
+    try:
+        file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
+    except (OSError, ValueError) as error:
+        raise TraceError(f"{path} cannot be opened: {getattr(error, 'strerror', None) or error}") from error
+    try:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode):
+            raise TraceError(f"{path} is no file but something else, such as a folder; give the trace file itself")
+        size = status.st_size
+        if size < 8:
+            raise TraceError(f"{path} holds {size} bytes, too few for a trace; write it again")
+        memory = map_file(file, size)
+    except OSError as error:
+        raise TraceError(f"{path} cannot be read: {error.strerror or error}") from error
+    finally:
+        os.close(file)
+    metadata, infos = checked_header(path, memory)
+    return Mapped(path, metadata, infos, memory)
+
+
+def checked_header(path: Path, memory: mmap.mmap) -> tuple[dict[str, str], dict[str, Info]]:
+    size, length = len(memory), int.from_bytes(memory[:8], "little")
+    if length == 0:
+        raise TraceError(f"{path} was never finished: whoever wrote it stopped before the end; watch again")
+    if length > LONGEST or memory[8:9] != b"{":
+        raise TraceError(f"{path} is no trace file: it does not begin like safetensors; give a file from trace.save")
+    if length > size - 8:
+        raise TraceError(f"{path} is cut off: its header alone has {length} bytes, the file {size}; copy it again")
+    text = memory[8 : 8 + length]
+    header = parsed(path, text, at_most=max(1 << 18, size >> 4))
+    if not isinstance(header, dict):
+        raise TraceError(f"{path} has a header that is no JSON object; write it again")
+    metadata = header.pop("__metadata__", {})
+    if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
+        raise TraceError(f"{path} has metadata that are not text by name; write it again")
+    infos = {name: info_of(path, name, entry, 8 + length, size) for name, entry in header.items()}
+    must_fill(path, infos, 8 + length, size)
+    return metadata, infos
+
+
+def parsed(path: Path, text: bytes | str, *, at_most: int) -> Any:
+    """JSON as Python objects; refused where it is malformed, repeats a name, or would take far more memory."""
+    text = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+    if sum(text.count(mark) for mark in (b"[", b"{", b",")) > at_most:
+        raise TraceError(f"{path} describes more than its size can hold; it is damaged or was made to do harm")
+    try:
+        return json.loads(str(text, "utf-8"), object_pairs_hook=once, parse_constant=no_number)
+    except (ValueError, RecursionError) as error:
+        why = "nested too deeply" if isinstance(error, RecursionError) else f"{error!s:.200}"
+        raise TraceError(f"{path} has a header that cannot be read ({why}); it is damaged, write it again") from error
+
+
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name stands there twice")
+    return found
+
+
+def no_number(text: str) -> None:
+    raise ValueError(f"{text} is no number")
+
+
+def info_of(path: Path, name: str, entry: Any, begin: int, size: int) -> Info:
+    """What the header says of one array, if that can be true of a file of this size."""
+    if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
+        raise TraceError(f"{path} describes the array {name!r:.80} by other words than dtype, shape and data_offsets")
+    kind, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
+    if not isinstance(kind, str) or kind not in DTYPES:
+        raise TraceError(f"{path} holds the array {name!r:.80} as {kind!r:.40}; known are {', '.join(DTYPES)}")
+    if not whole_numbers(shape) or len(shape) > AXES or any(side > size for side in shape):
+        raise TraceError(f"{path} gives the array {name!r:.80} a shape that a file of {size} bytes cannot hold")
+    if not whole_numbers(offsets) or len(offsets) != 2 or offsets[0] > offsets[1]:
+        raise TraceError(f"{path} does not say where the array {name!r:.80} starts and stops")
+    first, last = offsets
+    dtype = DTYPES[kind]
+    need = prod(shape) * dtype.itemsize
+    if need != last - first:
+        raise TraceError(f"{path} has {last - first} bytes for the array {name!r:.80}, but its shape needs {need}")
+    if begin + last > size:
+        raise TraceError(f"{path} is cut off: {name!r:.80} would end at byte {begin + last} of {size}; copy it again")
+    if (begin + first) % dtype.itemsize:
+        raise TraceError(f"{path} holds the array {name!r:.80} at byte {begin + first}, between two numbers")
+    return Info(dtype, tuple(shape), begin + first, begin + last)
+
+
+def whole_numbers(given: Any) -> bool:
+    return isinstance(given, list) and all(type(one) is int and one >= 0 for one in given)
+
+
+def must_fill(path: Path, infos: dict[str, Info], begin: int, size: int) -> None:
+    """Raise unless the arrays follow each other from the header to the end of the file."""
+    at = begin
+    for name, info in sorted(infos.items(), key=lambda item: (item[1].start, item[1].stop)):
+        if info.start != at:
+            how = "overlaps with another" if info.start < at else "leaves a gap before it"
+            raise TraceError(f"{path} holds an array, {name!r:.80}, that {how}; it is damaged, write it again")
+        at = info.stop
+    if at != size:
+        raise TraceError(f"{path} has {size - at} bytes at its end that belong to no array; it is damaged")

@@ -1,0 +1,74 @@
+"""One map from several: rows that were computed with different keys, one below the other."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from regard.attention.map import Asked
+from regard.attention.map.asked import take
+from regard.attention.map.given import Implied
+from regard.attention.mask import Sizes
+from regard.attention.mask.lead import Index, Where, places
+from regard.errors import ShapeError
+
+
+class Stitch(NamedTuple):
+    """Some rows, and at which column of the whole their first key stands."""
+
+    source: Asked
+    column: int
+
+
+class Stitched(Implied):
+    """Rows of several asked maps as one map; a row knows nothing of keys that it was not computed with.
+
+    >>> x, y = torch.zeros(1, 1, 2, 3), torch.zeros(1, 1, 1, 3)
+    >>> first, second = Asked(x, x, Sizes((1, 1), 2, 2)), Asked(y, y, Sizes((1, 1), 1, 1))
+    >>> Stitched([Stitch(first, 0), Stitch(second, 2)]).weights()
+    tensor([[[[0.5000, 0.5000, 0.0000],
+              [0.5000, 0.5000, 0.0000],
+              [0.0000, 0.0000, 1.0000]]]])
+    """
+
+    kind = "asked"
+
+    def __init__(self, parts: Sequence[Stitch], *, width: int | None = None) -> None:
+        if not parts or len({part.source.shape[:-2] for part in parts}) > 1:
+            raise ShapeError("a stitched map needs parts of one batch and one number of heads; give at least one part")
+        first = parts[0].source
+        least = max(part.column + part.source.sizes.k for part in parts)
+        height = sum(part.source.sizes.q for part in parts)
+        self.parts = tuple(parts)
+        self.sizes = Sizes(first.sizes.lead, height, least if width is None else width)
+        self.device, self.dtype, self.lead, self.chosen = first.device, first.dtype, first.where(), ()
+
+    def pick(self, chosen: tuple[Index, ...]) -> "Stitched":
+        picked = [part._replace(source=part.source.pick(chosen)) for part in self.parts]
+        return Stitched(picked, width=self.sizes.k)
+
+    def weights(self, rows: Where = slice(None), columns: slice = slice(None)) -> Float[Tensor, "*_b r c"]:
+        wanted = places(rows, self.sizes.q, "cpu")
+        found = torch.zeros((*self.shape[:-2], len(wanted), self.sizes.k), dtype=self.dtype, device=self.device)
+        first = 0
+        for source, column in self.parts:
+            here = (wanted >= first) & (wanted < first + source.sizes.q)
+            if bool(here.any()):
+                found[..., here, column : column + source.sizes.k] = source.weights(wanted[here] - first)
+            first += source.sizes.q
+        return take(found, -1, columns)
+
+    def allowed(self, rows: Where = slice(None), columns: Where = slice(None)) -> Bool[Tensor, "..."]:
+        """Where each row might look; nowhere outside the keys that it was computed with."""
+        wanted = places(rows, self.sizes.q, "cpu")
+        found = torch.zeros((*self.shape[:-2], len(wanted), self.sizes.k), dtype=torch.bool, device=self.device)
+        first = 0
+        for source, column in self.parts:
+            here = (wanted >= first) & (wanted < first + source.sizes.q)
+            if bool(here.any()):
+                seen = source.allowed(wanted[here] - first)
+                found[..., here, column : column + source.sizes.k] = True if seen is None else seen
+            first += source.sizes.q
+        return take(found, -1, columns)
