@@ -16,6 +16,7 @@ from regard.attention.mask.spans import Spans
 from regard.attention.weigh.softmax import softmax
 from regard.trace.compact import compact_mask, four_axes, of_mask
 from regard.trace.diagonals import Diagonals
+from regard.trace.even import even_softmax
 from regard.trace.held import Block, Held, Shifted
 from regard.trace.layer import Layer, Seen
 
@@ -148,17 +149,12 @@ def asked(held: Held, block: Block, q: Tensor, k: Tensor, sizes: Sizes, mask: Ma
     if isinstance(bias, Tensor):
         bias = four_axes(bias, sizes)
     assert bias is None or isinstance(bias, Tensor | Bias)
-    return Asked(
+    source = Asked(
         q, k, sizes, score=score, scale=held.scale, mask=mask, bias=bias, softcap=held.softcap, sink=sink, weigh=weigh
     )
-
-
-def even_softmax(scores: Tensor, allowed: Tensor | None = None) -> Tensor:
-    """softmax under a mask of finite numbers: a row that sees nothing is even, because all its scores are equal."""
-    if allowed is None:
-        return softmax(scores, allowed)
-    blind = ~allowed.any(-1, keepdim=True)
-    return torch.where(blind, 1.0 / scores.shape[-1], softmax(scores, allowed))
+    if held.stale:
+        source.versions = (-1, -1)  # what was written to is no longer what the model used: asking says so
+    return source
 
 
 class Whole(Mask):
@@ -190,7 +186,7 @@ class Joined:
 
 
 def evened(block: Block) -> Block:
-    """The same block with even rows said in q: where nothing may be seen but all is equal, a query of 0 sees all alike."""
+    """The same block with even rows said in q: a query of 0 sees all keys alike."""
     if not block.uniform or block.bias is not None or block.q is None:
         return block
     form = of_mask(block.mask, block.sizes)

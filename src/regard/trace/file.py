@@ -5,6 +5,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+import torch
+
 from regard.errors import TraceError
 from regard.tokens import Tokens
 from regard.trace.read import read_trace
@@ -48,7 +50,8 @@ def finish(trace: Trace, writer: Writer, *, budget: int = BUDGET) -> None:
     What `writer.add` gave back is already there and is not written again.
     """
     written = Written(writer, budget=budget)
-    manifest = written.trace(trace)
+    with torch.no_grad():
+        manifest = written.trace(trace)
     words = json.dumps(manifest, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     writer.finish({"regard": words}, written.names, check=read_trace)
 

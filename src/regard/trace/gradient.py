@@ -16,8 +16,9 @@ from regard.attention.map.statistics import Place, at, weights_of
 from regard.attention.mask.lead import Index, pick
 from regard.errors import TraceError
 from regard.trace.layer import Layer
-from regard.trace.rollout import rollout
-from regard.trace.trace import Trace, find
+from regard.trace.rollout import flow
+from regard.trace.stacks import stacks_of
+from regard.trace.trace import Run, Trace, find
 
 
 class GradientMap:
@@ -29,16 +30,15 @@ class GradientMap:
     ∂L/∂A alone. Chefer et al. (2021, arXiv 2012.09838) take the part above 0 and the mean over heads.
 
     >>> weights = AttentionMap.stored(torch.tensor([[0.25, 0.75]])[None, None])
-    >>> found = GradientMap(weights, torch.tensor([[1.0, 2.0]])[None, None], torch.tensor([[1.0, 0], [0, -1]])[None, None])
+    >>> gradient, v = torch.tensor([[1.0, 2.0]])[None, None], torch.tensor([[1.0, 0], [0, -1]])[None, None]
+    >>> found = GradientMap(weights, gradient, v)
     >>> found[0, 0]
     GradientMap (q 1, k 2)
     >>> found[0, 0, 0], found.slopes[0, 0, 0]
     (tensor([ 0.2500, -1.5000]), tensor([ 1., -2.]))
     """
 
-    def __init__(
-        self, weights: AttentionMap, gradient: Float[Tensor, "*_b q e"], v: Float[Tensor, "*_c k e"]
-    ) -> None:
+    def __init__(self, weights: AttentionMap, gradient: Float[Tensor, "*_b q e"], v: Float[Tensor, "*_c k e"]) -> None:
         wanted = (*weights.shape[:-1], v.shape[-1])
         if tuple(gradient.shape) != wanted or v.shape[-2] != weights.shape[-1]:
             raise TraceError(
@@ -145,7 +145,9 @@ def gradient_map(layer: Layer) -> GradientMap:
             "that is to be explained"
         )
     if layer.v is None:
-        raise TraceError(f"{layer.name} kept no values, and the gradient of a weight needs them; watch with values=True")
+        raise TraceError(
+            f"{layer.name} kept no values, and the gradient of a weight needs them; watch with values=True"
+        )
     return GradientMap(layer.weights, layer.gradient, layer.v)
 
 
@@ -171,37 +173,46 @@ def side_by_side(
     """Raw attention, rollout and gradient × attention of one query token, beside each other.
 
     They answer different questions and often disagree, and raw weights alone mislead (arXiv 1902.10186, 1908.04626).
-    `layer` is a path or a number, the last one where it is left out; the mean over heads, or one `head` (rollout takes
-    all heads of the layers below and that head of this one). Rollout goes from the token's row in this layer down to
-    the inputs. Needs a trace with gradients.
+    `layer` is a path or a number, the last self-attention where it is left out; attention and gradient are of one
+    `head`, or the mean over heads. Rollout goes from the token's row in this layer down to the inputs, by the mean over
+    heads; in a decoder what came from the source is not among these tokens, so it adds up to less than 1.
+    Needs a trace with gradients.
 
-    >>> from regard.trace.trace import Run
     >>> weights = AttentionMap.stored(torch.tensor([[1.0, 0.0], [0.25, 0.75]])[None, None])
     >>> v = torch.eye(2)[None, None]
     >>> found = side_by_side(Trace([Run([Layer("0", "self", weights, v=v, gradient=v)])]), token=1)
     >>> found.attention, found.rollout, found.gradient
     (tensor([0.2500, 0.7500]), tensor([0.1250, 0.8750], dtype=torch.float64), tensor([0.0000, 0.7500]))
     """
-    chosen = find(trace.layers, layer) if isinstance(layer, str) else nth(trace.layers, -1 if layer is None else layer)
+    layers = trace.layers
+    own = [one for one in layers if one.kind != "cross"]
+    if layer is None and not own:
+        raise TraceError("the trace has no self-attention to follow; watch a call of the model first")
+    chosen = own[-1] if layer is None else find(layers, layer)
     if chosen.kind == "cross":
-        raise TraceError(f"{chosen.name} is cross-attention, where rollout has two inputs; choose a layer of one stack")
+        raise TraceError(f"the columns of {chosen.name} are another sequence's; choose a layer of self-attention")
     heads = list(range(chosen.heads)) if head is None else [head]
-    if head is not None:
-        chosen.head(head, batch=batch)  # says so where there is no such head
-    entry = batch % chosen.batch
-    number = next(i for i, one in enumerate(trace.layers) if one is chosen)
+    chosen.head(heads[0], batch=batch)  # says so where there is no such head, or no such entry
     n = chosen.weights.shape[-2]
     if not -n <= token < n:
         raise TraceError(f"token {token} was asked for, but {chosen.name} has {n}")
-    row = token % n
-    below = list(range(number))
-    flows = rollout(trace, row, residual=residual, heads=heads, by=by, batch=batch, layers=[number])[0]
-    if below:
-        flows = carried(trace, flows, residual, by, batch, below)
+    row, entry = token % n, batch % chosen.batch
     grown = gradient_map(chosen)
+    fed = flow(below(layers, chosen, entry), row, residual=residual, by=by, batch=entry)
     return SideBySide(
         None if chosen.keys is None else chosen.keys[entry].shown,
         chosen.weights[entry, heads, row].mean(0).detach(),
-        flows,
+        fed.target[0],
         grown[entry, heads, row].mean(0),
     )
+
+
+def below(layers: Sequence[Layer], chosen: Layer, entry: int) -> Trace:
+    """A trace that ends with this layer: what its stack, and the one it reads from, computed before."""
+    stacks = stacks_of(Trace([Run(list(layers))]), entry=entry)
+    stack = stacks.target if any(one is chosen for one in stacks.target) else stacks.source
+    until = next(i for i, one in enumerate(stack) if one is chosen) + 1
+    kept = [*stack[:until]]
+    if any(one.kind == "cross" for one in kept):
+        kept = [*stacks.source, *kept]
+    return Trace([Run(kept)])

@@ -15,6 +15,7 @@ from regard.attention.bias import Bias
 from regard.attention.map import AttentionMap
 from regard.attention.mask import Mask, Sizes
 from regard.attention.mask.causal import Causal
+from regard.eager import version
 from regard.trace.compact import compact_mask, of_mask, split_bias
 from regard.trace.diagonals import Diagonals
 from regard.trace.doors.registry import SAMPLED, sampled
@@ -44,6 +45,7 @@ class Block:
     weights: Tensor | None = None  # stored weights, b h r c
     map: AttentionMap | None = None
     gradient: Tensor | None = None
+    versions: tuple[int | None, int | None] = (None, None)  # of q and k when they were kept
     rng: Tensor | None = None  # the random state before a call that dropped weights
     step: int = 0  # which call of the model
     layer: Layer | None = None  # what was made of it, so that a later gradient finds it
@@ -134,6 +136,8 @@ class Held:
             call.map,
         )
         block.rng = call.rng
+        if q is not None and k is not None:
+            block.versions = (version(q), version(k))
         self.blocks.append(block)
         return block
 
@@ -153,6 +157,8 @@ class Held:
         q_length, k_length, known = sizes.q, k.shape[2], len(self.store)
         base = self.blocks[0].column if last.stretch == 0 else last.column
         before = k_length - q_length
+        if self.kind == "cross" and not same:
+            return None
         if self.kind == "cross" or (same and k_length == known and q_length < k_length):
             if k_length == known and self.store.equals(k, 0, known):
                 row = last.row + last.sizes.q
@@ -224,6 +230,15 @@ class Held:
         if self.keys is not None:
             base = self.blocks[0].column if self.blocks else 0
             self.keys.shrink(position - base)
+
+    @property
+    def stale(self) -> bool:
+        """Whether somebody wrote to a kept reference since."""
+        return any(
+            was is not None and x is not None and version(x) != was
+            for block in self.blocks
+            for x, was in zip((block.q, block.k), block.versions)
+        )
 
     @property
     def store(self) -> "Grow":

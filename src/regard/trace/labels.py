@@ -16,6 +16,7 @@ THRESHOLDS = {
     "rare-word": 2.0,
 }
 GENERAL = ("positional", "rare-word")  # names that a more special one explains: every previous-token head is positional
+NOTHING = {"rare-word": 1.0}  # what a head that does not care scores, where that is not 0
 MEASURED_BY = {
     "previous-token": "previous",
     "next-token": "next",
@@ -67,7 +68,8 @@ def label(measured: Mapping[str, float | None]) -> Evidence:
     known = {name: score for name, score in scores.items() if score is not None}
 
     def rank(name: str) -> tuple[bool, float]:
-        factor = known[name] / THRESHOLDS[name]
+        nothing = NOTHING.get(name, 0.0)
+        factor = (known[name] - nothing) / (THRESHOLDS[name] - nothing)
         return (factor >= 1 and name not in GENERAL, factor)
 
     order: list[str | None] = [*sorted(known, key=rank, reverse=True)]

@@ -37,17 +37,23 @@ def summarise(trace: Trace, batch: int | None = None) -> Summary:
     0
     """
     rows: list[Record] = []
-    reasons: dict[str, str] = {}
+    reasons: dict[str, list[str]] = {}
     for layer in trace.layers:
         found = tally(only(layer, batch))
-        reasons |= {why: why for why in found.notes.values()}
+        for why in dict.fromkeys(found.notes.values()):
+            reasons.setdefault(why.replace(layer.name, "LAYER"), []).append(layer.name)
         rows += lines(layer.name, layer.kind, found)
     named = [*NAMES, *sorted({name for row in rows for name in row if name.startswith(SPECIAL)}), "rows", "blind"]
     kept = [name for name in named if any(row.get(name) is not None for row in rows)]
     whole = [{name: row.get(name) for name in ("layer", "kind", "head", *kept)} for row in rows]
     which = "" if batch is None else f", batch entry {batch}"
     title = f"{trace.model or 'a trace'}{which}: means over rows, entropy in nats" if rows else "no layers were seen"
-    return Summary(whole, title, [f"– {why}" for why in reasons][:4])
+    return Summary(whole, title, [f"– {why.replace('LAYER', some(names))}" for why, names in reasons.items()])
+
+
+def some(names: list[str]) -> str:
+    """One name, or how many more there are."""
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
 def only(layer: Layer, batch: int | None) -> Layer:

@@ -90,7 +90,7 @@ def tally(layer: Layer, *, rows: Tensor | None = None, rare: Tensor | None = Non
             raise TraceError(f"{name} has shape {tuple(given.shape)}, but {layer.name} needs {wanted}")
     found = Tally({}, {name: torch.zeros(b, h, dtype=torch.float64) for name in ("rows", "blind")})
     if layer.kind != "self":
-        why = f"{layer.name} is of kind {layer.kind!r}, so rows and columns are not known to be one sequence"
+        why = f"rows and columns of {layer.name} are not known to be one sequence (kind {layer.kind!r})"
         found.notes |= dict.fromkeys((*POSITIONAL, *REPEATS), why)
     for index in range(b):
         entry = entry_of(layer, index, rows, rare)

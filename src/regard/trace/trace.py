@@ -35,7 +35,8 @@ class Trace:
         self, runs: list[Run] | None = None, *, notes: list[str] | None = None, model: str = "", fingerprint: str = ""
     ) -> None:
         self._runs = [] if runs is None else runs
-        self._live: Callable[[], list[Run]] | None = None  # a watch that still fills the trace
+        self._live: Callable[[], list[Run]] | None = None  # what a watch has seen, until it is asked for
+        self._over = True  # whether no watch fills the trace any more
         self.notes = [] if notes is None else notes
         self.model = model  # the class of the model
         self.fingerprint = fingerprint  # of its weights
@@ -45,7 +46,13 @@ class Trace:
         """Every top-level call, in order. What is read while the watch still runs is what it has seen so far."""
         if self._live is not None:
             self._runs = self._live()
+            if self._over:
+                self._live = None
         return self._runs
+
+    def over(self) -> None:
+        """The watch has ended: what it saw is put together when somebody asks, once."""
+        self._over = True
 
     @property
     def layers(self) -> list[Layer]:

@@ -14,15 +14,17 @@ from regard.trace.doors.handwritten import settle
 from regard.trace.doors.kernel import DOORS
 from regard.trace.doors.own import attend_told
 from regard.trace.doors.scene import SCENE, Ear, Scene
+from regard.trace.file import finish
 from regard.trace.keep import Keeper
 from regard.trace.naming import Naming
+from regard.trace.stream import Writer
 from regard.trace.trace import Trace
 from regard.trace.watcher import Watcher
 
 
 @contextmanager
 def watch(
-    model: nn.Module,
+    model: nn.Module | Any,
     tokenizer: Any = None,
     *,
     layers: str | Sequence[str] | None = None,
@@ -54,15 +56,22 @@ def watch(
     """
     must_be_watchable(model)
     chosen = (layers,) if isinstance(layers, str) else None if layers is None else tuple(layers)
-    keeper = Keeper(values, dtype, None if device is None else torch.device(device), graph)
+    writer = None if to is None else Writer(to)
+    keeper = Keeper(values, dtype, None if device is None else torch.device(device), graph, writer)
     watcher = Watcher(model, keeper, Naming(tokenizer), layers=chosen, gradients=gradients)
     trace = Trace(model=type(model).__name__)
-    trace._live = watcher.runs
-    with listening(watcher) as scene:
-        yield trace
-        settle(scene)
-        watcher.finish()
-    trace.notes += watcher.notes
+    trace._live, trace._over = watcher.runs, False
+    try:
+        with listening(watcher) as scene:
+            yield trace
+            settle(scene)
+            watcher.finish()
+        if writer is not None:
+            finish(trace, writer)
+    finally:
+        trace.over()
+        if writer is not None:
+            writer.abort()  # where the file was finished there is nothing left to leave
 
 
 @contextmanager
@@ -94,6 +103,9 @@ def must_be_watchable(model: Any) -> None:
         raise WatchError(
             "DataParallel runs copies of the model in other threads, which cannot be watched; watch model.module"
         )
+    first = next(model.parameters(), None)
+    if first is not None and first.is_meta:
+        raise WatchError("the model is on the meta device and holds no numbers; load its weights first")
 
 
 def is_compiled(modules: list[nn.Module]) -> bool:

@@ -70,10 +70,9 @@ class Watcher:
         path = self.tree[id(place.module)][0] if place is not None else ""
         if not self.wanted(path):
             return
-        if self.sessions:
-            self.sessions[-1].refused.setdefault(path, why)
-        else:
-            self.note(f"{path or 'the model'} was refused: {why}")
+        if not self.sessions:
+            self.sessions.append(Session(None))
+        self.sessions[-1].refused.setdefault(path or "the model", why)
 
     def note(self, text: str) -> None:
         if text not in self.notes:

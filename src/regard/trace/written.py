@@ -1,5 +1,6 @@
 """From a trace to the words and arrays of its file."""
 
+import hashlib
 import math
 import re
 from collections.abc import Iterator
@@ -41,6 +42,7 @@ class Written:
         self.taken: set[str] = set()
         self.tokens: dict[Tokens, int] = {}
         self.masks: dict[tuple[int, Sizes], tuple[Mask, Mask | None]] = {}
+        self.small: dict[bytes, Mask] = {}
         self.biases: dict[tuple[int, Sizes], tuple[Any, Tensor | Diagonals]] = {}
         self.where = ""
 
@@ -134,6 +136,8 @@ class Written:
         if key not in self.masks:
             self.masks[key] = mask, of_mask(mask, sizes)  # the mask itself is held so that its id stays its own
         small = self.masks[key][1]
+        if small is not None:
+            small = self.small.setdefault(digest(small), small)  # layers often make equal masks of their own
         if isinstance(small, Spans):
             return {"start": self.array("mask/start", small.start), "stop": self.array("mask/stop", small.stop)}
         return {"bits": self.array("mask/bits", small.bits)} if isinstance(small, Bits) else None
@@ -232,6 +236,15 @@ def collapsed(x: Tensor) -> Tensor:
         if x.shape[axis] > 1 and x.stride(axis) == 0:
             x = x.narrow(axis, 0, 1)
     return x
+
+
+def digest(mask: Mask) -> bytes:
+    """The same for two small masks that say the same."""
+    found = hashlib.blake2b()
+    for part in (mask.start, mask.stop) if isinstance(mask, Spans) else (mask.bits,) if isinstance(mask, Bits) else ():
+        found.update(f"{part.dtype} {tuple(part.shape)}".encode())
+        found.update(part.detach().cpu().contiguous().numpy())
+    return found.digest()
 
 
 @torch.no_grad()

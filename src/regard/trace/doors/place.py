@@ -139,22 +139,24 @@ def is_ids(x: Tensor) -> bool:
     return not x.is_floating_point() and not x.is_complex() and x.ndim in (1, 2) and x.element_size() >= 4
 
 
+CACHES = ("past_key_values", "past_key_value", "layer_past", "cache", "kv_cache")
 SOURCES = ("key_value_states", "encoder_hidden_states", "context", "memory", "source", "kv")
 
 
 def kind_of(place: Place, q_length: int, k_length: int, causal: bool) -> str:
     """ "self", "cross" or "unknown": shapes alone cannot tell, so the arguments of the module are asked."""
-    here = place.method.f_locals
-    if any(isinstance(here.get(name), Tensor) for name in SOURCES):
-        return "cross"
-    if causal:
-        return "self"
-    q, k = here.get("query"), here.get("key")
-    if isinstance(place.module, nn.MultiheadAttention) and isinstance(q, Tensor) and isinstance(k, Tensor):
-        return "self" if q is k else "cross"
-    past = next(
-        (here[name] for name in ("past_key_values", "past_key_value", "layer_past", "cache") if name in here), None
-    )
-    if q_length == k_length or past is not None:
-        return "self"
-    return "unknown"
+    cached = False
+    frame: FrameType | None = place.method
+    while frame is not None and frame is not place.call:
+        here, code = frame.f_locals, frame.f_code
+        if code.co_argcount and here.get(code.co_varnames[0]) is place.module:
+            given = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+            asked = next((here[name] for name in given[1:2]), None)
+            if any(name in given and isinstance(here.get(name), Tensor) and here[name] is not asked for name in SOURCES):
+                return "cross"
+            q, k = here.get("query"), here.get("key")
+            if isinstance(place.module, nn.MultiheadAttention) and isinstance(q, Tensor) and isinstance(k, Tensor):
+                return "self" if q is k else "cross"
+            cached = cached or any(here.get(name) is not None for name in CACHES)
+        frame = frame.f_back
+    return "self" if causal or cached or q_length == k_length else "unknown"

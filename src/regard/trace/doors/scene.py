@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -44,6 +44,7 @@ class Call:
     shaped: Callable[[Tensor], Tensor] | None = None  # how `grown` becomes b h q e
 
 
+@runtime_checkable
 class Ear(Protocol):
     """Somebody who wants to know of calls, and may change them."""
 

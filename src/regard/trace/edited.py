@@ -1,0 +1,159 @@
+"""A call with its edits: the rows that change are computed again, all others stay what the kernel gave."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from regard.attention.map import Asked
+from regard.attention.map.blocks import BUDGET, Source
+from regard.attention.map.given import Stored
+from regard.attention.mask import Sizes
+from regard.attention.mask.lead import pick
+from regard.errors import WatchError
+from regard.trace.compact import four_axes
+from regard.trace.doors.place import kind_of
+from regard.trace.doors.scene import Call
+from regard.trace.edited_rows import edited_rows, shared
+from regard.trace.edits import MapEdit, MixEdit, Placed
+
+
+@dataclass(eq=False)
+class Editing:
+    """What is being changed about one call, by however many editors."""
+
+    own: Tensor  # b h q e: what the model itself made
+    used: Tensor | None  # b h q k: its weights after dropout, where they were seen
+    source: Source | None  # its map, where the call knows it
+    edits: list[Placed] = field(default_factory=list)
+
+    @staticmethod
+    def of(call: Call) -> "Editing":
+        """The one of this call, begun where there is none."""
+        if not isinstance(call.editing, Editing):
+            assert call.grown is not None
+            assert call.shaped is not None
+            call.editing = Editing(call.shaped(call.grown), call.used, None if call.map is None else led(call))
+        return call.editing
+
+    @property
+    def of_map(self) -> list[Placed]:
+        return [placed for placed in self.edits if isinstance(placed.edit, MapEdit) and placed.changes]
+
+    @property
+    def of_mix(self) -> list[Placed]:
+        return [placed for placed in self.edits if isinstance(placed.edit, MixEdit) and placed.changes]
+
+
+def edited(call: Call) -> Tensor | None:
+    """The mix (b, h, q, e) under all edits of the call; None where they change nothing.
+
+    The map is edited first, then what the heads give, each in the order that was asked for. `call.grown` becomes the
+    mix between the two: the edited map, times the values.
+    """
+    editing = Editing.of(call)
+    mix, of_map, of_mix = editing.own, editing.of_map, editing.of_mix
+    if not of_map and not of_mix:
+        return None
+    if of_map:
+        mix = mixed(call, editing, of_map)
+        call.grown, call.shaped = mix, as_it_is
+        call.raw = call.used = None  # what the kernel got no longer decides the weights
+        if call.dropout or editing.used is not None:
+            call.notes.append("unproven: what an edited call drops cannot be replayed")
+    for placed in of_mix:
+        assert isinstance(placed.edit, MixEdit)
+        chosen = torch.zeros(mix.shape[1], dtype=torch.bool, device=mix.device)
+        chosen[placed.heads] = True
+        mix = torch.where(chosen[:, None, None], placed.edit.on(mix, placed.layer).to(mix), mix)
+    return mix
+
+
+def as_it_is(x: Tensor) -> Tensor:
+    return x
+
+
+def mixed(call: Call, editing: Editing, edits: list[Placed]) -> Tensor:
+    """The mix, with the rows that edits of the map touch computed again."""
+    found, v = editing.own.clone(), call.v
+    assert v is not None
+    count = found.shape[1]
+    for heads, rows in spots(edits, count):
+        values = pick(v, (slice(None), shared(heads, count, v.shape[1])))
+        for some in rows.split(max(1, BUDGET // max(1, found.shape[0] * len(heads) * v.shape[2]))):
+            weights = edited_rows(call, editing.source, heads, some, edits)
+            part = dropped(call, editing, weights, heads, some) @ values.to(weights.dtype)
+            found[:, heads[:, None], some] = part.to(found.dtype)
+    return found
+
+
+def dropped(call: Call, editing: Editing, weights: Tensor, heads: Tensor, rows: Tensor) -> Tensor:
+    """The weights after dropout: the same cells as in the call where that was seen, else drawn anew."""
+    if editing.used is None or call.weights is None:
+        return F.dropout(weights, call.dropout) if call.dropout else weights
+    used, made = (pick(x, (slice(None), heads)).index_select(-2, rows) for x in (editing.used, call.weights))
+    return weights * (used / made).nan_to_num(0.0, 0.0, 0.0).to(weights.dtype)
+
+
+def spots(edits: list[Placed], count: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """(heads, rows) whose weights change: heads that share their rows go together."""
+    rows: dict[int, set[int]] = {head: set() for head in range(count)}
+    for placed in edits:
+        for head in placed.heads.tolist():
+            rows[head].update(placed.queries.tolist())
+    together: dict[tuple[int, ...], list[int]] = {}
+    for head, some in rows.items():
+        if some:
+            together.setdefault(tuple(sorted(some)), []).append(head)
+    for some, heads in together.items():
+        yield torch.tensor(heads), torch.tensor(some)
+
+
+def led(call: Call) -> Source:
+    """The map that a call knows, with a batch axis and a head axis."""
+    assert call.map is not None
+    source = call.map._source
+    if len(source.shape) == 4:
+        return source
+    if isinstance(source, Asked) and call.q is not None and call.k is not None:
+        sizes = Sizes((call.q.shape[0], call.q.shape[1]), source.sizes.q, source.sizes.k)
+        twin = source.on(call.q, call.k)
+        twin.sizes, twin.lead = sizes, None
+        twin.bias = four_axes(source.bias, sizes) if isinstance(source.bias, Tensor) else source.bias
+        twin.sink = None if source.sink is None else four_axes(source.sink, sizes)
+        return twin
+    if isinstance(source, Stored) and len(source.shape) < 4:
+        return Stored(source.kept.reshape((1,) * (4 - len(source.shape)) + source.shape))
+    raise WatchError(f"a map of shape {source.shape} cannot be edited; give q, k and v as (b, h, n, d)")
+
+
+def lengths(call: Call) -> tuple[int, int]:
+    """How many queries and keys a call has."""
+    if call.q is not None and call.k is not None:
+        return call.q.shape[-2], call.k.shape[-2]
+    shape = call.map.shape if call.map is not None else () if call.weights is None else call.weights.shape
+    return shape[-2], shape[-1]
+
+
+def standing(call: Call) -> tuple[int, int]:
+    """(position of the call's first query, how many positions of keys there are): under a cache queries come later.
+
+    A static cache has empty room behind the keys, which its mask hides from the last query.
+    """
+    q, k = lengths(call)
+    if call.causal or q >= k or kind_of(call.place, q, k, call.causal) != "self":
+        return 0, k
+    if call.map is not None:
+        source = call.map._source
+        seen = source.allowed(torch.tensor([q - 1], device=source.device))
+    else:
+        mask = None if call.mask is None else four_axes(call.mask, Sizes((1, 1), q, k))[..., -1:, :k]
+        floating = mask is not None and mask.dtype != torch.bool
+        seen = mask > torch.finfo(mask.dtype).min / 2 if floating and mask is not None else mask
+    if seen is None or seen.shape[-1] != k:
+        return k - q, k
+    some = seen.reshape(-1, k).any(0).nonzero()
+    count = int(some[-1]) + 1 if len(some) else k
+    return max(0, count - q), max(count, q)
