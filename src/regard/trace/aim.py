@@ -40,8 +40,8 @@ def parts_of(path: Any, tree: Tree) -> tuple[Part, ...] | None:
     """The names in `path`: one, several, or None for every layer; each must be found in the tree."""
     if path is None:
         return None
-    many = (path,) if isinstance(path, str) else path
-    if not isinstance(many, Iterable) or not all(isinstance(one, str) and one for one in (many := tuple(many))):
+    many = (path,) if isinstance(path, str) else tuple(path) if isinstance(path, Iterable) else (path,)
+    if not all(isinstance(one, str) and one for one in many):
         raise WatchError(f"a layer is named by a part of its path, but {path!r} came; give a string or several")
     if not many:
         raise WatchError("no layer was named; give a part of a path, several, or None for every layer")

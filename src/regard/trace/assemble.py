@@ -17,6 +17,7 @@ from regard.attention.weigh.softmax import softmax
 from regard.trace.compact import compact_mask, four_axes, of_mask
 from regard.trace.diagonals import Diagonals
 from regard.trace.even import even_softmax
+from regard.trace.edited_map import Edited, Part
 from regard.trace.held import Block, Held, Shifted
 from regard.trace.layer import Layer, Seen
 
@@ -95,7 +96,21 @@ def assembled(held: Held, kept: Kept | None) -> Layer:
         layer.k, layer.v = parts[-1].k, parts[-1].v
         layer.seen = seen_of(blocks)
     layer.gradient = first.gradient if len(blocks) == 1 else None
+    if any(block.edits for block in blocks):
+        layer.weights = AttentionMap(Edited(layer.weights._source, edits_of(blocks)))
     return layer
+
+
+def edits_of(blocks: list[Block]) -> list[Part]:
+    """What editors changed, and where the rows and keys of each call stand in the whole."""
+    stitches = len({block.stretch for block in blocks}) > 1
+    column = 0 if stitches else min(block.column for block in blocks)
+    found, first = [], 0
+    for block in blocks:
+        if block.edits:
+            found.append(Part(block.edits, first, block.sizes.q, block.column - column))
+        first += block.sizes.q
+    return found
 
 
 def replay_of(layer: Layer, block: Block, dropout: float) -> Callable[[], Tensor] | None:
@@ -391,6 +406,7 @@ def chosen(block: Block, kept: Kept) -> Block:
         take(block.weights),
         block.map,
         step=block.step,
+        edits=block.edits,
     )
 
 

@@ -28,7 +28,8 @@ class Census(Table):
     """One line per layer and head: its label, the evidence, and all measures over the corpus.
 
     `census.find("induction")` lists the heads of a kind, strongest first; `census.why(layer, head)` says it in words.
-    Sorting, records and frames are as in a `Summary`.
+    Sorting, records and frames are as in a `Summary`. The columns are those of `measure`, and "positional" and "rare":
+    how many times what even attention would give them the rarest tokens get.
 
     >>> Census([{"layer": "blocks.1", "head": 3, "label": "sink", "score": 0.9}]).find("sink")
     [('blocks.1', 3)]

@@ -12,7 +12,7 @@ from regard.trace.aim import LISTED, Named, Part, heads_of, places_of, shown
 from regard.trace.doors.place import Place, tree_of
 from regard.trace.doors.scene import Call
 from regard.trace.edited import Editing, edited, lengths, standing
-from regard.trace.edits import Edit, MapEdit, Mute, Placed, Replace
+from regard.trace.edits import Edit, MapEdit, Placed, Replace
 from regard.trace.elsewhere import Counting, name_of
 
 
@@ -65,15 +65,13 @@ class Changing:
         if call.shaped is None or call.grown is None or call.grown.is_nested:
             self.refused.setdefault(path, "what its heads give does not stand as (b, h, q, e)")
             return None
-        if self.resting or not self.edits:
-            self.heads.setdefault(layer, call.shaped(call.grown.detach()).shape[1])
+        self.heads.setdefault(layer, call.shaped(call.grown.detach()).shape[1])
+        if self.resting:
             return None
-        editing = Editing.of(call)
-        self.heads.setdefault(layer, editing.own.shape[1])
         mine = [self.placed(edit, call, layer) for edit in self.edits if self.aims(edit, path, count)]
         if not mine:
             return None
-        editing.edits += mine
+        Editing.of(call).edits += mine
         call.notes += [f"edited: {placed.edit.said}" for placed in mine]
         return edited(call)
 
@@ -99,6 +97,10 @@ class Changing:
         count = editing.own.shape[1]
         heads = heads_of(edit.heads, count, layer)
         met = self.met[id(edit)]
+        doubt = next((note for note in call.notes if note.startswith("unproven: ")), None)
+        if doubt is not None and (call.door == "fast path" or isinstance(edit, MapEdit)):
+            why = doubt.removeprefix("unproven: ")
+            raise WatchError(f"{layer} cannot be edited by {edit.said}, because its map is unproven: {why}")
         if not isinstance(edit, MapEdit):
             met.cells = True
             return Placed(edit, layer, heads, torch.arange(editing.own.shape[2]), torch.arange(0))
@@ -106,7 +108,7 @@ class Changing:
         if isinstance(edit, Replace):
             must_replace(edit, heads, (editing.own.shape[0], count, q, k), layer)
         queries = places_of(edit.queries, first + q, first, q)
-        found = Placed(edit, layer, heads, queries, places_of(edit.keys, keys, 0, k))
+        found = Placed(edit, layer, heads, queries, places_of(edit.keys, keys, 0, keys))
         met.queries, met.keys = max(met.queries, first + q), max(met.keys, keys)
         met.cells = met.cells or found.changes
         return found
@@ -138,7 +140,9 @@ class Changing:
                 )
 
     def missed(self, edit: Edit, part: Part | None) -> str:
-        why = [f"{path or 'the model'}: {why}" for path, why in self.refused.items() if part is None or part.fits(path, 1)]
+        why = [
+            f"{path or 'the model'}: {why}" for path, why in self.refused.items() if part is None or part.fits(path, 1)
+        ]
         if why:
             return f"{edit.said} changed nothing, because {'; '.join(why[:LISTED])}"
         if not self.heads:
@@ -175,6 +179,3 @@ def must_replace(edit: Replace, heads: Tensor, sizes: tuple[int, int, int, int],
             f"{edit.said} brings a map of (b, h, q, k) = {edit.by.shape}, but {layer} was called with {sizes}; "
             "give one of the same sizes, or of one batch entry or one head for all"
         )
-
-
-__all__ = ["Changing", "Mute"]

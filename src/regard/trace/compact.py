@@ -22,6 +22,7 @@ from regard.attention.mask.tensor import Given
 from regard.attention.mask.window import Window
 from regard.errors import MaskError
 from regard.trace.diagonals import Diagonals
+from regard.trace.even import Whole
 
 BUDGET = 1 << 21  # cells read at once
 ONES = 0x0101010101010101  # eight times True; as a factor it adds eight bytes up in the highest one
@@ -54,9 +55,8 @@ def compact_mask(allowed: Bool[Tensor, "_b _h _q _k"], sizes: Sizes) -> Mask | N
 @torch.no_grad()
 def of_mask(mask: Mask | None, sizes: Sizes, device: torch.device | str = "cpu") -> Mask | None:
     """Any mask in its small form; those that are a run of keys by their nature are not even walked."""
-    if mask is None:
-        return None
-    if isinstance(mask, Spans | Bits):
+    mask = mask.inner if isinstance(mask, Whole) else mask
+    if mask is None or isinstance(mask, Spans | Bits):
         return mask
     mask.check(sizes)
     known = spans_of(mask, sizes, torch.device(device))

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.attention.map import Asked
+from regard.attention.map import Asked, AttentionMap
 from regard.attention.map.blocks import BUDGET, Source
 from regard.attention.map.given import Stored
 from regard.attention.mask import Sizes
@@ -16,6 +16,7 @@ from regard.errors import WatchError
 from regard.trace.compact import four_axes
 from regard.trace.doors.place import kind_of
 from regard.trace.doors.scene import Call
+from regard.trace.edited_map import Edited, Part
 from regard.trace.edited_rows import edited_rows, shared
 from regard.trace.edits import MapEdit, MixEdit, Placed
 
@@ -37,6 +38,14 @@ class Editing:
             assert call.shaped is not None
             call.editing = Editing(call.shaped(call.grown), call.used, None if call.map is None else led(call))
         return call.editing
+
+    def map(self, whole: AttentionMap, row: int = 0, column: int = 0) -> AttentionMap:
+        """The map with the edits in it, where there are any; the call's rows and keys begin at `row` and `column`."""
+        edits = self.of_map
+        if not edits:
+            return whole
+        part = Part(edits, row, self.own.shape[2], column)
+        return AttentionMap(Edited(whole._source, [part]), tokens=whole.tokens)
 
     @property
     def of_map(self) -> list[Placed]:
@@ -61,6 +70,7 @@ def edited(call: Call) -> Tensor | None:
         mix = mixed(call, editing, of_map)
         call.grown, call.shaped = mix, as_it_is
         call.raw = call.used = None  # what the kernel got no longer decides the weights
+        call.weights = None if call.q is not None else call.weights
         if call.dropout or editing.used is not None:
             call.notes.append("unproven: what an edited call drops cannot be replayed")
     for placed in of_mix:

@@ -87,7 +87,9 @@ class Recorder:
 
 def known(found: dict[str, Tensor], layer: str) -> Tensor:
     if layer not in found:
-        raise WatchError(f"the reference inputs never reached {layer}; give inputs on which the model runs the same way")
+        raise WatchError(
+            f"the reference inputs never reached {layer}; give inputs on which the model runs the same way"
+        )
     return found[layer]
 
 

@@ -1,7 +1,10 @@
 """What softmax does to a row whose keys are all hidden by a large finite number instead of −inf."""
 
 import torch
+from jaxtyping import Bool
+from torch import Tensor
 
+from regard.attention.mask.base import Cells, Mask, Sizes
 from regard.attention.weigh.softmax import softmax
 from regard.shapes import Allowed, Scores, Weights
 
@@ -17,3 +20,22 @@ def even_softmax(scores: Scores, allowed: Allowed | None = None) -> Weights:
         return softmax(scores)
     blind = ~allowed.any(-1, keepdim=True)
     return torch.where(blind, 1.0 / max(1, scores.shape[-1]), softmax(scores, allowed))
+
+
+class Whole(Mask):
+    """The same mask for whole rows only: an even row counts all keys, also those beyond what any row sees."""
+
+    def __init__(self, inner: Mask) -> None:
+        self.inner, self.fixed = inner, inner.fixed
+
+    def check(self, sizes: Sizes) -> None:
+        self.inner.check(sizes)
+
+    def cell(self, at: Cells, sizes: Sizes) -> Bool[Tensor, "..."]:
+        return self.inner.cell(at, sizes)
+
+    def describe(self) -> str:
+        return self.inner.describe()
+
+    def __repr__(self) -> str:
+        return repr(self.inner)

@@ -20,8 +20,12 @@ from regard.trace.compact import compact_mask, of_mask, split_bias
 from regard.trace.diagonals import Diagonals
 from regard.trace.doors.registry import SAMPLED, sampled
 from regard.trace.doors.scene import Call
+from regard.trace.edits import Placed
 from regard.trace.keep import Keeper
 from regard.trace.layer import Layer, Seen
+
+
+HOLLOW = "rows of padding are even over all slots of the cache, also empty ones, and are shown as seeing nothing"
 
 
 @dataclass(eq=False)
@@ -47,6 +51,7 @@ class Block:
     gradient: Tensor | None = None
     versions: tuple[int | None, int | None] = (None, None)  # of q and k when they were kept
     rng: Tensor | None = None  # the random state before a call that dropped weights
+    edits: list[Placed] = field(default_factory=list)  # what editors changed about the map
     step: int = 0  # which call of the model
     layer: Layer | None = None  # what was made of it, so that a later gradient finds it
 
@@ -103,6 +108,8 @@ class Held:
             sizes = Sizes(tuple(call.q.shape[:2]), call.q.shape[2], call.k.shape[2])
             formed = memo.form(call, sizes)
             sizes = Sizes(sizes.lead, sizes.q, formed.keys)
+        if formed.hollow and HOLLOW not in self.notes:
+            self.notes.append(HOLLOW)
         q = k = v = None
         if call.q is not None and call.k is not None:
             keys = slice(new, sizes.k)
@@ -136,6 +143,7 @@ class Held:
             call.map,
         )
         block.rng = call.rng
+        block.edits = [] if call.editing is None else call.editing.of_map
         if q is not None and k is not None:
             block.versions = (version(q), version(k))
         self.blocks.append(block)
@@ -165,7 +173,7 @@ class Held:
                 return self.add(call, memo, ids, row=row, column=base, new=k_length, stretch=last.stretch)
             if self.kind == "cross":
                 return None
-        if before == 0 and same and known <= k_length and self.store.equals(k, 0, known):  # everything fed again
+        if before == 0 and same and known <= k_length and self.again(k, ids):  # everything fed again
             self.cut(0)
             self.keys = None
             return self.add(call, memo, ids, row=0, column=0, new=0, stretch=0)
@@ -189,6 +197,14 @@ class Held:
         return self.add(
             call, memo, ids, row=column + before, column=column, new=before, stretch=last.stretch, parents=parents
         )
+
+    def again(self, k: Tensor, ids: Tensor | None) -> bool:
+        """Whether a call without a cache was fed all that is held, and more: its tokens say so, else its keys."""
+        fed = [block.ids for block in self.blocks]
+        if ids is not None and all(part is not None for part in fed):
+            known = torch.cat([part for part in fed if part is not None], -1)
+            return known.shape[0] == ids.shape[0] and torch.equal(ids[:, : known.shape[1]], known)
+        return self.store.near(k, len(self.store))
 
     def another(self, call: Call, memo: "Memo", ids: Tensor | None, k: Tensor, before: int) -> Block:
         """Keys that changed since (a quantised cache): a new stretch begins at the same positions."""
@@ -284,6 +300,11 @@ class Grow:
             return False
         return torch.equal(k[:, :, :count], self.kept[:, :, at : at + count])
 
+    def near(self, k: Tensor, count: int) -> bool:
+        """The same up to rounding: a longer call may take another kernel."""
+        mine = self.kept[:, :, :count]
+        return k.shape[:2] == mine.shape[:2] and torch.allclose(k[:, :, :count], mine, rtol=1e-3, atol=1e-4)
+
     def parents(self, k: Tensor, count: int) -> Tensor | None:
         """Which entry of the batch each entry of `k` continues; None where some continues none."""
         found = []
@@ -319,6 +340,7 @@ class Formed:
     bias: Tensor | Diagonals | None
     uniform: bool
     keys: int
+    hollow: bool = False  # rows that see nothing are even over all slots of a cache, of which only some are kept
 
 
 class Memo:
@@ -372,13 +394,13 @@ def form(call: Call, sizes: Sizes) -> Formed:
         if part is not None:
             mask = part if mask is None else of_mask(mask & part, sizes)
     keys = sizes.k
-    if mask is not None and not uniform and sizes.q < sizes.k:
+    if mask is not None and sizes.q < sizes.k:
         last = of_mask(mask, sizes)
         stop = sizes.k if last is None else last.span(0, sizes.q, sizes)[1]
         if 0 < stop < sizes.k and (bias is None):  # a static cache: nobody sees the room at its end
             fewer = Sizes(sizes.lead, sizes.q, stop)
             dense = rows_and_columns_of(last, sizes, stop)
-            return Formed(compact_mask(dense, fewer), None, uniform, stop)
+            return Formed(compact_mask(dense, fewer), None, False, stop, hollow=uniform)
     if isinstance(bias, Tensor) and bias.data_ptr() in {x.data_ptr() for x in (call.mask, call.bias) if x is not None}:
         bias = bias.clone()
     return Formed(mask, bias, uniform, keys)

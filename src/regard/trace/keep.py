@@ -28,7 +28,9 @@ class Keeper:
         if self.graph:
             return x
         if self.writer is not None:
-            return self.writer.add(x.detach() if self.dtype is None or not x.is_floating_point() else x.detach().to(self.dtype))
+            return self.writer.add(
+                x.detach() if self.dtype is None or not x.is_floating_point() else x.detach().to(self.dtype)
+            )
         moved = (self.dtype is not None and x.dtype != self.dtype and x.is_floating_point()) or (
             self.device is not None and x.device != self.device
         )

@@ -16,7 +16,7 @@ from regard.attention.weigh.softmax import softmax
 from regard.errors import TraceError
 from regard.tokens import Tokens
 from regard.trace.diagonals import Diagonals
-from regard.trace.even import even_softmax
+from regard.trace.even import Whole, even_softmax
 from regard.trace.layer import Layer, Seen
 from regard.trace.manifest import (
     BiasWords,
@@ -138,12 +138,13 @@ class Reading:
         sink = self.array(part.sink, (1, b), (1, h), (1, rows), 1)
         if sink is not None and part.weigh != "softmax":
             raise self.wrong("a sink belongs to softmax")
+        mask = self.mask(part.mask, axes)
         return Asked(
             q,
             k,
             Sizes((b, h), rows, columns),
             scale=part.scale,
-            mask=self.mask(part.mask, axes),
+            mask=Whole(mask) if mask is not None and part.weigh == "even" else mask,
             bias=self.bias(part.bias, axes),
             softcap=part.softcap,
             sink=sink,

@@ -46,7 +46,7 @@ class Writer:
     tensor([0, 1, 2])
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, room: int = 1 << 16) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, room: int = 1 << 20) -> None:
         self.path = Path(path)
         if self.path.is_dir():
             raise TraceError(f"{self.path} is a folder; give the name of a file in it, such as {self.path / 'a.trace'}")

@@ -19,7 +19,8 @@ def processes() -> Iterator[tuple[int, int]]:
 
     Uses the process group that is there; under `torchrun` without one, a gloo group that is ended again.
     """
-    alone = not dist.is_available() or int(os.environ.get("WORLD_SIZE", "1")) < 2
+    told = all(name in os.environ for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR"))
+    alone = not dist.is_available() or not told or int(os.environ["WORLD_SIZE"]) < 2
     ours = not alone and not dist.is_initialized()
     if ours:
         dist.init_process_group("gloo")

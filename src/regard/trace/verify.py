@@ -9,7 +9,7 @@
 Errors are counted in units of the last place (ulps) of the model's dtype at the size of the numbers compared.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 import torch.nn.functional as F
@@ -19,6 +19,7 @@ from regard.attention.heads import grouped, times
 from regard.attention.map import Asked
 from regard.attention.weigh.softmax import softmax
 from regard.errors import MapError, Stale
+from regard.trace.held import HOLLOW
 from regard.trace.layer import Layer
 from regard.trace.trace import Run
 
@@ -92,6 +93,9 @@ def prove(layer: Layer) -> Proof:
         return Proof(layer.name, kind, "unproven", why="no output of this call could be copied while the model ran")
     if seen.mix.device != layer.weights.device:
         seen.mix = seen.mix.to(layer.weights.device)
+    if HOLLOW in layer.notes:
+        blind = ~layer.weights.allowed[..., list(seen.rows), :].any(-1, keepdim=True)
+        seen = layer.seen = replace(seen, mix=seen.mix.masked_fill(blind, 0.0))
     rows = torch.tensor(seen.rows, device=layer.weights.device)
     try:
         weights: Tensor = layer.weights[..., rows, :]  # b h r k

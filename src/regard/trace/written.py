@@ -24,7 +24,7 @@ from regard.positions.buckets import Buckets
 from regard.tokens import Tokens
 from regard.trace.compact import of_mask
 from regard.trace.diagonals import Diagonals
-from regard.trace.even import even_softmax
+from regard.trace.even import Whole, even_softmax
 from regard.trace.layer import Layer, Seen
 from regard.trace.stream import Writer
 from regard.trace.trace import Trace
@@ -130,6 +130,7 @@ class Written:
         }
 
     def mask(self, mask: Mask | None, sizes: Sizes) -> dict[str, Any] | None:
+        mask = mask.inner if isinstance(mask, Whole) else mask
         if mask is None:
             return None
         key = (id(mask), sizes)
@@ -243,7 +244,7 @@ def digest(mask: Mask) -> bytes:
     found = hashlib.blake2b()
     for part in (mask.start, mask.stop) if isinstance(mask, Spans) else (mask.bits,) if isinstance(mask, Bits) else ():
         found.update(f"{part.dtype} {tuple(part.shape)}".encode())
-        found.update(part.detach().cpu().contiguous().numpy())
+        found.update(part.detach().cpu().contiguous().numpy().data)
     return found.digest()
 
 

@@ -11,8 +11,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from regard.trace.doors.change import changed
 from regard.trace.doors.place import Place, place_of
-from regard.trace.doors.scene import Call, deaf, scene_now
+from regard.trace.doors.scene import Call, Scene, deaf, scene_now
 
 LAYER, HEADS = "_transformer_encoder_layer_fwd", "_native_multi_head_attention"
 
@@ -50,6 +51,7 @@ def in_front(operator: Callable[..., Any], read: Callable[..., "Read"]) -> Calla
                 for ear in owners:
                     ear.refuse(place, f"torch's native operator could not be read: {error}")
                 return found
+            found = went_on(scene, owners, call, rest, found)
             for ear in owners:
                 ear.hear(call)
         return found
@@ -58,6 +60,24 @@ def in_front(operator: Callable[..., Any], read: Callable[..., "Read"]) -> Calla
 
 
 Read = tuple[Call, Callable[[], Tensor]]
+
+
+def went_on(scene: Scene, owners: list[Any], call: Call, rest: Callable[[], Tensor], found: Any) -> Any:
+    """What the operator gave; where its mix was edited, what its other parts make of that instead."""
+    mine = call.mix
+    assert mine is not None
+    call.grown, call.shaped = mine, lambda x: x
+    call.mix = changed(scene, owners, call, mine, lambda x: x)
+    if call.mix is mine:
+        return found
+    first = found[0] if isinstance(found, tuple) else found
+    made = rest()
+    if first.is_nested:
+        real = padded(first)[1]
+        assert real is not None
+        made = torch._nested_tensor_from_mask(made[:, : real.shape[1]], real, mask_check=False)
+    call.mix = call.shaped(call.grown)
+    return (made, *found[1:]) if isinstance(found, tuple) else made
 
 
 def said(made: Tensor, found: Tensor, given: Tensor) -> str:

@@ -6,6 +6,8 @@ from types import FrameType
 import torch
 from torch import Tensor
 
+from regard.errors import WatchError
+from regard.trace.doors.change import changed
 from regard.trace.doors.place import Place, place_of
 from regard.trace.doors.scene import Call, Candidate, Scene, deaf, scene_now
 
@@ -42,8 +44,20 @@ def settle(scene: Scene) -> None:
         ear.refuse(place, why)
 
 
-def product(left: Tensor, right: Tensor, run: Callable[..., Tensor], frame: FrameType) -> Tensor:
-    """A product, and perhaps the one in which weights meet values."""
+def product(
+    left: Tensor,
+    right: Tensor,
+    run: Callable[..., Tensor],
+    frame: FrameType,
+    *,
+    order: tuple[int, ...] | None = None,
+    recorded: bool = True,
+) -> Tensor:
+    """A product, and perhaps the one in which weights meet values.
+
+    `order` are the axes of the outcome that stand for those of `left`, the last for that of `right`; `recorded` says
+    whether autograd sees what is done here.
+    """
     scene = scene_now()
     if scene is None or not scene.candidates or scene.pending is not None:
         return run()
@@ -62,21 +76,41 @@ def product(left: Tensor, right: Tensor, run: Callable[..., Tensor], frame: Fram
     call = Call(here, "handwritten", v=as_four(right, heads), weights=as_four(weights, heads), notes=notes)
     if left.data_ptr() != weights.data_ptr():
         call.used = as_four(left.detach(), heads)
-    mix: Tensor | None = None
-    for ear in owners:
-        with deaf(scene):
-            other = ear.change(call)
-        if other is not None:  # an editor gives weights here, because the product itself is the model's
-            mix = run(other.reshape(left.shape).to(left.dtype))
-            call.notes.append("edited")
-    mix = run() if mix is None else mix
+    call.alive = as_four(left if notes else candidate.weights, heads)
+    mix = run()
     scene.quiet()
-    call.grown, call.shaped = mix, lambda x: as_four(x, heads)
+    ordered = order or tuple(range(mix.ndim))
+    if mix.ndim == left.ndim == len(ordered):
+        call.grown, call.shaped = mix, lambda x: as_four(x.permute(ordered), heads)
+        mine = mix
+        mix = changed(scene, owners, call, mix, lambda x: back(x, left, ordered))
+        if mix is not mine and not recorded:
+            no_gradient(left, right)
     with deaf(scene), torch.no_grad():
-        call.mix = as_four(mix.detach(), heads) if mix.ndim == left.ndim else None
+        call.mix = None if call.grown is None or call.shaped is None else call.shaped(call.grown.detach())
         for ear in owners:
             ear.hear(call)
     return mix
+
+
+def back(mix: Tensor, left: Tensor, order: tuple[int, ...]) -> Tensor:
+    """(b, h, q, e) with the axes that the product gave."""
+    undo = sorted(range(len(order)), key=order.__getitem__)
+    return mix.reshape(*left.shape[:-1], mix.shape[-1]).permute(undo)
+
+
+def no_gradient(*operands: Tensor) -> None:
+    """The product was edited below autograd, which will not know: a gradient through it would be that of another."""
+
+    def refuse(gradient: Tensor) -> None:
+        raise WatchError(
+            "attention written with torch.bmm was edited, and torch computes the gradient of bmm as if it was not; "
+            "write it with matmul, or run the edited model under torch.no_grad()"
+        )
+
+    for x in operands:
+        if x.requires_grad:
+            x.register_hook(refuse)
 
 
 def fits(weights: Tensor, left: Tensor, right: Tensor) -> bool:
@@ -128,3 +162,15 @@ def is_mixing(equation: str) -> bool:
         return False
     left, right = parts
     return len(left) >= 2 and left[-1] == right[-2:-1] and left[-1] not in out and out[-1:] == right[-1:]
+
+
+def order_of(equation: str) -> tuple[int, ...] | None:
+    """The axes of what a mixing einsum gives, in the order b h q e; None where they already stand so.
+
+    >>> order_of("bhqk,bhke->bqhe")
+    (0, 2, 1, 3)
+    """
+    given, out = equation.replace(" ", "").replace("...", ".").split("->")
+    left, right = given.split(",")
+    wanted = left[:-1] + right[-1]
+    return None if out == wanted else tuple(out.index(letter) for letter in wanted if letter in out)

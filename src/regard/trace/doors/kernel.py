@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from regard.trace.doors import handwritten
+from regard.trace.doors.change import changed
 from regard.trace.doors.place import place_of
 from regard.trace.doors.scene import Call, Scene, deaf, scene_now
 
@@ -111,24 +112,17 @@ def tell(
     shape: Callable[[Tensor], Tensor],
     back: Callable[[Tensor], Tensor],
 ) -> Tensor:
-    """Compute, or let an editor compute instead, and tell every listener.
+    """Compute, let editors change what came out, and tell every listener.
 
     `shape` makes the mix b h q e, `back` undoes it.
     """
-    mix: Tensor | None = None
     if call.dropout and call.q is not None and call.q.device.type == "cpu":
         call.rng = torch.get_rng_state()
-    for ear in owners:
-        with deaf(scene):
-            other = ear.change(call)
-        if other is not None:
-            mix = back(other)
-            call.notes.append("edited")
-    if mix is None:
-        mix = run()
+    mix = run()
     call.grown, call.shaped = mix, shape
+    mix = changed(scene, owners, call, mix, back)
     with deaf(scene), torch.no_grad():
-        call.mix = shape(mix.detach())
+        call.mix = call.shaped(call.grown.detach())
         for ear in owners:
             ear.hear(call)
     return mix
@@ -199,7 +193,8 @@ def einsum_kernel(equation: str, tensors: list[Tensor], *, path: list[int] | Non
 
     if len(tensors) != 2 or not handwritten.is_mixing(equation):
         return run()
-    return handwritten.product(tensors[0], tensors[1], run, sys._getframe(1))
+    order = handwritten.order_of(equation)
+    return handwritten.product(tensors[0], tensors[1], run, sys._getframe(1), order=order)
 
 
 def bmm_kernel(keys: Any, self: Tensor, mat2: Tensor) -> Tensor:
@@ -207,7 +202,7 @@ def bmm_kernel(keys: Any, self: Tensor, mat2: Tensor) -> Tensor:
         out: Tensor = ATEN.bmm.default.redispatch(keys & torch._C._after_ADInplaceOrView_keyset, left, mat2)
         return out
 
-    return handwritten.product(self, mat2, run, sys._getframe(1))
+    return handwritten.product(self, mat2, run, sys._getframe(1), recorded=False)
 
 
 class Library:

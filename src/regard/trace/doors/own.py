@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from regard.attention.map import Asked
+from regard.trace.doors.change import changed
 from regard.trace.doors.kernel import four, unreadable
 from regard.trace.doors.place import place_of
 from regard.trace.doors.scene import Call, deaf, scene_now
@@ -26,20 +27,20 @@ def attend_told(found: Any, v: Tensor) -> Any:
             ear.refuse(place, why_not)
         return found
     source = weights._source
-    call = Call(place, "attend", v=four(v), map=weights)
+    call = Call(place, "attend", v=led(v), map=weights)
     if isinstance(source, Asked):
-        call.q, call.k = four(source.q), four(source.k)
+        call.q, call.k = led(source.q), led(source.k)
         call.scale, call.softcap = source.scale, source.softcap
     call.dropout = weights.dropped.p if weights.dropped is not None else 0.0
-    for ear in owners:
-        with deaf(scene):
-            other = ear.change(call)
-        if other is not None:
-            mix = other.reshape(mix.shape).to(mix.dtype)
-            call.notes.append("edited")
-    call.grown, call.shaped = mix, four
+    call.grown, call.shaped = mix, led
+    mix = changed(scene, owners, call, mix, lambda x: x)
     with deaf(scene), torch.no_grad():
-        call.mix = four(mix.detach())
+        call.mix = call.shaped(call.grown.detach())
         for ear in owners:
             ear.hear(call)
-    return found._replace(mix=mix)
+    return found._replace(mix=mix, weights=weights if call.editing is None else call.editing.map(weights))
+
+
+def led(x: Tensor) -> Tensor:
+    """(b, h, n, d); unlike torch's kernel, `attend` takes three axes for (h, n, d)."""
+    return x[None] if x.ndim == 3 else four(x)

@@ -96,11 +96,12 @@ def stack_of(
     calls, frame = [], place.call
     while frame is not None:
         code = frame.f_code
-        if code.co_argcount and id(first_argument(frame)) in tree:
-            outer_method = frame
+        if code.co_argcount and (owner := tree.get(id(first_argument(frame)))) is not None:
             if code is CALL:
                 outer_call = frame
                 calls.append(frame)
+            if hasattr(type(owner[1]), code.co_name):  # a method, no function that happens to take the model
+                outer_method = frame
         frame = frame.f_back
     return Stack(outer_call, outer_method, *given_to(calls))
 
@@ -152,7 +153,9 @@ def kind_of(place: Place, q_length: int, k_length: int, causal: bool) -> str:
         if code.co_argcount and here.get(code.co_varnames[0]) is place.module:
             given = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
             asked = next((here[name] for name in given[1:2]), None)
-            if any(name in given and isinstance(here.get(name), Tensor) and here[name] is not asked for name in SOURCES):
+            if any(
+                name in given and isinstance(here.get(name), Tensor) and here[name] is not asked for name in SOURCES
+            ):
                 return "cross"
             q, k = here.get("query"), here.get("key")
             if isinstance(place.module, nn.MultiheadAttention) and isinstance(q, Tensor) and isinstance(k, Tensor):

@@ -110,7 +110,7 @@ def as_heads(mix: Tensor, query: Tensor) -> Tensor:
 def sinks_of(module: nn.Module, named: dict[str, Any]) -> Tensor | None:
     found = named.get("s_aux")
     found = getattr(module, "sinks", None) if found is None else found
-    return found.detach().reshape(-1) if isinstance(found, Tensor) else None
+    return found.reshape(-1) if isinstance(found, Tensor) else None
 
 
 def conclude(call: Call, pending: Pending) -> None:
@@ -153,7 +153,7 @@ def confirm(call: Call, softmax: Tensor) -> None:
     q, k = call.q, call.k
     assert q is not None
     assert k is not None
-    softmax = softmax.detach()
+    alive, softmax = softmax, softmax.detach()
     extra = softmax.shape[-1] - k.shape[-2]
     fits = softmax.ndim == 4 and softmax.shape[:3] == q.shape[:3] and extra in (0, 1)
     if not fits:
@@ -173,7 +173,7 @@ def confirm(call: Call, softmax: Tensor) -> None:
             call.weights = seen  # only the sampled rows: the rest is asked
             call.raw = None
             return
-    call.weights, call.q = weights, None
+    call.weights, call.q, call.alive = weights, None, alive[..., : k.shape[-2]]
     call.notes.append("its score has more terms than q · k and what was handed over, so the weights are stored as seen")
 
 

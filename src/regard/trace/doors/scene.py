@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -42,6 +42,8 @@ class Call:
     used: Tensor | None = None  # b h q k: the weights after dropout, where they were seen
     notes: list[str] = field(default_factory=list)
     shaped: Callable[[Tensor], Tensor] | None = None  # how `grown` becomes b h q e
+    alive: Tensor | None = None  # b h q k: stored weights with their graph, for who computes with them
+    editing: Any = None  # what editors change about this call (trace/edited.py)
 
 
 @runtime_checkable
@@ -61,7 +63,7 @@ class Ear(Protocol):
     def release(self) -> None: ...
 
     def change(self, call: Call) -> Tensor | None:
-        """Another mix (b, h, q, e) instead of the model's; None leaves it."""
+        """Another mix (b, h, q, e) instead of the model's, which is `call.shaped(call.grown)`; None leaves it."""
         ...
 
 
