@@ -221,6 +221,25 @@ def test_beams_of_an_encoder_decoder_keep_rows_and_source_together() -> None:
             assert_close(layer.weights[i, :, :length], right[0], atol=2e-5, rtol=1e-4)
 
 
+def test_decoding_again_from_the_start_replaces_rows_of_self_and_cross() -> None:
+    class Greedy(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body = torch.nn.Transformer(24, 3, 1, 2, 40, batch_first=True, dropout=0.0)
+
+        def decode(self, source: Tensor, target: Tensor) -> Tensor:
+            for steps in range(1, 6):
+                causal = torch.nn.Transformer.generate_square_subsequent_mask(steps)
+                out: Tensor = self.body(source, target[:, :steps], tgt_mask=causal)
+            return out
+
+    torch.manual_seed(0)
+    model = Greedy().eval()
+    with torch.no_grad(), watch(model) as trace:
+        model.decode(torch.randn(2, 7, 24), torch.randn(2, 5, 24))
+    assert [layer.weights.shape[-2:] for layer in trace.layers[1:]] == [(5, 5), (5, 7), (5, 5), (5, 7)]
+
+
 def test_a_loop_of_ones_own_with_a_cache_is_stitched_as_well() -> None:
     model, inputs = llama(), prompt(b=1, n=5)
     with torch.no_grad(), watch(model) as trace:

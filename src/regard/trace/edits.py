@@ -6,7 +6,7 @@ more column, its sink, which takes part in every sum and gives nothing.
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -158,6 +158,7 @@ class Placed:
         return found
 
 
+@runtime_checkable
 class Reference(Protocol):
     """Where a head's output on something else comes from."""
 

@@ -9,10 +9,18 @@ from torch import Tensor
 
 from regard.errors import WatchError
 from regard.tokens import Reader
-from regard.trace.table import Drawn, Record, Table
+from regard.trace.table import DIGITS, Drawn, Record, Table, shown
 
 FIELDS = ("logits", "last_hidden_state")
 TOP = 5
+
+
+class Small(Table):
+    """A table whose numbers may be small: they are shown to so many digits, not to so many places."""
+
+    def cells(self) -> list[list[str]]:
+        values = [[row.get(name) for name in self.columns] for row in self.rows]
+        return [[f"{value:.{DIGITS}g}" if isinstance(value, float) else shown(value) for value in row] for row in values]
 
 
 @dataclass(eq=False, repr=False)
@@ -70,7 +78,7 @@ class Effect:
             {"token": self.name(i), "before": float(p[i]), "after": float(other[i]), "change": float(other[i] - p[i])}
             for i in sorted(chosen, key=lambda i: -float(other[i]))
         ]
-        return Table(rows, "the strongest tokens, by probability")
+        return Small(rows, "the strongest tokens, by probability")
 
     def flat(self, position: int, batch: int) -> int:
         """The number of one position when all are counted in a row."""
@@ -111,7 +119,7 @@ class Effect:
                 row |= {"before": self.name(int(p.indices[i])), "p before": float(p.values[i])}
                 row |= {"after": self.name(int(other.indices[i])), "p after": float(other.values[i])}
             rows.append(row)
-        return Table(rows, self.title, list(self.notes))
+        return Small(rows, self.title, list(self.notes))
 
     @property
     def title(self) -> str:

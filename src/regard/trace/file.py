@@ -61,6 +61,15 @@ def load(path: str | os.PathLike[str]) -> Trace:
 
     All that the file says is checked first; what is damaged, cut off, of another version or no trace at all raises
     `TraceError` in one sentence. Nothing in a file is ever executed.
+
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "cut.trace"
+    >>> _ = path.write_bytes(bytes(100))
+    >>> try:
+    ...     load(path)
+    ... except TraceError as error:
+    ...     print(error)
+    /...cut.trace was never finished: whoever wrote it stopped before the end; watch again
     """
     return read_trace(Path(path))
 

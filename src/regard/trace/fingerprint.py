@@ -38,7 +38,13 @@ def fingerprint(model: nn.Module) -> str:
 
 
 def check(trace: Trace, model: nn.Module) -> None:
-    """Raise `TraceError` where the trace was made by other weights than the model has; silent where it does not say."""
+    """Raise `TraceError` where the trace was made by other weights than the model has; silent where it does not say.
+
+    >>> check(Trace(model="Linear", fingerprint="0123456789abcdef"), nn.Linear(2, 3))
+    Traceback (most recent call last):
+        ...
+    regard.errors.TraceError: the trace was made by other weights (Linear, 01234567) than this Linear has (...); ...
+    """
     if not trace.fingerprint:
         return
     found = fingerprint(model)
