@@ -22,7 +22,9 @@ def seeded(model: nn.Module, seed: int = 0) -> nn.Module:
 class Attention(nn.Module):
     """Self- or cross-attention over one of the ways to compute it."""
 
-    def __init__(self, width: int = 24, heads: int = 3, way: str = "sdpa", kv_heads: int | None = None, **how: Any) -> None:
+    def __init__(
+        self, width: int = 24, heads: int = 3, way: str = "sdpa", kv_heads: int | None = None, **how: Any
+    ) -> None:
         super().__init__()
         self.num_heads, self.kv_heads, self.way, self.how = heads, kv_heads or heads, way, how
         self.q = nn.Linear(width, width)

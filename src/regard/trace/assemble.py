@@ -8,18 +8,17 @@ from torch import Tensor
 
 from regard.attention.bias import Bias
 from regard.attention.map import Asked, AttentionMap, Dropped
-from regard.attention.map.given import Implied
 from regard.attention.mask import Mask, Sizes
-from regard.attention.mask.base import Cells
-from regard.attention.mask.lead import Index, Where, pick, places
+from regard.attention.mask.lead import pick
 from regard.attention.mask.spans import Spans
 from regard.attention.weigh.softmax import softmax
 from regard.trace.compact import compact_mask, four_axes, of_mask
 from regard.trace.diagonals import Diagonals
-from regard.trace.even import even_softmax
 from regard.trace.edited_map import Edited, Part
+from regard.trace.even import Whole, even_softmax
 from regard.trace.held import Block, Held, Shifted
 from regard.trace.layer import Layer, Seen
+from regard.trace.stitched import Stitch, Stitched
 
 
 @dataclass(frozen=True)
@@ -92,7 +91,9 @@ def assembled(held: Held, kept: Kept | None) -> Layer:
         stretches = sorted({block.stretch for block in blocks})
         parts = [joined(held, [b for b in blocks if b.stretch == stretch]) for stretch in stretches]
         layer.q = torch.cat([part.q for part in parts], 2)
-        layer.weights = AttentionMap(parts[0].source if len(parts) == 1 else stitched(parts))
+        layer.weights = AttentionMap(
+            parts[0].source if len(parts) == 1 else Stitched([Stitch(part.source, part.column) for part in parts])
+        )
         layer.k, layer.v = parts[-1].k, parts[-1].v
         layer.seen = seen_of(blocks)
     layer.gradient = first.gradient if len(blocks) == 1 else None
@@ -170,22 +171,6 @@ def asked(held: Held, block: Block, q: Tensor, k: Tensor, sizes: Sizes, mask: Ma
     if held.stale:
         source.versions = (-1, -1)  # what was written to is no longer what the model used: asking says so
     return source
-
-
-class Whole(Mask):
-    """The same mask for whole rows: an even row counts all keys, also those beyond what others see."""
-
-    def __init__(self, inner: Mask) -> None:
-        self.inner = inner
-
-    def cell(self, at: Cells, sizes: Sizes) -> Tensor:
-        return self.inner.cell(at, sizes)
-
-    def describe(self) -> str:
-        return self.inner.describe()
-
-    def __repr__(self) -> str:
-        return repr(self.inner)
 
 
 @dataclass(frozen=True, eq=False)
@@ -324,38 +309,6 @@ def distances_joined(blocks: list[Block], sizes: Sizes, column: int) -> Bias | N
     if bool(((most != least) & ~unknown).any()):
         return None
     return Diagonals(most.masked_fill(unknown, 0.0), keys=sizes.k, heads=heads)
-
-
-class Stitched(Implied):
-    """Rows that were computed with different keys, one map all the same."""
-
-    kind = "asked"
-
-
-def stitched(parts: list[Joined]) -> Stitched:
-    width = max(part.column + part.source.sizes.k for part in parts)
-    height = sum(part.source.sizes.q for part in parts)
-    lead = parts[0].source.sizes.lead
-
-    def imply(chosen: tuple[Index, ...], rows: Where) -> Tensor:
-        wanted = places(rows, height, "cpu")
-        found: Tensor | None = None
-        first = 0
-        for part in parts:
-            count = part.source.sizes.q
-            here = (wanted >= first) & (wanted < first + count)
-            if bool(here.any()):
-                source = part.source.pick(chosen) if chosen else part.source
-                some = source.weights(wanted[here] - first)
-                some = torch.nn.functional.pad(some, (part.column, width - part.column - some.shape[-1]))
-                if found is None:
-                    found = some.new_zeros((*some.shape[:-2], len(wanted), width))
-                found[..., here, :] = some
-            first += count
-        assert found is not None
-        return found
-
-    return Stitched(imply, Sizes(lead, height, width), device=parts[0].q.device, dtype=parts[0].q.dtype)
 
 
 def chosen(block: Block, kept: Kept) -> Block:

@@ -409,7 +409,7 @@ def form(call: Call, sizes: Sizes) -> Formed:
         if part is not None:
             mask = part if mask is None else of_mask(mask & part, sizes)
     keys = sizes.k
-    if mask is not None and sizes.q < sizes.k:
+    if mask is not None and call.cached and sizes.q < sizes.k:
         last = of_mask(mask, sizes)
         stop = sizes.k if last is None else last.span(0, sizes.q, sizes)[1]
         if 0 < stop < sizes.k and (bias is None):  # a static cache: nobody sees the room at its end

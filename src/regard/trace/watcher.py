@@ -90,6 +90,8 @@ class Watcher:
             return
         session = self.sessions[-1] if self.sessions else None
         stack = stack_of(call.place, self.tree, self.step, None if session is None else session.frame)
+        kind = kind_of(call.place, *lengths(call), call.causal)
+        call.cached = kind.cached
         held, occurrence = self.enter(stack, path, call)
         session = self.sessions[-1]
         session.pixels = session.pixels or stack.pixels
@@ -99,9 +101,7 @@ class Watcher:
             if not self.affordable(path, call):
                 return
             name = path if occurrence == 1 else f"{path}#{occurrence}"
-            q_length, k_length = lengths(call)
-            kind = kind_of(call.place, q_length, k_length, call.causal)
-            held = Held(name or type(call.place.module).__name__, kind, call.door, self.keeper, notes=list(call.notes))
+            held = Held(name or type(call.place.module).__name__, kind.name, call.door, self.keeper, notes=list(call.notes))
             held.first(call, self.memo, ids)
             session.held[path, occurrence] = held
             block = held.blocks[-1]

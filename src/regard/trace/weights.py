@@ -14,7 +14,7 @@ from regard.trace.layer import Layer
 from regard.trace.trace import Run, Trace
 
 KINDS = ("self", "cross", "unknown")
-STACKS = ("encoder", "decoder", "cross")  # in the order they are computed in
+STACKS = ("encoder", "decoder", "attentions", "cross")  # in the order they are computed in
 ENDING = "_attentions"
 FULL, HALF = 1e-3, 2e-2  # how far a row may be from adding up to 1 and still be weights
 
@@ -44,7 +44,7 @@ def from_weights(weights: Any, tokens: Any = None, *, keys: Any = None, kind: st
         at, to = queries, seen or queries
         if stack == "encoder":
             at, to = (seen or queries,) * 2
-        elif stack == "decoder":
+        elif stack == "decoder" or (not stack and "cross" in stacks):
             at, to = (queries,) * 2
         elif stack == "cross":
             to = seen
@@ -76,9 +76,12 @@ def stacks_of(weights: Any) -> dict[str, Any]:
             return {"": weights}
         weights = {"attentions": weights.attentions}
     named = {str(name).removesuffix(ENDING): value for name, value in weights.items()}
-    found = {stack: named[stack] for stack in STACKS if named.get(stack) is not None}
-    if not found and named.get("attentions") is not None:
-        found = {"": named["attentions"]}
+    given = {stack: named[stack] for stack in STACKS if named.get(stack) is not None}
+    found = {
+        "" if stack == "attentions" else stack: stored
+        for stack, stored in given.items()
+        if not isinstance(stored, list | tuple) or stored  # a model without such layers returns ()
+    }
     if not found:
         raise TraceError(
             f"there are no weights under {', '.join(map(repr, weights)) or 'no name'}; give them as 'encoder', "
@@ -98,7 +101,7 @@ def each(stored: Any) -> list[Any]:
             "the weights are a tuple for each step, as generate() returns them; watch the call of generate() instead, "
             "which stitches the steps, or give one step"
         )
-    if stored and all(one is None or hasattr(one, "ndim") for one in stored):
+    if all(one is None or hasattr(one, "ndim") for one in stored):
         return list(stored)
     return [stored]  # nested lists of numbers
 

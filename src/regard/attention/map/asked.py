@@ -72,6 +72,10 @@ class Asked:
                     "ask before changing it in place, or attend to a copy"
                 )
 
+    def learned(self) -> "tuple[object, ...]":
+        """Everything that a gradient may flow to; None where there is nothing."""
+        return self.q, self.k, self.sink, self.bias
+
     def where(self) -> Lead:
         if self.lead is None:
             self.lead = whole(self.sizes, self.device)

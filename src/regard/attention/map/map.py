@@ -9,7 +9,7 @@ from torch import Tensor
 
 from regard.attention.map import statistics
 from regard.attention.map.asked import Asked, take
-from regard.attention.map.blocks import BUDGET, Source, blocks
+from regard.attention.map.blocks import BUDGET, Block, Scratch, Source, blocks
 from regard.attention.map.given import Implied, Implying, Stored
 from regard.attention.map.index import as_where, parse
 from regard.attention.map.statistics import Pooled
@@ -323,10 +323,11 @@ def weights_at(source: Source, rows: Where, columns: Where) -> Float[Tensor, "*_
     start, stop, step = bounds(rows, q) if isinstance(rows, slice) else (0, rows.shape[0], 1)
     count = len(range(start, stop, step))
     found, done, parts = None, 0, []
+    scratch = Scratch()
     for some in runs(rows, q, height):
         if isinstance(some, slice):
             seen = slice(*source.span(some.start, some.stop))
-            block = widen(source.weights(some, seen), seen, k)
+            block = widen(weights_of_rows(source, some, seen, scratch), seen, k)
         else:
             block = source.weights(some.to(source.device))
         part = take(block, -1, columns)
@@ -342,6 +343,16 @@ def weights_at(source: Source, rows: Where, columns: Where) -> Float[Tensor, "*_
     if found is None:
         found = torch.cat(parts, -2)
     return found.expand(*lead, *found.shape[-2:])
+
+
+def weights_of_rows(source: Source, rows: slice, columns: slice, scratch: Scratch) -> Tensor:
+    """Whole rows; where no gradient is wanted, in memory that the next block uses again."""
+    if not isinstance(source, Asked) or torch.compiler.is_compiling() or not statistics.is_softmax(source):
+        return source.weights(rows, columns)
+    if torch.is_grad_enabled() and any(x is not None and getattr(x, "requires_grad", True) for x in source.learned()):
+        return source.weights(rows, columns)
+    block = Block((), source, rows, columns, scratch)
+    return statistics.weights_of(block)
 
 
 def runs(rows: Where, length: int, height: int) -> Iterator[Where]:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from regard.trace.doors.kernel import tell, unreadable
 from regard.trace.doors.place import place_of
-from regard.trace.doors.scene import Call, scene_now
+from regard.trace.doors.scene import Call, deaf, scene_now
 
 
 def open_flex(modules: list[nn.Module]) -> Callable[[], None]:
@@ -71,7 +71,7 @@ def heard(function: Callable[..., Any]) -> Callable[..., Any]:
         scale = given.get("scale")
         scale = query.shape[-1] ** -0.5 if scale is None else float(scale)
         call = Call(place, "flex", q=query, k=key, v=value, scale=scale)
-        with torch.no_grad():
+        with deaf(scene), torch.no_grad():
             call.mask = allowed_by(given.get("block_mask"), query, key)
             changed_by(given.get("score_mod"), call)
         rest: list[Any] = []

@@ -144,22 +144,27 @@ CACHES = ("past_key_values", "past_key_value", "layer_past", "cache", "kv_cache"
 SOURCES = ("key_value_states", "encoder_hidden_states", "context", "memory", "source", "kv")
 
 
-def kind_of(place: Place, q_length: int, k_length: int, causal: bool) -> str:
-    """ "self", "cross" or "unknown": shapes alone cannot tell, so the arguments of the module are asked."""
-    cached = False
+class Kind(NamedTuple):
+    """What sort of attention a call is, and whether its module was handed a cache."""
+
+    name: str  # "self", "cross" or "unknown"
+    cached: bool
+
+
+def kind_of(place: Place, q_length: int, k_length: int, causal: bool) -> Kind:
+    """Shapes alone cannot tell self from cross, so the arguments of the module are asked."""
+    name, cached = "", False
     frame: FrameType | None = place.method
     while frame is not None and frame is not place.call:
         here, code = frame.f_locals, frame.f_code
         if code.co_argcount and here.get(code.co_varnames[0]) is place.module:
             given = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-            asked = next((here[name] for name in given[1:2]), None)
-            if any(
-                name in given and isinstance(here.get(name), Tensor) and here[name] is not asked for name in SOURCES
-            ):
-                return "cross"
+            asked = next((here[word] for word in given[1:2]), None)
+            if any(word in given and isinstance(here.get(word), Tensor) and here[word] is not asked for word in SOURCES):
+                name = "cross"
             q, k = here.get("query"), here.get("key")
             if isinstance(place.module, nn.MultiheadAttention) and isinstance(q, Tensor) and isinstance(k, Tensor):
-                return "self" if q is k else "cross"
-            cached = cached or any(here.get(name) is not None for name in CACHES)
+                name = name or ("self" if q is k else "cross")
+            cached = cached or any(here.get(word) is not None for word in CACHES)
         frame = frame.f_back
-    return "self" if causal or cached or q_length == k_length else "unknown"
+    return Kind(name or ("self" if causal or cached or q_length == k_length else "unknown"), cached)

@@ -38,6 +38,7 @@ class Call:
     weights: Tensor | None = None  # b h q k: the softmax that was seen
     map: AttentionMap | None = None
     raw: tuple[Tensor | None, bool, float | None] | None = None  # mask, causal flag and scale as the kernel got them
+    cached: bool = False  # whether the module was handed a cache, whose last slots may be empty room
     rng: Tensor | None = None  # the random state before a call that drops weights
     used: Tensor | None = None  # b h q k: the weights after dropout, where they were seen
     notes: list[str] = field(default_factory=list)
