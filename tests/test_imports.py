@@ -23,6 +23,7 @@ INSIDE_FUNCTIONS = [
     ("regard.attention.map", "regard.views"),
     ("regard.attention.mask", "regard.views"),
     ("regard.positions", "regard.views"),
+    ("regard.trace", "regard.views"),
 ]
 # Of attention, positions know only what a bias is.
 ONLY = {("positions", "attention"): "regard.attention.bias"}
@@ -124,7 +125,7 @@ FORWARD = [
     (ATTEND, "from regard import MultiHead", "attention imports regard.layers"),
     (ATTEND, "if TYPE_CHECKING:\n    import regard.trace", "attention imports regard.trace"),
     (MAP, "from ...views import figure", "attention imports regard.views.figure"),
-    (TRACE, "def page():\n    from regard.views import page", "trace imports regard.views.page"),
+    (TRACE, "def page():\n    from regard.app import page", "trace imports regard.app.page"),
     (TRACE, "class Trace:\n    from regard.views import page", "trace imports regard.views.page"),
     ("positions/alibi.py", "from regard.attention.attend import attend", "positions may import"),
     ("__init__.py", "from regard.errors import RegardError", "the package itself imports"),

@@ -59,6 +59,17 @@ _HOMES = {
         "Residual",
         "listen",
     ),
+    "regard.tokens": ("Tokens",),
+    "regard.models": ("GPT",),
+    "regard.trace.audit": ("audit",),
+    "regard.trace.census": ("census",),
+    "regard.trace.edit": ("edit",),
+    "regard.trace.file": ("load",),
+    "regard.trace.importance": ("importance",),
+    "regard.trace.layer": ("Layer",),
+    "regard.trace.trace": ("Trace",),
+    "regard.trace.watch": ("watch",),
+    "regard.trace.weights": ("from_weights",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 _MODULES = {"errors": "regard.errors", "reference": "regard.attention.reference"}

@@ -54,5 +54,16 @@ from regard.layers import (
     Residual as Residual,
     listen as listen,
 )
+from regard.tokens import Tokens as Tokens
+from regard.models import GPT as GPT
+from regard.trace.audit import audit as audit
+from regard.trace.census import census as census
+from regard.trace.edit import edit as edit
+from regard.trace.file import load as load
+from regard.trace.importance import importance as importance
+from regard.trace.layer import Layer as Layer
+from regard.trace.trace import Trace as Trace
+from regard.trace.watch import watch as watch
+from regard.trace.weights import from_weights as from_weights
 
 __version__: str

@@ -153,7 +153,7 @@ def standing(call: Call) -> tuple[int, int]:
     A static cache has empty room behind the keys, which its mask hides from the last query.
     """
     q, k = lengths(call)
-    if call.causal or q >= k or kind_of(call.place, q, k, call.causal) != "self":
+    if call.causal or q >= k or kind_of(call.place, q, k, call.causal).name != "self":
         return 0, k
     if call.map is not None:
         source = call.map._source

@@ -32,6 +32,11 @@ class Layer:
     `weights` is (b, h, q, k) and is asked, stored or implied (`weights.kind`); `q`, `k` and `v` are what the kernel
     received, with as many key heads as the model has. `queries` and `keys` name rows and columns, one `Tokens` per
     batch entry, where they are known.
+
+    >>> import regard, torch
+    >>> layer = regard.from_weights(torch.eye(3)[None, None], ["a", "b", "c"]).layers[0]
+    >>> layer.head(0).tokens
+    (('a', 'b', 'c'), ('a', 'b', 'c'))
     """
 
     name: str
@@ -66,6 +71,11 @@ class Layer:
         if self.queries is None or self.keys is None:
             return one
         return one.named(self.queries[batch].shown, self.keys[batch].shown)
+
+    def _repr_html_(self) -> str:
+        from regard.views.trace_notebook import layer_html
+
+        return layer_html(self)
 
     def __repr__(self) -> str:
         b, h, q, k = self.weights.shape

@@ -2,12 +2,21 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor, nn
 
 from regard.errors import TraceError
 from regard.trace.layer import Layer
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from regard.trace.gradient import SideBySide
+    from regard.trace.measure import Measures
+    from regard.trace.rollout import Flow
+    from regard.trace.summary import Summary
     from regard.trace.verify import Proofs
 
 Path = str | int | tuple[str, str]
@@ -28,7 +37,14 @@ class Trace:
     """What a model attended to. `runs` are its calls; `layers` are those of the last one.
 
     `trace["layer.3"]` finds a layer by any unambiguous part of its path, `trace["layer.3", "cross"]` tells kinds
-    apart, `trace[2]` counts. `notes` says what was refused or could not be seen, one sentence each.
+    apart, `trace[2]` counts. `notes` says what could not be seen, one sentence each.
+
+    >>> import regard, torch
+    >>> layer = regard.MultiHead(8, heads=2)
+    >>> with regard.watch(layer) as trace:
+    ...     _ = layer(torch.ones(1, 3, 8))
+    >>> trace
+    Trace (MultiHead, 1 layers: 1 self; the last b 1, h 2, q 3, k 3)
     """
 
     def __init__(
@@ -37,9 +53,17 @@ class Trace:
         self._runs = [] if runs is None else runs
         self._live: Callable[[], list[Run]] | None = None  # what a watch has seen, until it is asked for
         self._over = True  # whether no watch fills the trace any more
+        self._print = fingerprint
+        self._prints: Callable[[], str] | None = None  # makes the fingerprint, where it is not known yet
         self.notes = [] if notes is None else notes
         self.model = model  # the class of the model
-        self.fingerprint = fingerprint  # of its weights
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the model's weights; empty where they are not known, or have changed since the watch."""
+        if not self._print and self._prints is not None:
+            self._print, self._prints = self._prints(), None
+        return self._print
 
     @property
     def runs(self) -> list[Run]:
@@ -69,6 +93,8 @@ class Trace:
     def __len__(self) -> int:
         return len(self.layers)
 
+    # What can be known of it. The arithmetic stands in files of its own; each function there says all it takes.
+
     def verify(self) -> "Proofs":
         """The proof of every layer of the last run: proven, unproven or refused, and how the map was obtained."""
         from regard.trace.verify import Proofs, verify
@@ -76,16 +102,82 @@ class Trace:
         runs = self.runs
         return verify(runs[-1]) if runs else Proofs()
 
+    def measures(self) -> "list[Measures]":
+        """Entropy, distance and shares (first, self, previous, …) of every head, layer by layer."""
+        from regard.trace.measure import measures
+
+        return measures(self.layers)
+
+    def summary(self, batch: int | None = None) -> "Summary":
+        """The measures of all heads as one table: sortable, and records for pandas and polars."""
+        from regard.trace.summary import summarise
+
+        return summarise(self, batch)
+
+    def rollout(self, token: int, **how: Any) -> Tensor:
+        """How much of each input reaches `token` at each depth (attention rollout); see `regard.trace.rollout`."""
+        from regard.trace.rollout import rollout
+
+        return rollout(self, token, **how)
+
+    def flow(self, token: int, **how: Any) -> "Flow":
+        """The same for encoder–decoders: to the target's tokens and to the source's."""
+        from regard.trace.rollout import flow
+
+        return flow(self, token, **how)
+
+    def spread(self, token: int, **how: Any) -> Tensor:
+        """How far an input token reaches."""
+        from regard.trace.rollout import spread
+
+        return spread(self, token, **how)
+
+    def side_by_side(self, token: int, **how: Any) -> "SideBySide":
+        """Raw attention, rollout and gradient × attention of one query, because raw weights alone mislead."""
+        from regard.trace.gradient import side_by_side
+
+        return side_by_side(self, token, **how)
+
+    # Keeping it
+
+    def save(self, to: str | PathLike[str], **how: Any) -> None:
+        """Write it to one safetensors file; `regard.load` opens it again."""
+        from regard.trace.file import save
+
+        save(self, to, **how)
+
+    def check(self, model: nn.Module) -> None:
+        """Raise `TraceError` where `model` has other weights than the model that was watched."""
+        from regard.trace.fingerprint import check
+
+        check(self, model)
+
+    # Looking at it
+
+    def figure(self, layer: Any = None, head: int | None = None, **how: Any) -> "Figure":
+        """A picture: one head, a layer, or all; `to="x.svg"` (png, pdf) writes it; see `regard.views.trace_figure`."""
+        from regard.views.trace_figure import figure
+
+        return figure(self, layer, head, **how)
+
+    def print(self, layer: Any = None, head: int | None = None, **how: Any) -> None:
+        """Write it to the terminal: one head, a layer, or what there is."""
+        from regard.views.trace_terminal import print_trace
+
+        print_trace(self, layer, head, **how)
+
+    def _repr_html_(self) -> str:
+        from regard.views.trace_notebook import trace_html
+
+        return trace_html(self)
+
     def __repr__(self) -> str:
         layers = self.layers
         if not layers:
             return f"Trace ({self.model or 'no model'}, nothing seen)"
         runs = len(self._runs)
-        kinds = ", ".join(
-            f"{sum(layer.kind == kind for layer in layers)} {kind}"
-            for kind in ("self", "cross", "unknown")
-            if any(layer.kind == kind for layer in layers)
-        )
+        counts = [(sum(layer.kind == kind for layer in layers), kind) for kind in ("self", "cross", "unknown")]
+        kinds = ", ".join(f"{count} {kind}" for count, kind in counts if count)
         b, h, q, k = layers[-1].weights.shape
         many = f"{runs} runs, the last with " if runs > 1 else ""
         return f"Trace ({self.model}, {many}{len(layers)} layers: {kinds}; the last b {b}, h {h}, q {q}, k {k})"

@@ -96,6 +96,7 @@ def prove(layer: Layer) -> Proof:
     if HOLLOW in layer.notes:
         blind = ~layer.weights.allowed[..., list(seen.rows), :].any(-1, keepdim=True)
         seen = layer.seen = replace(seen, mix=seen.mix.masked_fill(blind, 0.0))
+    assert seen.mix is not None
     rows = torch.tensor(seen.rows, device=layer.weights.device)
     try:
         weights: Tensor = layer.weights[..., rows, :]  # b h r k

@@ -1,5 +1,6 @@
 """`with watch(model) as trace:` any model, unchanged; what it attended to is in the trace."""
 
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -61,6 +62,7 @@ def watch(
     watcher = Watcher(model, keeper, Naming(tokenizer), layers=chosen, gradients=gradients)
     trace = Trace(model=type(model).__name__)
     trace._live, trace._over = watcher.runs, False
+    trace._prints = Prints(model)
     try:
         with listening(watcher) as scene:
             yield trace
@@ -72,6 +74,24 @@ def watch(
         trace.over()
         if writer is not None:
             writer.abort()  # where the file was finished there is nothing left to leave
+
+
+class Prints:
+    """The fingerprint of a model, made when somebody asks, from weights that are still those of the watch."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model, self.versions = weakref.ref(model), versions_of(model)
+
+    def __call__(self) -> str:
+        from regard.trace.fingerprint import fingerprint
+
+        model = self.model()
+        return "" if model is None or versions_of(model) != self.versions else fingerprint(model)
+
+
+def versions_of(model: nn.Module) -> int:
+    """A number that changes when weights are written to."""
+    return sum(0 if p.is_inference() else p._version for p in model.parameters())
 
 
 @contextmanager

@@ -1,0 +1,171 @@
+"""What does it cost to watch a model? Time and memory beside the same model unwatched, and beside eager attention.
+
+The model is Llama-style: 6 layers, 9 query heads, 3 key heads. Time is the least of interleaved pairs, enter and exit
+included; memory is what the process peaks at beyond the unwatched forward pass, in a process of its own each.
+
+    python benchmarks/watch_cost.py            everything (about 15 minutes)
+    python benchmarks/watch_cost.py 512 2048   these lengths only
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tools.measure import Row, best, plot, report
+
+LENGTHS = (512, 2048, 8192)
+LONG = 32_768
+
+
+def llama(layers: int = 6, width: int = 576, heads: int = 9, kv_heads: int = 3):
+    import torch
+    import transformers
+
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(
+        vocab_size=512, hidden_size=width, intermediate_size=width * 8 // 3, num_hidden_layers=layers,
+        num_attention_heads=heads, num_key_value_heads=kv_heads, max_position_embeddings=40_000,
+    )  # fmt: skip
+    return transformers.LlamaModel(config).eval()
+
+
+def drawn(n: int):
+    import torch
+
+    return torch.randint(0, 512, (1, n), generator=torch.Generator().manual_seed(n))
+
+
+def time_ratio(model, n: int, rounds: int, inner: int = 1) -> float:
+    import torch
+
+    import regard
+
+    ids = drawn(n)
+
+    def plain() -> None:
+        model(ids, use_cache=False)
+
+    def watched() -> None:
+        with regard.watch(model):
+            model(ids, use_cache=False)
+
+    with torch.no_grad():
+        ours, theirs = best(watched, plain, rounds=rounds, inner=inner)
+    return ours / theirs
+
+
+def peak(how: str, n: int) -> dict[str, float]:
+    """Peak memory and seconds of one forward pass in a fresh process: "plain", "watched" or "eager"."""
+    code = (
+        f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import watch_cost as w; w.child({how!r}, {n})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def child(how: str, n: int) -> None:
+    import resource
+
+    import torch
+
+    import regard
+
+    model, ids = llama(), drawn(n)
+    with torch.no_grad():
+        model(drawn(64), use_cache=False)
+        with regard.watch(model):
+            model(drawn(64), use_cache=False)
+        if how == "eager":
+            model.set_attn_implementation("eager")
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        start = time.perf_counter()
+        kept = 0
+        if how == "watched":
+            with regard.watch(model) as trace:
+                out = model(ids, use_cache=False)
+            taken = time.perf_counter() - start
+            kept = sum(x.untyped_storage().nbytes() for layer in trace for x in (layer.q, layer.k, layer.v))
+            kept += sum(layer.seen.mix.numel() * 4 for layer in trace)
+        else:
+            out = model(ids, use_cache=False, output_attentions=how == "eager")
+            taken = time.perf_counter() - start
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert out is not None
+    print(json.dumps({"peak": (after - before) * 1024, "seconds": taken, "kept": kept}))
+
+
+def long_trace() -> list[Row]:
+    """32,768 tokens to a file and back."""
+    import torch
+
+    import regard
+
+    model, ids = llama(), drawn(LONG)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "long.trace"
+        with torch.no_grad(), regard.watch(model, values=False, to=path):
+            model(ids, use_cache=False)
+        size = path.stat().st_size / 2**20
+        start = time.perf_counter()
+        trace = regard.load(path)
+        opened = (time.perf_counter() - start) * 1000
+        one = trace[3].weights[0, 4]
+        one[12_345]
+
+        def least(call, rounds: int = 7) -> float:
+            times = []
+            for _ in range(rounds):
+                start = time.perf_counter()
+                call()
+                times.append((time.perf_counter() - start) * 1000)
+            return min(times)
+
+        row = least(lambda: one[LONG - 7])
+        tile = least(lambda: one[LONG - 256 :, LONG - 256 :])
+        pooled = least(lambda: one.pool(512, 512), rounds=2) / 1000
+    return [
+        Row(f"file of {LONG} tokens × 6 layers, q and k", size, unit="MB"),
+        Row("opening it", opened, unit="ms"),
+        Row("a row of any head", row, 50.0, "ms"),
+        Row("a tile of 256 × 256", tile, 50.0, "ms"),
+        Row("an overview of 512 × 512", pooled, 3.0, "s"),
+    ]
+
+
+def main() -> int:
+    lengths = [int(word) for word in sys.argv[1:]] or list(LENGTHS)
+    rows: list[Row] = []
+    tiny = llama(layers=6, width=64, heads=4, kv_heads=2)
+    rows.append(Row("watched / unwatched, tiny model, n = 16", time_ratio(tiny, 16, 200), 1.5))
+    model = llama()
+    points = []
+    for n in lengths:
+        ratio = time_ratio(model, n, 30 if n < 8192 else 8)
+        points.append((float(n), ratio))
+        rows.append(Row(f"watched / unwatched, n = {n}", ratio, 1.05))
+    for n in lengths:
+        plain, watched = peak("plain", n), peak("watched", n)
+        extra = watched["peak"] - plain["peak"]
+        rows.append(Row(f"extra memory / bytes kept, n = {n}", extra / watched["kept"], 1.2))
+    if len(lengths) > 1:
+        plain, watched, eager = (peak(how, 4096) for how in ("plain", "watched", "eager"))
+        rows.append(
+            Row(
+                "eager with output_attentions / watched, time, n = 4096",
+                eager["seconds"] / watched["seconds"],
+                8.0,
+                least=True,
+            )
+        )
+        more = (eager["peak"] - plain["peak"]) / max(1.0, watched["peak"] - plain["peak"])
+        rows.append(Row("the same, extra memory", more, 25.0, least=True))
+        rows += long_trace()
+        plot("watch_cost", "what watching costs", {"watched / unwatched": points}, x="tokens", y="time, ratio")
+    return report("watch_cost", rows)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
