@@ -12,7 +12,7 @@ EVERYTHING := app,notebook,hf,train,data,dev
 PYTEST := MPLBACKEND=Agg OMP_NUM_THREADS=1 $(BIN)/python -m pytest --quiet
 CHECKED := --jaxtyping-packages=regard,beartype.beartype --numprocesses $(WORKERS)
 
-.PHONY: help demo test check check-slow bench setup lint types
+.PHONY: help demo test check check-slow bench setup induction lint types
 .DEFAULT_GOAL := help
 
 help: ## say what can be made
@@ -37,6 +37,9 @@ bench: .venv/.bench ## measure, one question per file; tables here, numbers in b
 	  echo; echo "$$file"; $(BIN)/python $$file || failed=1; done; exit $$failed
 
 setup: .venv/.all ## install the package with every extra and the test tools
+
+induction: .venv/.core ## train the embedded induction model again (a minute or two)
+	$(BIN)/python -m regard.training.induction --out src/regard/models/weights/induction
 
 lint: .venv/.all
 	@$(BIN)/ruff check .

@@ -55,3 +55,7 @@ class TraceError(RegardError, ValueError):
 
 class WatchError(RegardError, RuntimeError):
     """A model that cannot be watched or edited, and why."""
+
+
+class ModelError(RegardError, ValueError):
+    """A model, or a text for it, that cannot be opened or read, and why."""

@@ -26,13 +26,13 @@ class Look:
     """What came out, plain and watched. `refusal` is the error of a watch that saw nothing."""
 
     species: Species
+    model: torch.nn.Module
     inputs: Inputs
     plain: list[Tensor]
     watched: list[Tensor]
     random: tuple[Tensor, Tensor]  # the state of the generator after each
     trace: Trace
     refusal: str
-    reference: Weights | None
     eager: bool  # whether attention was computed by the arithmetic that the reference uses
 
     def __repr__(self) -> str:
@@ -45,6 +45,11 @@ class Look:
     @cached_property
     def proofs(self) -> Proofs:
         return self.trace.verify()
+
+    @cached_property
+    def reference(self) -> Weights | None:
+        """What the model returns by itself; None where it returns nothing that could be compared."""
+        return self.species.reference(self.model, self.inputs)
 
     @property
     def refused(self) -> dict[str, str]:
@@ -70,7 +75,7 @@ def look(name: str, attn_implementation: str | None = None) -> Look:
             refusal = str(error)
         random = (after_plain, torch.get_rng_state())
         return Look(
-            species, inputs, plain, watched, random, trace, refusal, species.reference(model, inputs),
+            species, model, inputs, plain, watched, random, trace, refusal,
             getattr(model.config, "_attn_implementation", "eager") in ("eager", None),
         )  # fmt: skip
 

@@ -61,7 +61,7 @@ def row(one: Look) -> str:
     own_and_cross = " + ".join(
         f"{count} {kind}" for kind, count in (("self", species.own), ("cross", species.cross)) if count
     )
-    against = "eager" if one.layers and one.reference is not None else species.silent or "–"
+    against = "eager" if one.layers and not species.silent else species.silent or "–"
     against = f"eager, run as eager: {species.apart}" if species.apart else against
     cells = [species.name, f"`{species.model}`", own_and_cross or "none", ", ".join(maps), against]
     return f"| {' | '.join(cells)} |"

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from regard.errors import WatchError
 from regard.trace.watch import watch
-from tests.trace.look import by_hand, look, real_rows, tensors
+from tests.trace.look import Look, by_hand, look, real_rows, tensors
 from tests.trace.table import table
 from tests.trace.zoo import ZOO
 
@@ -19,8 +19,14 @@ pytest.importorskip("transformers")
 pytestmark = pytest.mark.filterwarnings("ignore:Support for mismatched key_padding_mask")
 
 FAMILIES = {"encoder", "decoder", "encoder-decoder", "vision", "audio", "multimodal"}
-every = pytest.mark.parametrize("name", ZOO)
-either = pytest.mark.parametrize("how", [None, "eager"], ids=["default", "eager"])
+HOW = {"default": None, "eager": "eager"}
+
+
+@pytest.fixture(scope="module", params=[f"{name} by {how}" for name in ZOO for how in HOW])
+def seen(request) -> Look:
+    """Each architecture, by the implementation it takes by itself and by eager; its tests run one after the other."""
+    name, _, how = request.param.rpartition(" by ")
+    return look(name, HOW[how])
 
 
 def test_the_zoo_holds_enough_and_every_family():
@@ -29,10 +35,7 @@ def test_the_zoo_holds_enough_and_every_family():
     assert sum(bool(species.refused) for species in ZOO.values()) < 16
 
 
-@every
-@either
-def test_the_watched_model_is_the_same_model(name, how):
-    seen = look(name, how)
+def test_the_watched_model_is_the_same_model(seen):
     assert len(seen.plain) == len(seen.watched) > 0
     assert all(torch.equal(ours, theirs) for ours, theirs in zip(seen.watched, seen.plain))
     assert torch.equal(*seen.random)
@@ -44,6 +47,7 @@ def test_gradients_of_the_watched_model_are_the_same(name):
 
     def gradients() -> list[Tensor | None]:
         model.zero_grad()
+        torch.manual_seed(1)
         loss = sum(x.square().sum() for x in tensors(model(**inputs)) if x.requires_grad)
         loss.backward()
         return [weight.grad for weight in model.parameters()]
@@ -59,10 +63,7 @@ def test_gradients_of_the_watched_model_are_the_same(name):
         assert ours is theirs is None or torch.equal(ours, theirs)
 
 
-@every
-@either
-def test_every_attention_is_seen_once_or_refused_by_name(name, how):
-    seen = look(name, how)
+def test_every_attention_is_seen_once_or_refused_by_name(seen):
     species = seen.species
     kinds, shapes = [layer.kind for layer in seen.layers], [layer.weights.shape for layer in seen.layers]
     assert len(kinds) == len(species.seen), f"{len(kinds)} maps, {len(species.seen)} wanted: {seen.layers}"
@@ -77,20 +78,14 @@ def test_every_attention_is_seen_once_or_refused_by_name(name, how):
         assert all(q != k for kind, (*_, q, k) in zip(kinds, shapes) if kind == "unknown"), kinds
 
 
-@every
-@either
-def test_a_map_that_is_asked_is_the_arithmetic_of_its_q_and_k(name, how):
-    seen = look(name, how)
+def test_a_map_that_is_asked_is_the_arithmetic_of_its_q_and_k(seen):
     for layer in seen.layers:
         wanted = by_hand(layer)
         if wanted is not None:
             close(layer, layer.weights.dense(), wanted, real_rows(layer, seen.inputs), 1e-6)
 
 
-@every
-@either
-def test_a_map_is_what_the_eager_model_returns(name, how):
-    seen = look(name, how)
+def test_a_map_is_what_the_eager_model_returns(seen):
     if seen.reference is None:
         assert seen.species.silent or not seen.layers
         return
@@ -116,10 +111,7 @@ def close(layer, ours: Tensor, theirs: Tensor, rows: Tensor, limit: float) -> No
         )
 
 
-@every
-@either
-def test_every_map_is_proven_or_refused(name, how):
-    seen = look(name, how)
+def test_every_map_is_proven_or_refused(seen):
     assert {proof.name for proof in seen.proofs} >= {layer.name for layer in seen.layers}
     doubtful = [str(proof) for proof in seen.proofs if proof.status not in ("proven", "refused")]
     assert not doubtful, doubtful

@@ -111,12 +111,13 @@ def heads_of(named: Named, count: int, layer: str) -> Tensor:
     return torch.tensor(sorted({head % count for head in named}))
 
 
-def places_of(named: Named, length: int, first: int, count: int) -> Tensor:
-    """Which of `count` rows or columns are meant, where the first of them stands at position `first` of `length`."""
+def places_of(named: Named, positions: Tensor, length: int) -> Tensor:
+    """Which rows or columns are meant, where each stands at one of `length` positions, or nowhere (−1)."""
     if named is None:
-        return torch.arange(count)
+        return (positions >= 0).nonzero()[:, 0]
     if isinstance(named, slice):
         found = list(range(*named.indices(length)))
     else:
         found = [place + length if place < 0 else place for place in named]
-    return torch.tensor(sorted({p - first for p in found if first <= p < first + count}), dtype=torch.long)
+    wanted = torch.tensor([place for place in found if place >= 0], dtype=torch.long)
+    return torch.isin(positions, wanted).nonzero()[:, 0]

@@ -11,9 +11,10 @@ from regard.errors import WatchError
 from regard.trace.aim import LISTED, Named, Part, heads_of, places_of, shown
 from regard.trace.doors.place import Place, tree_of
 from regard.trace.doors.scene import Call
-from regard.trace.edited import Editing, edited, lengths, standing
+from regard.trace.edited import Editing, edited
 from regard.trace.edits import Edit, MapEdit, Placed, Replace
 from regard.trace.elsewhere import Counting, name_of
+from regard.trace.standing import lengths, standing
 
 
 @dataclass(eq=False)
@@ -53,6 +54,19 @@ class Changing:
         path = self.tree[id(place.module)][0] if place is not None else ""
         self.refused.setdefault(path, why)
 
+    def retract(self, place: Place) -> None:
+        """What was edited a moment ago was only part of a map, and the model has gone on with it: an error."""
+        path = self.tree[id(place.module)][0]
+        why = "its call has several softmaxes, so no single map can be told"
+        self.refused.setdefault(path, why)
+        self.heads.pop(name_of(place, path, self.counting.counts.get(path, 1)), None)
+        if not self.resting and any(edit.at is None or self.fits(edit, path) for edit in self.edits):
+            raise WatchError(f"{path or 'the model'} cannot be edited: {why}")
+
+    def fits(self, edit: Edit, path: str) -> bool:
+        count = self.counting.counts.get(path, 1)
+        return any(part.fits(path, count) for part in edit.at or ())
+
     def release(self) -> None:
         """Let go of the model and of every frame."""
         self.tree, self.edits, self.met = {}, [], {}
@@ -86,9 +100,8 @@ class Changing:
             known = met.layers.setdefault(part, set())
             known.add(path)
             if len(known) > 1:
-                raise WatchError(
-                    f"{part.said!r} fits {' and '.join(sorted(known))}; give more of the path, or each of them in a list"
-                )
+                both = " and ".join(sorted(known))
+                raise WatchError(f"{part.said!r} fits {both}; give more of the path, or each of them in a list")
         return bool(fitting)
 
     def placed(self, edit: Edit, call: Call, layer: str) -> Placed:
@@ -104,12 +117,12 @@ class Changing:
         if not isinstance(edit, MapEdit):
             met.cells = True
             return Placed(edit, layer, heads, torch.arange(editing.own.shape[2]), torch.arange(0))
-        (q, k), (first, keys) = lengths(call), standing(call)
+        (q, k), at = lengths(call), standing(call)
         if isinstance(edit, Replace):
             must_replace(edit, heads, (editing.own.shape[0], count, q, k), layer)
-        queries = places_of(edit.queries, first + q, first, q)
-        found = Placed(edit, layer, heads, queries, places_of(edit.keys, keys, 0, keys))
-        met.queries, met.keys = max(met.queries, first + q), max(met.keys, keys)
+        queries = places_of(edit.queries, torch.arange(at.first, at.first + q), at.queries)
+        found = Placed(edit, layer, heads, queries, places_of(edit.keys, at.keys, at.length))
+        met.queries, met.keys = max(met.queries, at.queries), max(met.keys, at.length)
         met.cells = met.cells or found.changes
         return found
 

@@ -59,9 +59,9 @@ class Editor:
         self._add(Scale(said("scale", path, those, by=factor), at, those, number(factor, "factor")))
 
     def block(self, query: Any = None, key: Any = None, path: Any = None, heads: Any = None) -> None:
-        """Hide keys from queries: −inf before softmax, so that the rest of the row grows (Geva et al. 2023, 2304.14767).
+        """Hide keys from queries: −inf before softmax, so that the rest of the row grows.
 
-        A query that then sees nothing gets nothing.
+        A query that then sees nothing gets nothing. Source: Geva et al. 2023 (arXiv 2304.14767).
         """
         self._add(Block(*self._edge("block", query, key, path, heads)))
 
@@ -182,7 +182,7 @@ def as_map(by: Any) -> AttentionMap | None:
 
 
 @contextmanager
-def edit(model: nn.Module, tokenizer: Any = None, *, read: Callable[[Any], Tensor] | None = None) -> Iterator[Editor]:
+def edit(model: Any, tokenizer: Any = None, *, read: Callable[[Any], Tensor] | None = None) -> Iterator[Editor]:
     """An `Editor` whose edits the model runs under while the block lasts; afterwards it is as it was.
 
     Heads are muted or scaled, edges blocked, zeroed or forced, maps replaced. Only the heads and rows that are named

@@ -14,7 +14,6 @@ from regard.attention.mask import Sizes
 from regard.attention.mask.lead import pick
 from regard.errors import WatchError
 from regard.trace.compact import four_axes
-from regard.trace.doors.place import kind_of
 from regard.trace.doors.scene import Call
 from regard.trace.edited_map import Edited, Part
 from regard.trace.edited_rows import edited_rows, shared
@@ -117,8 +116,8 @@ def spots(edits: list[Placed], count: int) -> Iterator[tuple[Tensor, Tensor]]:
     for head, some in rows.items():
         if some:
             together.setdefault(tuple(sorted(some)), []).append(head)
-    for some, heads in together.items():
-        yield torch.tensor(heads), torch.tensor(some)
+    for those, heads in together.items():
+        yield torch.tensor(heads), torch.tensor(those)
 
 
 def led(call: Call) -> Source:
@@ -137,33 +136,3 @@ def led(call: Call) -> Source:
     if isinstance(source, Stored) and len(source.shape) < 4:
         return Stored(source.kept.reshape((1,) * (4 - len(source.shape)) + source.shape))
     raise WatchError(f"a map of shape {source.shape} cannot be edited; give q, k and v as (b, h, n, d)")
-
-
-def lengths(call: Call) -> tuple[int, int]:
-    """How many queries and keys a call has."""
-    if call.q is not None and call.k is not None:
-        return call.q.shape[-2], call.k.shape[-2]
-    shape = call.map.shape if call.map is not None else () if call.weights is None else call.weights.shape
-    return shape[-2], shape[-1]
-
-
-def standing(call: Call) -> tuple[int, int]:
-    """(position of the call's first query, how many positions of keys there are): under a cache queries come later.
-
-    A static cache has empty room behind the keys, which its mask hides from the last query.
-    """
-    q, k = lengths(call)
-    if call.causal or q >= k or kind_of(call.place, q, k, call.causal).name != "self":
-        return 0, k
-    if call.map is not None:
-        source = call.map._source
-        seen = source.allowed(torch.tensor([q - 1], device=source.device))
-    else:
-        mask = None if call.mask is None else four_axes(call.mask, Sizes((1, 1), q, k))[..., -1:, :k]
-        floating = mask is not None and mask.dtype != torch.bool
-        seen = mask > torch.finfo(mask.dtype).min / 2 if floating and mask is not None else mask
-    if seen is None or seen.shape[-1] != k:
-        return k - q, k
-    some = seen.reshape(-1, k).any(0).nonzero()
-    count = int(some[-1]) + 1 if len(some) else k
-    return max(0, count - q), max(count, q)

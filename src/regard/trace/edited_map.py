@@ -27,15 +27,15 @@ class Part(NamedTuple):
 class Edited(Implied):
     """A map with edits: rows that none of them is for are the other map's, the rest is computed when asked."""
 
-    def __init__(self, source: Source, parts: Sequence[Part]) -> None:
-        self.source, self.parts = source, tuple(parts)
+    def __init__(self, source: Source, changes: Sequence[Part]) -> None:
+        self.source, self.changes = source, tuple(changes)
         self.sizes, self.device, self.dtype, self.chosen = source.sizes, source.device, source.dtype, ()
         lead = source.where() if hasattr(source, "where") else source.lead
         assert lead is not None
         self.lead = lead
 
     def pick(self, chosen: tuple[Index, ...]) -> "Edited":
-        return Edited(self.source.pick(chosen), self.parts)
+        return Edited(self.source.pick(chosen), self.changes)
 
     def weights(self, rows: Where = slice(None), columns: slice = slice(None)) -> Float[Tensor, "*_b r c"]:
         wanted = places(rows, self.sizes.q, "cpu")
@@ -64,7 +64,7 @@ class Edited(Implied):
 
     def touched(self, wanted: Tensor) -> Iterator[tuple[Part, Tensor, Rows]]:
         """Which of the wanted rows each part changes, and whose rows they are."""
-        for part in self.parts:
+        for part in self.changes:
             queries = wanted - part.row
             meant = torch.cat([placed.queries for placed in part.edits])
             here = torch.isin(queries, meant) & (queries < part.rows)

@@ -20,7 +20,9 @@ class Small(Table):
 
     def cells(self) -> list[list[str]]:
         values = [[row.get(name) for name in self.columns] for row in self.rows]
-        return [[f"{value:.{DIGITS}g}" if isinstance(value, float) else shown(value) for value in row] for row in values]
+        return [
+            [f"{value:.{DIGITS}g}" if isinstance(value, float) else shown(value) for value in row] for row in values
+        ]
 
 
 @dataclass(eq=False, repr=False)
@@ -86,7 +88,8 @@ class Effect:
         entries, length = (1, lead[0]) if len(lead) == 1 else (lead[0], lead[1:].numel()) if lead else (1, 1)
         if not -length <= position < length or not -entries <= batch < entries:
             raise WatchError(
-                f"position {position} of entry {batch} was asked for, but there are {length} positions in {entries} entries"
+                f"position {position} of entry {batch} was asked for, but there are {length} positions in {entries} "
+                "entries; count from 0"
             )
         return (batch % entries) * length + position % length
 

@@ -73,8 +73,12 @@ class Recorder:
         self.found[name] = self.found[name] + total if name in self.found else total
         self.seen[name] = self.seen.get(name, 0) + rows
 
+    def retract(self, place: Place) -> None:
+        path = self.tree[id(place.module)][0]
+        self.found.pop(name_of(place, path, self.counting.counts.get(path, 1)), None)
+
     def release(self) -> None:
-        self.counting = Counting({})
+        self.tree, self.counting = {}, Counting({})
 
     # A reference
 

@@ -403,7 +403,7 @@ def form(call: Call, sizes: Sizes) -> Formed:
             part = compact_mask(added, sizes)
         else:
             part, more, blind = split_bias(added, sizes)
-            uniform = uniform or blind
+            uniform = uniform or (blind and call.sink is None)  # a sink takes a row that sees nothing
             if more is not None:
                 bias = more if bias is None else both(bias, more, sizes)
         if part is not None:

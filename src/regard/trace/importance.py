@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from regard.errors import WatchError
 from regard.trace.aim import Part, parts_of
@@ -34,7 +34,7 @@ class Importance(Small):
 
 
 def importance(
-    model: nn.Module,
+    model: Any,
     inputs: Any,
     metric: Any = None,
     *,
@@ -129,7 +129,10 @@ def moved(before: Any, after: Any, inputs: Any) -> Record:
         return {"kl": effect.mean(effect.kl), "largest": effect.largest}
     real = torch.ones(effect.before.shape[:-1], dtype=torch.bool) if effect.real is None else effect.real
     size = float(effect.before[real].norm())
-    return {"relative": float((effect.after - effect.before)[real].norm()) / max(size, 1e-30), "largest": effect.largest}
+    return {
+        "relative": float((effect.after - effect.before)[real].norm()) / max(size, 1e-30),
+        "largest": effect.largest,
+    }
 
 
 def loss_of(output: Any) -> Any:

@@ -140,9 +140,17 @@ class Watcher:
         self.begin(stack, 1, path)
         return None, 1
 
+    def retract(self, place: Place) -> None:
+        path = self.tree[id(place.module)][0]
+        if self.sessions and self.sessions[-1].held.pop((path, self.counts.get(path, 0)), None) is not None:
+            self.counts[path] -= 1
+
     def begin(self, stack: Stack, occurrence: int, path: str) -> None:
         self.settle()
-        self.sessions.append(Session(stack.session))
+        if self.sessions and self.sessions[-1].frame is None and not self.sessions[-1].held:
+            self.sessions[-1].frame = stack.session  # only refusals so far
+        else:
+            self.sessions.append(Session(stack.session))
         self.counts = {path: occurrence}
 
     def settle(self) -> None:

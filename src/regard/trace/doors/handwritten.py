@@ -8,7 +8,7 @@ from torch import Tensor
 
 from regard.errors import WatchError
 from regard.trace.doors.change import changed
-from regard.trace.doors.place import Place, place_of
+from regard.trace.doors.place import Place, around, place_of
 from regard.trace.doors.scene import Call, Candidate, Scene, deaf, scene_now
 
 HEADS = ("num_heads", "num_attention_heads", "n_heads", "n_head", "heads", "num_head")
@@ -26,7 +26,12 @@ def softmax_seen(scene: Scene, frame: FrameType, out: Tensor) -> None:
         return
     if scene.candidates and scene.candidates[0].place.call is not place.call:
         settle(scene)
-    scene.candidates.append(Candidate(place, out))
+    for candidate in scene.candidates:
+        if candidate.met:  # what was told a moment ago is one of several softmaxes, so it is no whole map
+            candidate.met = False
+            for ear in scene.owners(place.module):
+                ear.retract(place)
+    scene.candidates.append(Candidate(place, around(place), out))
 
 
 def settle(scene: Scene) -> None:
@@ -36,6 +41,8 @@ def settle(scene: Scene) -> None:
     if not candidates or all(candidate.met for candidate in candidates):
         return
     place = candidates[0].place
+    if len(candidates) == 1 and not looks_like_attention(candidates[0]):
+        return
     shapes = ", ".join(str(tuple(candidate.weights.shape)) for candidate in candidates if not candidate.met)
     why = f"a softmax of shape {shapes} was never multiplied by values, so it was not taken for an attention map"
     if len(candidates) > 1:
@@ -64,14 +71,14 @@ def product(
     candidate = scene.candidates[-1]
     if not fits(candidate.weights, left, right) or candidate.met:
         return run()
-    here = place_of(frame)
-    if here is None or here.call is not candidate.place.call:
+    here = common(place_of(frame), candidate)
+    if here is None:
         return run()
     if len(scene.candidates) > 1:  # BigBird has five softmaxes in one call, Nystromformer three: never a guess
         return run()
     owners = scene.owners(here.module)
     candidate.met = True
-    heads = heads_of(here)
+    heads = candidate.weights.shape[1] if candidate.weights.ndim == 4 else heads_of(here)
     weights, notes = as_used(candidate.weights, left)
     call = Call(here, "handwritten", v=as_four(right, heads), weights=as_four(weights, heads), notes=notes)
     if left.data_ptr() != weights.data_ptr():
@@ -111,6 +118,23 @@ def no_gradient(*operands: Tensor) -> None:
     for x in operands:
         if x.requires_grad:
             x.register_hook(refuse)
+
+
+def common(here: Place | None, candidate: Candidate) -> Place | None:
+    """The module call in which both the softmax and this product stand; None where there is none near."""
+    if here is None or here.call is candidate.place.call:
+        return here
+    near = (here, around(here))
+    for place in (candidate.place, candidate.outer):
+        if place is not None and any(one is not None and one.call is place.call for one in near):
+            return place
+    return None
+
+
+def looks_like_attention(candidate: Candidate) -> bool:
+    """Whether an unexplained softmax is worth a word: routers and classifiers have one too, without heads."""
+    name = type(candidate.place.module).__name__.lower()
+    return candidate.weights.ndim >= 4 or heads_of(candidate.place) is not None or "att" in name
 
 
 def fits(weights: Tensor, left: Tensor, right: Tensor) -> bool:

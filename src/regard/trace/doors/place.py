@@ -43,14 +43,25 @@ def first_argument(frame: FrameType) -> object:
     return frame.f_locals.get(code.co_varnames[0])
 
 
+TOOLS = (nn.Softmax, nn.Dropout, nn.Identity)  # modules that stand for a function, and name no place of their own
+
+
 def place_of(frame: FrameType | None) -> Place | None:
     """The innermost frame whose first argument is a module decides."""
     while frame is not None:
         module = first_argument(frame)
-        if isinstance(module, nn.Module):
+        if isinstance(module, nn.Module) and not isinstance(module, TOOLS):
             return Place(module, frame, whole_call(frame, module))
         frame = frame.f_back
     return None
+
+
+def around(place: Place) -> Place | None:
+    """The module call in which this one was made."""
+    frame = place.call.f_back
+    while frame is not None and first_argument(frame) is place.module:
+        frame = frame.f_back
+    return place_of(frame)
 
 
 def whole_call(frame: FrameType, module: nn.Module) -> FrameType:
@@ -140,6 +151,7 @@ def is_ids(x: Tensor) -> bool:
     return not x.is_floating_point() and not x.is_complex() and x.ndim in (1, 2) and x.element_size() >= 4
 
 
+CROSSED = ("is_cross_attention", "encoder_decoder_attention")
 CACHES = ("past_key_values", "past_key_value", "layer_past", "cache", "kv_cache")
 SOURCES = ("key_value_states", "encoder_hidden_states", "context", "memory", "source", "kv")
 
@@ -167,4 +179,6 @@ def kind_of(place: Place, q_length: int, k_length: int, causal: bool) -> Kind:
                 name = name or ("self" if q is k else "cross")
             cached = cached or any(here.get(word) is not None for word in CACHES)
         frame = frame.f_back
+    if any(getattr(place.module, word, False) is True for word in CROSSED):
+        name = "cross"
     return Kind(name or ("self" if causal or cached or q_length == k_length else "unknown"), cached)

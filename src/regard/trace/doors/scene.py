@@ -61,6 +61,10 @@ class Ear(Protocol):
 
     def refuse(self, place: Place | None, why: str) -> None: ...
 
+    def retract(self, place: Place) -> None:
+        """The last call told from there was only part of something else."""
+        ...
+
     def release(self) -> None: ...
 
     def change(self, call: Call) -> Tensor | None:
@@ -83,6 +87,7 @@ class Candidate:
     """A softmax that may be attention: it is, when its output meets values."""
 
     place: Place
+    outer: Place | None  # the module around, in which softmax and product may be modules of their own
     weights: Tensor
     met: bool = False
 

@@ -1,0 +1,1 @@
+"""Examples to learn from: read from files, or made by rule."""

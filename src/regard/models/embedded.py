@@ -1,0 +1,58 @@
+"""The small models that come with the package: trained by a command of ours on data of ours."""
+
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from regard.errors import ModelError
+from regard.models import store
+from regard.models.tokenizer import WordTokenizer
+
+FOLDER = Path(__file__).parent / "weights"
+
+
+def names() -> list[str]:
+    """The names of the models that are here.
+
+    >>> names()
+    ['induction']
+    """
+    return sorted(manifest.parent.name for manifest in FOLDER.glob(f"*/{store.MANIFEST}"))
+
+
+def load(name: str) -> nn.Module:
+    """The model of this name, in eval mode.
+
+    >>> import torch
+    >>> model, words = load("induction"), tokenizer("induction")
+    >>> said = model.generate(torch.tensor([words.encode("the cat sees A B C . the")]), steps=5)
+    >>> words.decode(said[0].tolist())
+    'the cat sees A B C . the cat sees A B C'
+    """
+    return store.read(folder(name))
+
+
+def describe(name: str) -> dict[str, Any]:
+    """Its manifest: what it is, the command that made it, its sizes and its scores.
+
+    >>> describe("induction")["scores"]["accuracy"] > 0.95
+    True
+    """
+    return store.describe(folder(name))
+
+
+def tokenizer(name: str) -> WordTokenizer:
+    """What turns text into the ids that the model reads.
+
+    >>> tokenizer("induction").encode("A B C D A B C")
+    [0, 1, 2, 3, 0, 1, 2]
+    """
+    return WordTokenizer(store.vocabulary_of(folder(name)))
+
+
+def folder(name: str) -> Path:
+    """Where the model of this name lies."""
+    if name not in names():
+        raise ModelError(f"there is no embedded model {name!r}; there are: {', '.join(names())}")
+    return FOLDER / name

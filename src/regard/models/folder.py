@@ -1,0 +1,171 @@
+"""A model by its name: one that comes with the package, a folder, or, if asked to download, one of the hub."""
+
+import json
+import os
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from regard.errors import ModelError
+from regard.models import embedded, store
+from regard.models.tokenizer import WordTokenizer
+
+TOKENIZERS = (
+    *("tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json", "spiece.model", "tokenizer.model"),
+    *("sentencepiece.bpe.model", "source.spm"),
+)
+SAFE, PICKLED = ".safetensors", (".bin", ".pt", ".pth", ".ckpt")
+HUB = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?", re.ASCII)
+INDEX = "model.safetensors.index.json"
+
+
+def open_model(name: str | os.PathLike[str], *, download: bool = False) -> tuple[nn.Module, Any]:
+    """(model, tokenizer): in eval mode, with the weights and in the dtype that were stored; nothing foreign is run.
+
+    `name` is an embedded model, a folder that this package wrote, or a folder in the layout of `transformers`: then
+    the class that its config.json names is used, and the tokenizer is None where there is none. Weights are read from
+    safetensors only. A name of the hub needs `download=True`: nothing is downloaded unasked.
+
+    >>> open_model("induction")[1].encode("A B C A")
+    [0, 1, 2, 0]
+    """
+    if isinstance(name, str) and name in embedded.names():
+        return embedded.load(name), embedded.tokenizer(name)
+    folder = Path(name)
+    if (folder / store.MANIFEST).is_file():
+        return store.read(folder), WordTokenizer(store.vocabulary_of(folder))
+    if name != "" and folder.is_dir():
+        return from_folder(folder)
+    listed = ", ".join(embedded.names())
+    if not download:
+        raise ModelError(
+            f"{str(name)!r} is neither an embedded model ({listed}) nor a folder, and nothing is downloaded unasked; "
+            "pass --download (download=True) to fetch it from the hub"
+        )
+    if isinstance(name, os.PathLike) or not HUB.fullmatch(name):
+        raise ModelError(
+            f"{str(name)!r} is no folder, and no name of the hub either, such as 'gpt2' or 'google-t5/t5-small'; "
+            "give the one or the other"
+        )
+    return from_hub(name)
+
+
+def from_folder(folder: Path) -> tuple[nn.Module, Any]:
+    """The model and tokenizer of a folder in the layout of `transformers`, from its own files alone."""
+    config = read_json(folder / "config.json", "has no config.json; give a folder in the layout of transformers")
+    must_be_safe(folder, config)
+    transformers = library()
+    model = load(transformers, str(folder), config.get("architectures"), local_files_only=True)
+    files = {file.name for file in folder.iterdir()}
+    tokenizer = None
+    if not files.isdisjoint(TOKENIZERS):
+        tokenizer = load_tokenizer(transformers, str(folder), local_files_only=True)
+    return model, tokenizer
+
+
+def from_hub(name: str) -> tuple[nn.Module, Any]:
+    """The same by its name on the hub, downloaded where it is not here yet."""
+    transformers = library()
+    try:
+        config = transformers.AutoConfig.from_pretrained(name, trust_remote_code=False)
+    except Exception as error:
+        raise failed(name, error) from error
+    model = load(transformers, name, config.architectures, local_files_only=False)
+    try:
+        return model, load_tokenizer(transformers, name, local_files_only=False)
+    except ModelError as error:  # a model of pictures or sound has none
+        warnings.warn(str(error), stacklevel=3)
+        return model, None
+
+
+def load(transformers: Any, source: str, architectures: Any, *, local_files_only: bool) -> nn.Module:
+    """The model, of the class that its config names."""
+    maker = class_of(transformers, source, architectures)
+    safe = {"use_safetensors": True, "trust_remote_code": False}
+    try:
+        model, info = maker.from_pretrained(source, **safe, local_files_only=local_files_only, output_loading_info=True)
+    except Exception as error:  # whatever a library in between raises for a file that is not what it says
+        raise failed(source, error) from error
+    missing = sorted(info.get("missing_keys", ()))
+    if missing:
+        warnings.warn(
+            f"{source} lacks {len(missing)} tensors of a {type(model).__name__}, {missing[0]} for one, and they are "
+            "random now; what depends on them shows nothing of the model that was trained",
+            stacklevel=4,
+        )
+    return model.eval()
+
+
+def class_of(transformers: Any, source: str, architectures: Any) -> Any:
+    """The class of `transformers` that a config names; where it names none, the one for its type without a head."""
+    if not architectures:
+        return transformers.AutoModel
+    name = architectures[0] if isinstance(architectures, list) else architectures
+    found = getattr(transformers, name, None) if isinstance(name, str) else None
+    if not isinstance(found, type) or not issubclass(found, transformers.PreTrainedModel):
+        raise ModelError(
+            f"{source} is a {name!r}, which this version of transformers does not have, and code that comes with a "
+            "model is not run; build the model yourself and watch that"
+        )
+    return found
+
+
+def load_tokenizer(transformers: Any, source: str, *, local_files_only: bool) -> Any:
+    try:
+        return transformers.AutoTokenizer.from_pretrained(
+            source, local_files_only=local_files_only, trust_remote_code=False
+        )
+    except Exception as error:
+        raise failed(f"the tokenizer of {source}", error) from error
+
+
+def must_be_safe(folder: Path, config: dict[str, Any]) -> None:
+    """Refuse weights that are not safetensors through and through: reading a pickle can run anything."""
+    names = sorted(file.name for file in folder.iterdir())
+    if "adapter_config.json" in names:
+        raise ModelError(f"{folder} holds an adapter for another model; merge the two, and save the whole model")
+    weights = [name for name in names if name.endswith(SAFE)]
+    if INDEX in names:
+        parts = read_json(folder / INDEX, "cannot be read").get("weight_map")
+        weights = [str(part) for part in parts.values()] if isinstance(parts, dict) else []
+    if config.get("transformers_weights"):
+        weights.append(str(config["transformers_weights"]))
+    others = weights or [name for name in names if name.endswith(PICKLED)]
+    refused = next((name for name in others if not name.endswith(SAFE)), None)
+    if refused is not None:
+        raise ModelError(
+            f"{folder} has weights in {refused}, which is no safetensors file, and reading a pickle can run anything; "
+            "convert it with model.save_pretrained(folder), which writes safetensors"
+        )
+    if not weights:
+        raise ModelError(f"{folder} has no weights; give a folder with model.safetensors in it")
+
+
+def read_json(path: Path, lacking: str) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_bytes())
+    except OSError as error:
+        raise ModelError(f"{path.parent} {lacking}") from error
+    except ValueError as error:
+        raise ModelError(f"{path} is no JSON ({error}); save the model again") from error
+    if not isinstance(found, dict):
+        raise ModelError(f"{path} holds no object; save the model again")
+    return found
+
+
+def library() -> Any:
+    """`transformers`, or the sentence that says how to get it."""
+    try:
+        import transformers
+    except ImportError as error:
+        raise ModelError("to open a model of the transformers library, install regard[hf]") from error
+    return transformers
+
+
+def failed(what: str, error: Exception) -> ModelError:
+    """What a library said, in one sentence of ours."""
+    said = " ".join(str(error).split())
+    return ModelError(f"{what} could not be opened: {type(error).__name__}: {said[:300]}")

@@ -1,0 +1,1 @@
+"""A model and something to learn make a run."""

@@ -1,0 +1,180 @@
+"""The models that ship: small, whole, as good as their manifest says, and with the heads that they are shown for."""
+
+import hashlib
+import json
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+import regard
+from regard.data import repeats
+from regard.errors import ModelError
+from regard.models import GPT, embedded, store
+from regard.models.tokenizer import WordTokenizer
+from regard.training.induction import evaluate
+
+
+@pytest.fixture(scope="module")
+def model():
+    return embedded.load("induction")
+
+
+def test_every_model_is_described_and_small():
+    assert embedded.names() == ["induction"]
+    for name in embedded.names():
+        told, data = embedded.describe(name), (embedded.folder(name) / store.WEIGHTS).read_bytes()
+        assert len(data) == told["weights"]["bytes"] < 1_000_000
+        assert hashlib.sha256(data).hexdigest() == told["weights"]["sha256"]
+        assert told["command"].startswith("python -m regard.training.")
+        loaded = embedded.load(name)
+        assert not loaded.training
+        assert sum(p.numel() for p in loaded.parameters()) == told["weights"]["parameters"]
+
+
+def test_the_scores_in_the_manifest_are_those_of_the_model(model):
+    told, found = embedded.describe("induction")["scores"], evaluate(model)
+    assert told.keys() == found.keys()
+    assert_close(found, told, atol=1e-3, rtol=0)
+    assert told["accuracy"] > 0.99
+
+
+def test_one_head_looks_at_the_previous_token_and_others_find_the_repeat(model):
+    """By weights written out in full, where the manifest asks for single cells."""
+    period = 37
+    ids = torch.stack([torch.randperm(140)[:period] for _ in range(11)]).repeat(1, 2)
+    with torch.no_grad(), regard.listen() as heard:
+        model(ids)
+    first, second = (attended.weights.dense().double() for _, attended in heard)  # b h q k
+    previous = first.diagonal(-1, -2, -1).mean((0, 2))
+    induction = second.diagonal(1 - period, -2, -1).mean((0, 2))
+    assert previous.max() > 0.9
+    assert induction.max() > 0.9
+    assert second.diagonal(-1, -2, -1).mean() < 0.1  # not because they look everywhere
+    assert first.diagonal(1 - period, -2, -1).mean() < 0.1
+
+
+def test_the_second_layer_cannot_find_the_repeat_without_the_head_of_the_first(model):
+    told = embedded.describe("induction")["scores"]["previous"][0]
+    head, ids = told.index(max(told)), repeats.batch(range(20), length=100, vocabulary=140, clean=True)
+    broken = embedded.load("induction")
+    width = broken.blocks[0].attention.head_width
+    with torch.no_grad():
+        broken.blocks[0].attention.to_out.weight[:, head * width : (head + 1) * width] = 0
+        right, wrong = (
+            (one(ids.ids[:, :-1]).argmax(-1) == ids.ids[:, 1:])[ids.known[:, 1:]] for one in (model, broken)
+        )
+    assert right.double().mean() > 0.99
+    assert wrong.double().mean() < 0.2
+
+
+def test_text_is_continued_as_it_began(model):
+    words = embedded.tokenizer("induction")
+    ids = torch.tensor([words.encode("A B C D A B C")])
+    assert model(ids)[0, -1].argmax() == words.token_to_id("D")
+    begun = "the cat sees two small fish, the"
+    said = model.generate(torch.tensor([words.encode(begun)]), steps=4)[0].tolist()
+    assert words.decode(said) == "the cat sees two small fish , the cat sees two small"
+
+
+def test_the_tokenizer_reads_and_writes_every_word():
+    words = embedded.tokenizer("induction")
+    assert words.vocabulary == repeats.VOCABULARY
+    every = list(range(len(words)))
+    assert words.encode(words.decode(every)) == every
+    assert [words.token_to_id(words.id_to_token(i)) for i in every] == every
+    assert words.encode(" cat,dog;\n\tA|B. ") == words.encode("cat , dog ; A | B .")
+    assert words.encode("") == []
+
+
+def test_tokens_are_read_for_people(model):
+    read = pytest.importorskip("regard.tokens.read").read
+    words = embedded.tokenizer("induction")
+    found = read(words, words.encode("the cat. A"))
+    assert found.shown == ("the", "cat", ".", "A")
+    assert found.text == "the cat . A"
+    assert found.offsets == ((0, 3), (4, 7), (8, 9), (10, 11))
+
+
+def test_words_that_are_none_are_refused_by_name():
+    words = embedded.tokenizer("induction")
+    with pytest.raises(
+        ModelError, match=r"'zebra' is not among the 140 words of this model: A, B, .*, P, …; use those"
+    ):
+        words.encode("A zebra")
+    with pytest.raises(ModelError, match="id 140 came, but this model knows 140 words; give 0 to 139"):
+        words.decode([3, 140])
+    assert [words.id_to_token(i) for i in (-1, 140, 139)] == [None, None, "|"]
+    assert words.token_to_id("zebra") is None
+    with pytest.raises(ModelError, match="3 words came, but only 2 differ"):
+        WordTokenizer(["a", "b", "a"])
+    with pytest.raises(ModelError, match=r"no embedded model '\.\./induction'; there are: induction"):
+        embedded.load("../induction")
+
+
+def test_what_was_written_is_read_again(tmp_path):
+    sizes = embedded.describe("induction")["config"] | {"width": 24, "vocabulary": 7, "tied": True}
+    config = store.GPTConfig(**sizes)
+    made = config.build()
+    told = store.write(tmp_path / "a/b", made, config, {"name": "x", "vocabulary": list("abcdefg")})
+    assert sorted(path.name for path in (tmp_path / "a/b").iterdir()) == [store.MANIFEST, store.WEIGHTS]
+    found = store.read(tmp_path / "a/b")
+    assert isinstance(found, GPT)
+    assert_close(found.state_dict(), made.state_dict(), rtol=0, atol=0)
+    assert store.describe(tmp_path / "a/b") == told
+
+
+def spoil(folder, **changes):
+    told = json.loads((folder / store.MANIFEST).read_text())
+    (folder / store.MANIFEST).write_text(json.dumps(told | changes))
+
+
+def test_a_folder_that_is_not_whole_or_lies_is_refused_in_one_sentence(tmp_path):
+    config = store.GPTConfig(7, 12, 3, 2, 16)
+    store.write(tmp_path, config.build(), config, {"vocabulary": [1, 2]})
+    whole = (tmp_path / store.WEIGHTS).read_bytes()
+    sizes = store.describe(tmp_path)["config"]
+    with pytest.raises(ModelError, match="has no vocabulary"):
+        store.vocabulary_of(tmp_path)
+    for change, sentence in [
+        ({"layers": 10**9}, "speaks of 1000000000 layers"),
+        ({"width": 12_000_000}, "holds other tensors than the config"),
+        ({"heads": 5}, "describes no model: width 12 does not split into 5"),
+        ({"colour": "red"}, "has no config of a GPT"),
+        ({"hidden": 13}, "holds other tensors than the config"),
+    ]:
+        spoil(tmp_path, config=sizes | change)
+        with pytest.raises(ModelError, match=sentence):
+            store.read(tmp_path)
+    spoil(tmp_path, config=[])
+    with pytest.raises(ModelError, match="has no config of a GPT"):
+        store.read(tmp_path)
+    spoil(tmp_path, format="regard-model/9")
+    with pytest.raises(ModelError, match="has format 'regard-model/9', but 'regard-model/1' is read here"):
+        store.read(tmp_path)
+    spoil(tmp_path, format=store.FORMAT, config=sizes)
+    (tmp_path / store.WEIGHTS).write_bytes(whole[:-1])
+    with pytest.raises(ModelError, match="is not the file that its manifest describes"):
+        store.read(tmp_path)
+    spoil(tmp_path, weights={"sha256": hashlib.sha256(whole[:-1]).hexdigest()})
+    with pytest.raises(ModelError, match="is no safetensors file"):
+        store.read(tmp_path)
+    (tmp_path / store.MANIFEST).write_text("{")
+    with pytest.raises(ModelError, match="is no JSON"):
+        store.describe(tmp_path)
+    with pytest.raises(ModelError, match=r"has no manifest\.json that can be read"):
+        store.describe(tmp_path / "nowhere")
+
+
+def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "x"
+    store.put(path, b"old")
+
+    def full(_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="disk full"):
+        store.put(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]

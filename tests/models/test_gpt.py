@@ -1,0 +1,295 @@
+"""The decoder-only model: against GPT-2 and Llama of another library, with and without a cache."""
+
+import base64
+import itertools
+import json
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+import regard
+from regard.models import GPT, GPTConfig
+
+V, M, H, LAYERS, T, B, HIDDEN = 29, 12, 3, 2, 17, 4, 20
+EVERY = ["learned", "sinusoid", "rotary", "alibi", "none"]
+
+
+def draw_ids(rows=B, length=11):
+    return torch.randint(V, (rows, length))
+
+
+def shaken(model):
+    """Weights far from where they start, so that nothing hides behind a zero or a one."""
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    return model.double().eval()
+
+
+def copy_gpt2(theirs, ours):
+    """Their weights in our places; (in, out) there is (out, in) here."""
+    state, body = {}, theirs.transformer
+    state["embed.weight"], state["added.weight"] = body.wte.weight, body.wpe.weight
+    for i, block in enumerate(body.h):
+        for name, norm in (("attention", block.ln_1), ("feed_forward", block.ln_2)):
+            state[f"blocks.{i}.around_{name}.norm.weight"] = norm.weight
+            state[f"blocks.{i}.around_{name}.norm.bias"] = norm.bias
+        packed = zip("qkv", block.attn.c_attn.weight.T.chunk(3), block.attn.c_attn.bias.chunk(3))
+        places = [(f"attention.to_{letter}", weight, bias) for letter, weight, bias in packed]
+        places += [
+            (name, conv.weight.T, conv.bias)
+            for name, conv in (
+                ("attention.to_out", block.attn.c_proj),
+                ("feed_forward.to_hidden", block.mlp.c_fc),
+                ("feed_forward.to_out", block.mlp.c_proj),
+            )
+        ]
+        for name, weight, bias in places:
+            state[f"blocks.{i}.{name}.weight"], state[f"blocks.{i}.{name}.bias"] = weight, bias
+    state["norm.weight"], state["norm.bias"] = body.ln_f.weight, body.ln_f.bias
+    if ours.head is not None:
+        state["head.weight"] = theirs.lm_head.weight
+    wanted = ours.state_dict()
+    ours.load_state_dict({name: tensor for name, tensor in state.items() if name in wanted})
+    assert len(state) == len(wanted) or not hasattr(ours.blocks[0], "feed_forward")
+    return ours
+
+
+def gpt2(tied):
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    sizes = {"vocab_size": V, "n_embd": M, "n_head": H, "n_layer": LAYERS, "n_positions": T, "n_inner": HIDDEN}
+    config = GPT2Config(**sizes, activation_function="gelu", tie_word_embeddings=tied, eos_token_id=None)
+    return shaken(GPT2LMHeadModel(config))
+
+
+@pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
+def test_logits_and_greedy_text_equal_those_of_gpt2_with_the_same_weights(tied):
+    theirs = gpt2(tied)
+    ours = copy_gpt2(theirs, GPT(V, M, H, LAYERS, T, hidden=HIDDEN, tied=tied).double().eval())
+    ids = draw_ids()
+    assert_close(ours(ids), theirs(ids).logits)
+    said = theirs.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=6, do_sample=False, pad_token_id=0)
+    assert torch.equal(ours.generate(ids, steps=6), said)
+
+
+def test_attention_alone_equals_gpt2_whose_networks_say_nothing():
+    theirs = gpt2(False)
+    for block in theirs.transformer.h:
+        block.mlp.c_proj.weight.data.zero_()
+        block.mlp.c_proj.bias.data.zero_()
+    ours = copy_gpt2(theirs, GPT(V, M, H, LAYERS, T, hidden=0, tied=False).double().eval())
+    assert not any("feed_forward" in name for name, _ in ours.named_modules())
+    ids = draw_ids()
+    assert_close(ours(ids), theirs(ids).logits)
+
+
+def test_logits_equal_those_of_llama_with_the_same_weights():
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    heads, shared, width = 4, 2, 24
+    config = LlamaConfig(
+        vocab_size=V,
+        hidden_size=width,
+        intermediate_size=HIDDEN,
+        num_hidden_layers=LAYERS,
+        num_attention_heads=heads,
+        num_key_value_heads=shared,
+        max_position_embeddings=T,
+        tie_word_embeddings=False,
+    )
+    theirs = shaken(LlamaForCausalLM(config))
+    options = {"positions": "rotary", "norm": "rms", "activation": "swiglu", "bias": False, "tied": False}
+    ours = GPT(V, width, heads, LAYERS, T, kv_heads=shared, hidden=HIDDEN, **options).double().eval()
+    state = {"embed.weight": theirs.model.embed_tokens, "norm.weight": theirs.model.norm, "head.weight": theirs.lm_head}
+    for i, block in enumerate(theirs.model.layers):
+        state |= {
+            f"blocks.{i}.attention.to_q.weight": block.self_attn.q_proj,
+            f"blocks.{i}.attention.to_k.weight": block.self_attn.k_proj,
+            f"blocks.{i}.attention.to_v.weight": block.self_attn.v_proj,
+            f"blocks.{i}.attention.to_out.weight": block.self_attn.o_proj,
+            f"blocks.{i}.feed_forward.to_gate.weight": block.mlp.gate_proj,
+            f"blocks.{i}.feed_forward.to_hidden.weight": block.mlp.up_proj,
+            f"blocks.{i}.feed_forward.to_out.weight": block.mlp.down_proj,
+            f"blocks.{i}.around_attention.norm.weight": block.input_layernorm,
+            f"blocks.{i}.around_feed_forward.norm.weight": block.post_attention_layernorm,
+        }
+    ours.load_state_dict({name: module.weight for name, module in state.items()})
+    ids = draw_ids()
+    assert_close(ours(ids), theirs(ids).logits, rtol=1e-5, atol=1e-5)  # they turn in float32
+
+
+def test_a_real_gpt_sorts_every_input(shared):
+    """minGPT's demo model; its network bends by the tanh approximation of what ours does, which changes no letter."""
+    stored = json.loads((shared / "weights/gpt-nano-sort/gpt-nano-sort-model.json").read_text())
+    sizes = stored["config"]
+    tensors = {
+        name: torch.frombuffer(bytearray(base64.b64decode(one["data"])), dtype=torch.float32).view(one["shape"])
+        for name, one in stored.items()
+        if name != "config"
+    }
+    ours = GPT(sizes["vocab_size"], sizes["n_embd"], sizes["n_head"], sizes["n_layer"], sizes["block_size"], tied=False)
+    places = {
+        "embed.": "wte.",
+        "added.": "wpe.",
+        "norm.": "ln_f.",
+        "around_attention.norm.": "ln_1.",
+        "around_feed_forward.norm.": "ln_2.",
+        "attention.to_out.": "attn.c_proj.",
+        "feed_forward.to_hidden.": "mlp.c_fc.",
+        "feed_forward.to_out.": "mlp.c_proj.",
+    }
+    state = {}
+    for name in ours.state_dict():
+        if name == "head.weight":
+            state[name] = tensors["lm_head.weight"]
+            continue
+        layer = name.split(".")[1] if name.startswith("blocks.") else None
+        rest = name if layer is None else name.split(".", 2)[2]
+        begin = "transformer." if layer is None else f"transformer.h.{layer}."
+        letter = rest.removeprefix("attention.to_")[0]
+        if rest.startswith("attention.to_") and letter in "qkv":
+            packed = tensors[f"{begin}attn.c_attn.{rest.rpartition('.')[2]}"]
+            state[name] = packed.chunk(3)["qkv".index(letter)]
+        else:
+            ours_, theirs_ = next(pair for pair in places.items() if rest.startswith(pair[0]))
+            state[name] = tensors[begin + theirs_ + rest.removeprefix(ours_)]
+    ours.load_state_dict(state)
+    ids = torch.tensor(list(itertools.product(range(3), repeat=6)))
+    assert torch.equal(ours.eval().generate(ids, steps=6)[:, 6:], ids.sort(-1).values)
+
+
+@pytest.mark.parametrize("hidden", [0, HIDDEN], ids=["attention alone", "with a network"])
+@pytest.mark.parametrize("positions", EVERY)
+def test_generating_with_a_cache_equals_reading_everything_again(positions, hidden):
+    model = shaken(GPT(V, M, H, LAYERS, T, positions=positions, hidden=hidden))
+    ids = draw_ids()
+    wanted = ids
+    for _ in range(6):
+        wanted = torch.cat((wanted, model(wanted)[:, -1:].argmax(-1)), 1)
+    assert torch.equal(model.generate(ids, steps=6), wanted)
+    cache = model.make_cache()
+    parts = [model(part, cache) for part in wanted.split([5, 1, 3, 8], 1)]
+    assert_close(torch.cat(parts, 1), model(wanted))
+    assert [one.seen for one in cache] == [17, 17]
+
+
+@pytest.mark.parametrize("positions", EVERY)
+def test_no_token_hears_of_those_after_it(positions):
+    model, ids = shaken(GPT(V, M, H, LAYERS, T, positions=positions)), draw_ids()
+    other = ids.clone()
+    other[:, 7:] = (ids[:, 7:] + 1) % V
+    assert_close(model(other)[:, :7], model(ids)[:, :7])
+    assert not torch.allclose(model(other)[:, 7:], model(ids)[:, 7:])
+
+
+def test_drawn_tokens_come_as_often_as_their_probability_says():
+    model = shaken(GPT(V, M, H, LAYERS, T))
+    ids = torch.tensor([[3, 1, 4]])
+    for temperature in (2, 0.7):
+        wanted = (model(ids)[0, -1] / temperature).softmax(-1)
+        drawn = model.generate(ids.expand(20_000, 3), steps=1, temperature=temperature)[:, -1]
+        assert_close(drawn.bincount(minlength=V) / 20_000, wanted.float(), atol=0.015, rtol=0)
+
+
+def test_a_generator_decides_what_is_drawn():
+    model, ids = shaken(GPT(V, M, H, LAYERS, T)), draw_ids()
+    one, same, other = (
+        model.generate(ids, 5, temperature=1.5, generator=torch.Generator().manual_seed(seed)) for seed in (7, 7, 8)
+    )
+    assert torch.equal(one, same)
+    assert not torch.equal(one, other)
+    assert torch.equal(one[:, :11], ids)
+    assert torch.equal(model.generate(ids, 0), ids)
+
+
+def test_a_learned_table_is_used_to_its_end_and_not_beyond():
+    model, ids = GPT(V, M, H, LAYERS, T).eval(), draw_ids()
+    assert model.generate(ids, steps=7).shape == (B, 18)  # the last of them is not read
+    with pytest.raises(
+        regard.errors.PositionError, match=r"11 tokens and 8 steps came, .* at most 17; ask for at most 7"
+    ):
+        model.generate(ids, steps=8)
+    with pytest.raises(regard.errors.PositionError, match="18 tokens came, but this model reads at most 17"):
+        model(draw_ids(length=18))
+    cache = model.make_cache()
+    model(ids, cache)
+    with pytest.raises(regard.errors.PositionError, match="18 tokens came"):
+        model(draw_ids(length=7), cache)
+    assert GPT(V, M, H, LAYERS, T, positions="alibi").generate(ids, steps=30).shape == (B, 41)
+
+
+def test_listening_hears_every_layer_under_its_causal_mask():
+    model = GPT(V, M, H, LAYERS, T, hidden=0)
+    with regard.listen() as heard:
+        model(draw_ids())
+    assert [module for module, _ in heard] == [block.attention for block in model.blocks]
+    assert [name for name, module in model.named_modules() if isinstance(module, regard.MultiHead)] == [
+        "blocks.0.attention",
+        "blocks.1.attention",
+    ]
+    assert torch.equal(heard[0][1].weights.allowed[0, 0], torch.ones(11, 11, dtype=torch.bool).tril())
+
+
+@pytest.mark.parametrize(
+    ("ids", "kind", "sentence"),
+    [
+        (torch.ones(2, 3), regard.errors.DtypeError, "ids came as torch.float32, wanted whole numbers"),
+        (torch.ones(3, dtype=torch.long), regard.errors.ShapeError, r"ids came with shape \(3,\), wanted \(b, t\)"),
+        (torch.tensor([[0, 29]]), regard.errors.ShapeError, "an id is 29, .* knows 29 tokens; give ids from 0 to 28"),
+        (torch.tensor([[-1, 3]]), regard.errors.ShapeError, "an id is -1"),
+    ],
+    ids=["floats", "one axis", "too large", "negative"],
+)
+def test_ids_that_are_none_are_refused_in_words(ids, kind, sentence):
+    model = GPT(V, M, H, LAYERS, T)
+    for call in (model, lambda ids: model.generate(ids, 2)):
+        with pytest.raises(kind, match=sentence):
+            call(ids)
+
+
+def test_what_cannot_be_is_refused_in_words():
+    with pytest.raises(ValueError, match="positions is 'rope'; choose one of 'learned', 'sinusoid', 'rotary'"):
+        GPT(V, M, H, LAYERS, T, positions="rope")
+    with pytest.raises(regard.errors.ShapeError, match="layers is 0"):
+        GPT(V, M, H, 0, T)
+    with pytest.raises(regard.errors.ShapeError, match="width 13 does not split into 3 equal heads"):
+        GPT(V, 13, H, LAYERS, T)
+    model = GPT(V, M, H, LAYERS, T)
+    with pytest.raises(regard.errors.CacheError, match="1 caches came for 2 layers"):
+        model(draw_ids(), [regard.KeyValueCache()])
+    with pytest.raises(regard.errors.ShapeError, match="no token to begin with"):
+        model.generate(draw_ids(length=0), 3)
+    with pytest.raises(ValueError, match="steps=-1"):
+        model.generate(draw_ids(), -1)
+
+
+def test_a_config_builds_what_the_arguments_build():
+    config = GPTConfig(V, M, H, LAYERS, T, positions="rotary", hidden=HIDDEN, norm="rms", tied=False, dropout=0.5)
+    torch.manual_seed(3)
+    built = config.build()
+    torch.manual_seed(3)
+    made = GPT(V, M, H, LAYERS, T, positions="rotary", hidden=HIDDEN, norm="rms", tied=False, dropout=0.5)
+    assert str(built) == str(made)
+    assert_close(built.state_dict(), made.state_dict())
+    with pytest.raises(AttributeError):
+        config.width = 3
+
+
+def test_weights_start_small_and_what_is_added_smaller():
+    model = GPT(97, 60, 4, 8, T)
+    assert_close(model.embed.weight.std().item(), 0.02, atol=1e-3, rtol=0)
+    assert_close(model.blocks[3].attention.to_q.weight.std().item(), 0.02, atol=1e-3, rtol=0)
+    assert_close(model.blocks[3].attention.to_out.weight.std().item(), 0.005, atol=5e-4, rtol=0)
+    assert not model.blocks[3].feed_forward.to_out.bias.any()
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("positions", EVERY)
+def test_a_compiled_model_is_one_graph_for_all_lengths(positions, count):
+    model = shaken(GPT(V, M, H, LAYERS, T, positions=positions))
+    compiled = torch.compile(model, backend=count, fullgraph=True, dynamic=True)
+    for rows, length in ((3, 5), (2, 9), (5, 13)):
+        ids = draw_ids(rows, length)
+        assert_close(compiled(ids), model(ids))
+    assert count.graphs == 1
