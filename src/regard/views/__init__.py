@@ -1,7 +1,8 @@
 """Something to look at. A row is a query, a column is a key, in every picture.
 
-`terminal` draws with text, `figure` with matplotlib. What both need stands here: any kind of numbers as a
-grid, and a grid too fine for its picture made coarser without losing its peaks.
+`terminal` draws with text, `figure` with matplotlib, `notebook` with HTML; `trace_…` are the same three for what a
+model attended to. What all need stands here: any kind of numbers as a grid, a grid too fine for its picture made
+coarser without losing its peaks, and labels that can be read.
 """
 
 from collections.abc import Sequence
@@ -11,7 +12,9 @@ import numpy as np
 from jaxtyping import Float64
 
 from regard.errors import ShapeError
+from regard.tokens.visible import cut, visible
 
+LONGEST = 18  # columns of a label
 Grid = Float64[np.ndarray, "_rows _columns"]
 
 
@@ -68,3 +71,12 @@ def named(labels: Sequence[str] | None, count: int, what: str) -> list[str]:
     if len(labels) != count:
         raise ShapeError(f"{len(labels)} {what} labels came for {count} {what}s; give one for each")
     return [str(label) for label in labels]
+
+
+def readable(label: str, longest: int = LONGEST) -> str:
+    """A label fit to draw: outer blanks and control characters visible, a long one cut in the middle.
+
+    >>> readable(" cat\\n"), readable("\\x1b[2J"), readable("incomprehensibilities")
+    ('·cat⏎', '␛[2J', 'incompreh…bilities')
+    """
+    return cut(visible(label), longest)

@@ -12,10 +12,18 @@ BLOCKS = " ░▒▓█"
 HIDDEN = "·"
 
 
-def shade(values: Any, row_labels: Sequence[str] | None = None, *, width: int = 80, indent: int = 0) -> str:
+def shade(
+    values: Any,
+    row_labels: Sequence[str] | None = None,
+    *,
+    width: int = 80,
+    indent: int = 0,
+    most: float | None = None,
+) -> str:
     """The values as shaded blocks: darker is more, blank is nothing at all, a dot may not be looked at.
 
-    The darkest block is the largest value. A map that is too wide becomes coarser, and a line says so.
+    The darkest block is the largest value, or `most`, so that several pictures can share a scale. A map that is too
+    wide becomes coarser, and a line says so.
 
     >>> print(shade([[1.0, float("nan")], [0.25, 0.75]], ["cat", "sat"]))
     cat  ██··
@@ -32,7 +40,7 @@ def shade(values: Any, row_labels: Sequence[str] | None = None, *, width: int = 
         mark, (grid, (r, c)) = 1, coarser(whole, -(-whole.shape[0] // (2 * across)), room)
     lines = [
         margin + set_cell_size(names[i * r], left) + "".join(block * mark for block in line)
-        for i, line in enumerate(_blocks(grid))
+        for i, line in enumerate(_blocks(grid, most))
     ]
     if (r, c) != (1, 1):
         lines.append(f"{margin}each mark is the largest of {r} × {c} values")
@@ -73,11 +81,12 @@ def table(
     return "\n".join(lines)
 
 
-def _blocks(grid: Grid) -> list[list[str]]:
+def _blocks(grid: Grid, most: float | None) -> list[list[str]]:
     """Every positive value gets at least the palest block, so that blank means nothing at all."""
     seen = grid[~np.isnan(grid)]
     low = min(seen.min(), 0.0) if seen.size else 0.0
-    span = (seen.max() - low if seen.size else 0.0) or 1.0
+    high = most if most is not None else seen.max() if seen.size else 0.0
+    span = (high - low) or 1.0
     steps = len(BLOCKS) - 1
     return [
         [HIDDEN if np.isnan(x) else BLOCKS[min(int(np.ceil((x - low) / span * steps)), steps)] for x in row]

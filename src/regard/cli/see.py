@@ -1,0 +1,108 @@
+"""What a model attends to when it reads a text: in the terminal, as a figure, as a trace, or as JSON."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from regard.errors import TraceError
+from regard.models.folder import open_model
+from regard.trace.corpus import encode
+from regard.trace.file import save
+from regard.trace.trace import Trace
+from regard.trace.watch import watch
+from regard.views.trace_parts import choose, grid_of, look, names, sharp
+from regard.views.trace_terminal import print_trace
+
+FIGURES = (".svg", ".png", ".pdf")
+STEPS = 64  # tokens that an encoder and decoder write at most
+
+
+def see(
+    text: str,
+    model: str,
+    *,
+    layer: str | None = None,
+    head: int | None = None,
+    to: Path | None = None,
+    words: bool = False,
+    download: bool = False,
+    as_json: bool = False,
+) -> str:
+    """Watch the model read the text and show it; gives the next step in words, "" where another program reads."""
+    must_be_known(to)
+    which = int(layer) if layer is not None and layer.removeprefix("-").isdecimal() else layer
+    trace = watched(*open_model(model, download=download), text)
+    if to is not None and to.suffix.lower() == ".trace":
+        save(trace, to)
+    elif to is not None:
+        from regard.views.trace_figure import figure
+
+        figure(trace, which, head, words=words, to=to)
+    if as_json:
+        print(json.dumps(as_records(trace, which, head, words=words), ensure_ascii=False))
+        return ""
+    if to is not None:
+        return f"{to} is written." + (f" Look at it: regard summary {to}" if to.suffix.lower() == ".trace" else "")
+    print_trace(trace, which, head, words=words)
+    return next_step(trace, which, head)
+
+
+def must_be_known(to: Path | None) -> None:
+    """Refuse what cannot be written before a model is opened."""
+    if to is None:
+        return
+    if to.suffix.lower() == ".html":
+        raise TraceError("a page comes with the explorer, which is not here yet; write .svg, .png, .pdf or .trace")
+    if to.suffix.lower() not in (*FIGURES, ".trace"):
+        raise TraceError(f"{to.name!r} is neither a figure ({', '.join(FIGURES)}) nor a .trace; give another ending")
+    if not to.parent.is_dir():
+        raise TraceError(f"the folder {str(to.parent)!r} for {to.name!r} does not exist; make it first")
+
+
+def watched(model: nn.Module, tokenizer: Any, text: str) -> Trace:
+    """The trace of the model reading the text; an encoder and decoder also write their answer to it."""
+    if tokenizer is None:
+        raise TraceError("this model has no tokenizer, so it cannot read a text; watch it from Python with its inputs")
+    ids = torch.tensor(encode(text, tokenizer))
+    if not ids.numel():
+        raise TraceError("the text is empty, so there is nothing to look at; give some words")
+    writes = getattr(getattr(model, "config", None), "is_encoder_decoder", False)
+    with torch.no_grad(), watch(model, tokenizer) as trace:
+        if writes:
+            model.generate(ids, max_new_tokens=STEPS)  # type: ignore[operator]
+        else:
+            model(ids)
+    return trace
+
+
+def as_records(trace: Trace, layer: Any, head: int | None, *, words: bool) -> dict[str, Any]:
+    """One head with all its weights (null where hidden), or every head with how sharp it is, as plain values."""
+    chosen = trace.layers if layer is None else [choose(trace, layer)]
+    found: dict[str, Any] = {"model": trace.model, "notes": trace.notes, "layers": []}
+    for one in (look(each, words=words) for each in chosen):
+        queries, keys = names(one, 1000)
+        record: dict[str, Any] = {"layer": one.name, "kind": one.kind, "weights": one.weights.kind}
+        record |= {"queries": queries, "keys": keys}
+        if head is None:
+            every = [sharp(one, number) for number in range(one.heads)]
+            record["heads"] = [{"head": number, **each._asdict()} for number, each in enumerate(every)]
+        else:
+            grid, _ = grid_of(one.head(head), one.weights.shape[-2], one.weights.shape[-1])
+            rows = [[None if value != value else value for value in row] for row in grid.tolist()]
+            record |= {"head": head, "rows": rows}
+        found["layers"].append(record)
+    return found
+
+
+def next_step(trace: Trace, layer: Any, head: int | None) -> str:
+    """What to type next."""
+    if head is not None:
+        return "As a figure: --to head.svg. Words instead of pieces: --words."
+    number = 0 if layer is None else trace.layers.index(choose(trace, layer))
+    some = range(len(trace)) if layer is None else [number]
+    looked = {at: look(trace.layers[at]) for at in some}
+    _, at, best = min((sharp(one, h).entropy, at, h) for at, one in looked.items() for h in range(one.heads))
+    return f"Look closer: --layer {at} --head {best}. As a figure: --to heads.svg"
