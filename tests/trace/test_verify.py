@@ -151,5 +151,3 @@ def test_the_audit_says_when_something_is_not_seen() -> None:
     found = audit(seeded(Hides()), torch.randn(1, 5, 24))
     assert not found
     assert "1 not seen" in repr(found)
-
-

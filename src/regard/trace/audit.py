@@ -13,6 +13,14 @@ from regard.trace.watch import watch
 FUSED = ("_scaled_dot_product", "_native_multi_head_attention", "_transformer_encoder_layer_fwd")
 
 
+SOFTMAX = ("_softmax", "_safe_softmax")
+
+
+def over_rows(scores: Any, dim: int) -> bool:
+    """Whether a softmax runs over rows that could be a map's."""
+    return scores.ndim >= 3 and dim in (-1, scores.ndim - 1)
+
+
 @dataclass(frozen=True)
 class Audit:
     """How many attentions torch ran, how many the watch saw, and how many it named as refused."""
@@ -48,11 +56,9 @@ class Counting(TorchDispatchMode):
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), named: Any = None) -> Any:
         name = str(getattr(function, "__name__", function)).partition(".")[0]
-        if "backward" not in name:
-            if name.startswith(FUSED) or name == "flex_attention":
-                self.found[name] += 1
-            elif name in ("_softmax", "_safe_softmax") and args[0].ndim >= 3 and args[1] in (-1, args[0].ndim - 1):
-                self.found[name] += 1
+        fused = name.startswith(FUSED) or name == "flex_attention"
+        if "backward" not in name and (fused or (name in SOFTMAX and over_rows(*args[:2]))):
+            self.found[name] += 1
         return function(*args, **(named or {}))
 
 
@@ -66,9 +72,8 @@ def audit(model: nn.Module, *args: Any, **named: Any) -> Audit:
     nothing missed: 1 ran (1 × _softmax), 1 seen, 0 refused by name
     """
     counting = Counting()
-    with torch.random.fork_rng(devices=[]), watch(model, values=False) as trace:
-        with counting:
-            model(*args, **named)
+    with torch.random.fork_rng(devices=[]), watch(model, values=False) as trace, counting:
+        model(*args, **named)
     seen = sum(len(run.layers) for run in trace.runs)
     refused = sum(len(run.notes) for run in trace.runs)
     return Audit(sum(counting.found.values()), seen, refused, dict(counting.found))

@@ -24,7 +24,6 @@ from regard.trace.edits import Placed
 from regard.trace.keep import Keeper
 from regard.trace.layer import Layer, Seen
 
-
 HOLLOW = "rows of padding are even over all slots of the cache, also empty ones, and are shown as seeing nothing"
 
 

@@ -100,8 +100,9 @@ class Watcher:
         if held is None:
             if not self.affordable(path, call):
                 return
-            name = path if occurrence == 1 else f"{path}#{occurrence}"
-            held = Held(name or type(call.place.module).__name__, kind.name, call.door, self.keeper, notes=list(call.notes))
+            name = path or type(call.place.module).__name__
+            name = name if occurrence == 1 else f"{name}#{occurrence}"
+            held = Held(name, kind.name, call.door, self.keeper, notes=list(call.notes))
             held.first(call, self.memo, ids)
             session.held[path, occurrence] = held
             block = held.blocks[-1]

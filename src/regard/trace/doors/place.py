@@ -172,7 +172,8 @@ def kind_of(place: Place, q_length: int, k_length: int, causal: bool) -> Kind:
         if code.co_argcount and here.get(code.co_varnames[0]) is place.module:
             given = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
             asked = next((here[word] for word in given[1:2]), None)
-            if any(word in given and isinstance(here.get(word), Tensor) and here[word] is not asked for word in SOURCES):
+            sources = [here.get(word) for word in SOURCES if word in given]
+            if any(isinstance(source, Tensor) and source is not asked for source in sources):
                 name = "cross"
             q, k = here.get("query"), here.get("key")
             if isinstance(place.module, nn.MultiheadAttention) and isinstance(q, Tensor) and isinstance(k, Tensor):
