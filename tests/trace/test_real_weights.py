@@ -42,13 +42,28 @@ def eager(model: Any, inputs: dict[str, Tensor]) -> tuple[Tensor, ...]:
 
 
 def must_equal_eager(trace: Trace, theirs: tuple[Tensor, ...]) -> None:
-    """Whole model to 1e-4, and each layer to 1e-6 of float64 arithmetic on the q and k that its kernel received."""
+    """Whole model to 1e-4; on the same q and k as near to float64 as eager arithmetic in float32 comes, or 1e-6.
+
+    (Scores of these models reach 280, where one unit of their last place moves a weight by 1e-6 or more.)
+    """
     assert len(trace.layers) == len(theirs) > 0
     for layer, right in zip(trace.layers, theirs, strict=True):
-        ours = layer.weights.dense()
+        ours, exact = layer.weights.dense(), by_hand(layer)
+        assert exact is not None
         assert_close(ours, right, atol=1e-4, rtol=0)
-        assert_close(ours, by_hand(layer), atol=2e-6, rtol=0, check_dtype=False)
+        plain = float((in_float32(layer) - exact).abs().max())
+        assert plain < 1e-5
+        assert_close(ours, exact, atol=max(1e-6, 1.5 * plain), rtol=0, check_dtype=False)
     assert trace.verify(), trace.verify()
+
+
+def in_float32(layer: regard.Layer) -> Tensor:
+    """What eager attention writes: repeat the keys, multiply, scale, hide, normalise."""
+    assert layer.q is not None
+    assert layer.k is not None
+    k = layer.k.repeat_interleave(layer.heads // layer.k.shape[1], 1)
+    scores = (layer.q @ k.mT) * layer.q.shape[-1] ** -0.5
+    return scores.masked_fill(~layer.weights.allowed[...], -torch.inf).softmax(-1)
 
 
 # The sorter, and what its makers published
@@ -107,7 +122,9 @@ def test_a_watched_word_is_written_as_documented_and_has_maps_of_all_three_kinds
 
 @pytest.mark.parametrize("word", WORDS, ids=WORDS.values())
 def test_the_last_cross_attention_is_the_one_that_ctranslate2_returns(word: str) -> None:
-    ctranslate2 = pytest.importorskip("ctranslate2", reason="needs ctranslate2 to compare with: pip install ctranslate2")
+    ctranslate2 = pytest.importorskip(
+        "ctranslate2", reason="needs ctranslate2 to compare with: pip install ctranslate2"
+    )
     found, trace = transliterated(word)
     translator = ctranslate2.Translator(
         str(WEIGHTS / "aren-transliteration"), compute_type="float32", inter_threads=1, intra_threads=1
@@ -117,7 +134,7 @@ def test_the_last_cross_attention_is_the_one_that_ctranslate2_returns(word: str)
     theirs = torch.tensor(result.attention[0])
     assert theirs.shape == (len(found), len(word))
     ours = trace["decoder.layers.5", "cross"].weights[0, 0]
-    assert_close(ours[: len(theirs)], theirs, atol=2.5e-7, rtol=0)
+    assert_close(ours[: len(theirs)], theirs, atol=1e-6, rtol=0)
 
 
 def test_what_the_transliterators_modules_return_by_themselves_is_what_was_watched() -> None:
@@ -264,7 +281,7 @@ def test_smollm2_has_induction_heads_on_random_tokens_said_twice(small: tuple[An
     heads = found.find("induction")
     assert len(heads) >= 5
     assert heads[0] == ("model.layers.18.self_attn", 6)
-    assert found.evidence(*heads[0]).score > 0.8
+    assert (found.evidence(*heads[0]).score or 0.0) > 0.8
     ids = torch.randint(1000, 20000, (1, length), generator=torch.Generator().manual_seed(7)).repeat(1, 2)
     theirs = eager(model, {"input_ids": ids})[18][0, 6]
     after = theirs[length:].diagonal(1)[:-1]  # the key after the same token the first time

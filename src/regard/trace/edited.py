@@ -16,8 +16,10 @@ from regard.errors import WatchError
 from regard.trace.compact import four_axes
 from regard.trace.doors.scene import Call
 from regard.trace.edited_map import Edited, Part
-from regard.trace.edited_rows import edited_rows, shared
-from regard.trace.edits import MapEdit, MixEdit, Placed
+from regard.trace.edited_rows import Base, Scored, base_of, blocked, edited_rows, shared
+from regard.trace.edits import Block, MapEdit, MixEdit, Placed, Rows
+
+FUSED = 1 << 24  # cells of a mask that one call of torch's kernel gets at most
 
 
 @dataclass(eq=False)
@@ -88,14 +90,29 @@ def mixed(call: Call, editing: Editing, edits: list[Placed]) -> Tensor:
     """The mix, with the rows that edits of the map touch computed again."""
     found, v = editing.own.clone(), call.v
     assert v is not None
-    count = found.shape[1]
+    device, count, width = found.device, found.shape[1], v.shape[2]
+    batch = torch.arange(found.shape[0], device=device)[:, None]
     for heads, rows in spots(edits, count):
+        base = base_of(call, editing.source, heads)
         values = pick(v, (slice(None), shared(heads, count, v.shape[1])))
-        for some in rows.split(max(1, BUDGET // max(1, found.shape[0] * len(heads) * v.shape[2]))):
-            weights = edited_rows(call, editing.source, heads, some, edits)
-            part = dropped(call, editing, weights, heads, some) @ values.to(weights.dtype)
-            found[:, heads[:, None], some] = part.to(found.dtype)
+        those, fused = heads.to(device), can_fuse(base, call, editing, edits)
+        cells = found.shape[0] * len(heads) * width
+        for some in rows.to(device).split(max(1, (FUSED if fused else BUDGET) // max(1, cells))):
+            at = Rows(batch, those[None], some, width)
+            hidden = blocked(edits, at) if fused else None
+            if isinstance(base, Scored) and hidden is not None:
+                part = base.mix(some, hidden, values)
+            else:
+                weights = dropped(call, editing, edited_rows(base, at, edits, some), heads, some)
+                part = weights @ values.to(weights.dtype)
+            found[:, those[:, None], some] = part.to(found.dtype)
     return found
+
+
+def can_fuse(base: Base, call: Call, editing: Editing, edits: list[Placed]) -> bool:
+    """Whether torch's kernel can compute these rows: they are only hidden from some keys."""
+    plain = isinstance(base, Scored) and base.fuses and not call.dropout and editing.used is None
+    return plain and all(isinstance(placed.edit, Block) for placed in edits)
 
 
 def dropped(call: Call, editing: Editing, weights: Tensor, heads: Tensor, rows: Tensor) -> Tensor:

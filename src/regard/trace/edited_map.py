@@ -11,7 +11,7 @@ from regard.attention.map.asked import take
 from regard.attention.map.blocks import Source
 from regard.attention.map.given import Implied
 from regard.attention.mask.lead import Index, Where, places
-from regard.trace.edited_rows import of_map
+from regard.trace.edited_rows import base_of_map, edited_rows
 from regard.trace.edits import Block, Placed, Rows
 
 
@@ -42,7 +42,7 @@ class Edited(Implied):
         found = self.source.weights(wanted.to(self.device))
         found = found.expand(*self.shape[:-2], *found.shape[-2:]).clone()
         for part, here, at in self.touched(wanted):
-            found[..., here, :] = of_map(self.source, at, part.edits, wanted[here]).to(found.dtype)
+            found[..., here, :] = self.changed(part, at, wanted[here]).to(found.dtype)
         return take(found, -1, columns)
 
     def allowed(self, rows: Where = slice(None), columns: Where = slice(None)) -> Bool[Tensor, "..."] | None:
@@ -59,8 +59,12 @@ class Edited(Implied):
                 if isinstance(placed.edit, Block):
                     cells = placed.columns(self.sizes.k, part.column).to(self.device)
                     found[..., here, :] &= ~(placed.meant(at)[..., None] & cells)
-            found[..., here, :] |= of_map(self.source, at, part.edits, wanted[here]) > 0
+            found[..., here, :] |= self.changed(part, at, wanted[here]) > 0
         return take(found, -1, columns)
+
+    def changed(self, part: Part, at: Rows, rows: Tensor) -> Tensor:
+        """Rows after the edits of one part."""
+        return edited_rows(base_of_map(self.source), at, part.edits, rows.to(self.device))
 
     def touched(self, wanted: Tensor) -> Iterator[tuple[Part, Tensor, Rows]]:
         """Which of the wanted rows each part changes, and whose rows they are."""
@@ -69,6 +73,5 @@ class Edited(Implied):
             meant = torch.cat([placed.queries for placed in part.edits])
             here = torch.isin(queries, meant) & (queries < part.rows)
             if bool(here.any()):
-                whose = Rows(torch.empty(0), self.lead.b, self.lead.h, queries[here].to(self.device))
-                whose.column = part.column
-                yield part, here.to(self.device), whose
+                at = queries[here].to(self.device)
+                yield part, here.to(self.device), Rows(self.lead.b, self.lead.h, at, self.sizes.k, part.column)

@@ -5,7 +5,7 @@ more column, its sink, which takes part in every sum and gives nothing.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -31,12 +31,13 @@ class Edit:
 class Rows:
     """Some rows of weights while they are edited."""
 
-    logs: Tensor  # … r k, and one more column where there is a sink
     b: Tensor  # which batch entry and which head each row is of; they broadcast to the leading axes
     h: Tensor
     q: Tensor  # r: which rows of the call
-    sink: bool = False
+    width: int  # how many keys there are
     column: int = 0  # where the call's first key stands
+    logs: Tensor = field(default_factory=lambda: torch.empty(0))  # … r k, and one more column where there is a sink
+    sink: bool = False
 
     def weights(self) -> Tensor:
         """The weights, without the sink."""

@@ -1,12 +1,17 @@
 """One attention of one run: what it is called, what decides its map, and what was seen while it ran."""
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
 from regard.attention.map import AttentionMap
 from regard.errors import TraceError
 from regard.tokens import Tokens
+
+if TYPE_CHECKING:
+    from regard.trace.gradient import GradientMap
+    from regard.trace.measure import Measures
 
 
 @dataclass
@@ -71,6 +76,36 @@ class Layer:
         if self.queries is None or self.keys is None:
             return one
         return one.named(self.queries[batch].shown, self.keys[batch].shown)
+
+    def measure(self) -> "Measures":
+        """Entropy, distance and shares of every head."""
+        from regard.trace.measure import measure
+
+        return measure(self)
+
+    def similarity(self) -> Tensor:
+        """How alike the heads look, (b, h, h): 1 for the same map, 0 for maps that share no key."""
+        from regard.trace.measure import similarity
+
+        return similarity(self)
+
+    def gradient_map(self) -> "GradientMap":
+        """Gradient × attention, asked like the weights; after a backward pass under `watch(gradients=True)`."""
+        from regard.trace.gradient import gradient_map
+
+        return gradient_map(self)
+
+    def words(self, *, batch: int = 0) -> "Layer":
+        """The same layer of one batch entry with word pieces merged: rows averaged, columns added."""
+        from regard.trace.words import merge_words
+
+        return merge_words(self, batch=batch)
+
+    def select(self, rows: Any = None, columns: Any = None, *, batch: int = 0) -> "Layer":
+        """Some rows and columns of one batch entry: a slice, places, or the sentence "A" or "B"."""
+        from regard.trace.words import select
+
+        return select(self, rows, columns, batch=batch)
 
     def _repr_html_(self) -> str:
         from regard.views.trace_notebook import layer_html

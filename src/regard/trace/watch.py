@@ -71,6 +71,7 @@ def watch(
         if writer is not None:
             finish(trace, writer)
     finally:
+        trace.notes += watcher.notes
         trace.over()
         if writer is not None:
             writer.abort()  # where the file was finished there is nothing left to leave
@@ -112,7 +113,7 @@ def listening(ear: Ear) -> Iterator[Scene]:
             yield scene
         finally:
             scene.candidates.clear()
-            scene.quiet()
+            scene.quiet(over=True)
             ear.release()
 
 

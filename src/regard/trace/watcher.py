@@ -52,7 +52,6 @@ class Watcher:
         self.step: FrameType | None = None
         self.counts: dict[str, int] = {}
         self.memo = Memo()
-        self.recomputed = 0
         self.notes: list[str] = []
 
     # An ear
@@ -84,7 +83,7 @@ class Watcher:
     def hear(self, call: Call) -> None:
         path = self.tree[id(call.place.module)][0]
         if torch._C._current_graph_task_id() != -1:  # activation checkpointing computes it again for the backward pass
-            self.recomputed += 1
+            self.compare(path, call)
             return
         if not self.wanted(path):
             return
@@ -113,6 +112,17 @@ class Watcher:
             session.parents[session.steps] = block.parents
         if self.gradients and call.grown is not None and call.grown.requires_grad:
             follow(call, block)
+
+    def compare(self, path: str, call: Call) -> None:
+        """A recomputation is no new call, but it must be the old one: otherwise say so."""
+        first = [
+            held.blocks[0].q for session in self.sessions for (name, _), held in session.held.items() if name == path
+        ]
+        if call.q is None or any(q is None or (q.shape == call.q.shape and torch.equal(q, call.q)) for q in first):
+            return
+        self.note(
+            f"{path} came out otherwise when it was computed again for the backward pass; the first time is shown"
+        )
 
     def enter(self, stack: Stack, path: str, call: Call) -> tuple[Held | None, int]:
         """Which layer of which run a call belongs to: (what is held of it and was extended, or None; occurrence)."""
@@ -163,7 +173,7 @@ class Watcher:
 
     def affordable(self, path: str, call: Call) -> bool:
         """Whether weights that must be stored fit the budget."""
-        if call.q is not None or call.weights is None:
+        if call.q is not None or call.weights is None or self.keeper.writer is not None:
             return True
         self.stored += call.weights.numel() * call.weights.element_size()
         if self.stored <= self.budget:

@@ -205,16 +205,23 @@ def bmm_kernel(keys: Any, self: Tensor, mat2: Tensor) -> Tensor:
     return handwritten.product(self, mat2, run, sys._getframe(1), recorded=False)
 
 
-class Library:
-    """Kernels that are installed while at least one user lives in the process."""
+GRACE = 1.0  # seconds; far longer than any thread stands between looking a kernel up and running it
 
-    def __init__(
-        self, kernels: dict[str, Callable[..., Any]], below: dict[str, Callable[..., Any]] | None = None
-    ) -> None:
+
+class Library:
+    """Kernels that are installed while at least one user lives in the process.
+
+    A kernel must not be taken away while another thread is on its way into it, and torch cannot say whether one is.
+    So it goes at once where there is only one thread, and otherwise a moment after the last user has gone; until
+    then it hands every call straight on.
+    """
+
+    def __init__(self, kernels: Kernels, below: Kernels | None = None) -> None:
         self.kernels, self.below = kernels, below or {}
         self.lock = threading.RLock()
         self.users = 0
         self.library: torch.library.Library | None = None
+        self.waiting: threading.Timer | None = None
         self.others: list[Callable[[], Callable[[], None]]] = []  # further doors: open() gives close()
         self.closing: list[Callable[[], None]] = []
 
@@ -229,13 +236,14 @@ class Library:
                     raise
 
     def install(self) -> None:
-        self.library = torch.library.Library("aten", "IMPL")
-        for name, kernel in self.kernels.items():
-            for backend in backends():
-                for key in (f"Autograd{backend}", backend):
-                    self.library.impl(name, kernel, key)
-        for name, kernel in self.below.items():
-            self.library.impl(name, kernel, "ADInplaceOrView", with_keyset=True)
+        if self.library is None:
+            self.library = torch.library.Library("aten", "IMPL")
+            for name, kernel in self.kernels.items():
+                for backend in backends():
+                    for key in (f"Autograd{backend}", backend):
+                        self.library.impl(name, kernel, key)
+            for name, kernel in self.below.items():
+                self.library.impl(name, kernel, "ADInplaceOrView", with_keyset=True)
         for opening in self.others:
             self.closing.append(opening())
 
@@ -246,9 +254,33 @@ class Library:
                 return
             while self.closing:
                 self.closing.pop()()
-            if self.library is not None:
-                self.library._destroy()
-                self.library = None
+            if alone():
+                self.remove()
+            elif self.waiting is None:
+                self.wait()
+
+    def wait(self) -> None:
+        self.waiting = threading.Timer(GRACE, self.expire)
+        self.waiting.daemon = True
+        self.waiting.start()
+
+    def expire(self) -> None:
+        with self.lock:
+            self.waiting = None
+            if not self.users:
+                self.remove()
+
+    def remove(self) -> None:
+        if self.library is not None:
+            self.library._destroy()
+            self.library = None
+
+
+def alone() -> bool:
+    """Whether no other thread could be calling a kernel now."""
+    return all(
+        isinstance(thread, threading.Timer) or thread is threading.current_thread() for thread in threading.enumerate()
+    )
 
 
 @cache

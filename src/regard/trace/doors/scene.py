@@ -1,5 +1,6 @@
 """Who listens in this context, and what is half seen."""
 
+import threading
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -102,9 +103,9 @@ class Scene:
     deaf: int = 0  # while we ourselves compute
     products: Callable[[], None] | None = None  # how to stop overhearing products, while one is waited for
 
-    def quiet(self) -> None:
-        """No product is waited for any more."""
-        if self.products is not None:
+    def quiet(self, *, over: bool = False) -> None:
+        """No product is waited for any more; beside other threads the door stays open until all is over."""
+        if self.products is not None and (over or threading.active_count() == 1):
             self.products()
             self.products = None
 
