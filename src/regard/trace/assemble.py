@@ -9,10 +9,9 @@ from torch import Tensor
 from regard.attention.bias import Bias
 from regard.attention.map import Asked, AttentionMap, Dropped
 from regard.attention.mask import Mask, Sizes
-from regard.attention.mask.lead import pick
 from regard.attention.mask.spans import Spans
 from regard.attention.weigh.softmax import softmax
-from regard.trace.compact import compact_mask, four_axes, of_mask
+from regard.trace.compact import compact_mask, dense_of, four_axes, of_mask
 from regard.trace.diagonals import Diagonals
 from regard.trace.edited_map import Edited, Part
 from regard.trace.even import Whole, even_softmax
@@ -240,16 +239,17 @@ def masks_joined(blocks: list[Block], sizes: Sizes, column: int) -> Mask | None:
 
 
 def dense_joined(blocks: list[Block], sizes: Sizes, column: int) -> Tensor:
-    parts = []
-    for block in blocks:
-        part = torch.ones(1, 1, 1, 1, dtype=torch.bool)
-        if block.mask is not None:
-            part = four_axes(block.mask.whole(block.sizes, torch.device("cpu")), block.sizes)
-        part = part.expand(-1, -1, block.sizes.q, block.sizes.k)
+    return joined_rows([dense_of(block.mask, block.sizes) for block in blocks], blocks, sizes, column)
+
+
+def joined_rows(parts: list[Tensor], blocks: list[Block], sizes: Sizes, column: int) -> Tensor:
+    """The rows of all blocks below each other, each at its own keys."""
+    placed = []
+    for part, block in zip(parts, blocks):
         shift = block.column - column
-        parts.append(torch.nn.functional.pad(part, (shift, sizes.k - shift - block.sizes.k)))
-    lead = torch.broadcast_shapes(*(x.shape[:2] for x in parts))
-    return torch.cat([x.expand(*lead, -1, -1) for x in parts], 2)
+        placed.append(torch.nn.functional.pad(part, (shift, sizes.k - shift - block.sizes.k)))
+    lead = torch.broadcast_shapes(*(x.shape[:2] for x in placed))
+    return torch.cat([x.expand(*lead, -1, -1) for x in placed], 2)
 
 
 def biases_joined(blocks: list[Block], sizes: Sizes, column: int) -> Tensor | Bias | None:
@@ -259,13 +259,8 @@ def biases_joined(blocks: list[Block], sizes: Sizes, column: int) -> Tensor | Bi
     by_distance = distances_joined(blocks, sizes, column)
     if by_distance is not None:
         return by_distance
-    parts = []
-    for block in blocks:
-        part = dense_bias(block).expand(-1, -1, block.sizes.q, block.sizes.k)
-        shift = block.column - column
-        parts.append(torch.nn.functional.pad(part, (shift, sizes.k - shift - block.sizes.k)))
-    lead = torch.broadcast_shapes(*(x.shape[:2] for x in parts))
-    return torch.cat([x.expand(*lead, -1, -1) for x in parts], 2)
+    parts = [dense_bias(block).expand(-1, -1, block.sizes.q, block.sizes.k) for block in blocks]
+    return joined_rows(parts, blocks, sizes, column)
 
 
 def dense_bias(block: Block) -> Tensor:
@@ -295,10 +290,7 @@ def distances_joined(blocks: list[Block], sizes: Sizes, column: int) -> Bias | N
             q = torch.arange(block.sizes.q) + block.row - column + turn
             k = torch.arange(block.sizes.k) + block.column - column
             at = (k - q[:, None] + sizes.k - 1).clamp(0, known - 1).reshape(1, -1).expand(heads, -1)
-            seen = torch.ones(block.sizes.q, block.sizes.k, dtype=torch.bool)
-            if block.mask is not None:
-                seen = four_axes(block.mask.whole(block.sizes, torch.device("cpu")), block.sizes)
-                seen = seen.expand(-1, -1, block.sizes.q, block.sizes.k).flatten(0, 1).any(0)
+            seen = dense_of(block.mask, block.sizes).flatten(0, 1).any(0)
             hidden = ~seen.expand(heads, -1, -1).reshape(heads, -1)
             flat = part.reshape(heads, -1)
             most.scatter_reduce_(1, at, flat.masked_fill(hidden, -torch.inf), "amax")
@@ -321,13 +313,9 @@ def chosen(block: Block, kept: Kept) -> Block:
     def take(x: Tensor | None) -> Tensor | None:
         return None if x is None else x.index_select(0, at.to(x.device))
 
-    form = of_mask(block.mask, block.sizes)
     sizes = Sizes((len(at), block.sizes.lead[1]), block.sizes.q, block.sizes.k)
-    dense = torch.ones(1, 1, 1, 1, dtype=torch.bool)
-    if form is not None:
-        dense = four_axes(form.whole(block.sizes, torch.device("cpu")), block.sizes)
-    dense = pick(dense, (at,)) if dense.shape[0] > 1 else dense
-    dense = (dense & ~gone[:, None, None, None]).expand(-1, -1, sizes.q, sizes.k)
+    dense = dense_of(block.mask, block.sizes)
+    dense = (dense[at] if dense.shape[0] > 1 else dense) & ~gone[:, None, None, None]
     bias = block.bias if not isinstance(block.bias, Tensor) or block.bias.shape[0] == 1 else block.bias[at]
     seen = Seen(
         block.seen.rows,

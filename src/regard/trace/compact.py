@@ -293,6 +293,13 @@ def four_axes(x: Tensor, sizes: Sizes) -> Tensor:
     return x
 
 
+def dense_of(mask: Mask | None, sizes: Sizes) -> Bool[Tensor, "_b _h q k"]:
+    """Every row and key of a mask, (b|1, h|1, q, k), for masks of a few rows or of one step of a cache."""
+    if mask is None:
+        return torch.ones(1, 1, 1, 1, dtype=torch.bool).expand(1, 1, sizes.q, sizes.k)
+    return four_axes(mask.whole(sizes, torch.device("cpu")), sizes).expand(-1, -1, sizes.q, sizes.k)
+
+
 def fewest(x: Tensor, *, axes: int = 2) -> Tensor:
     """`x` with size 1 along each of its first axes along which it never changes."""
     for axis in range(axes):

@@ -30,10 +30,21 @@ class Editor:
     under a cache they count from the first token that was ever fed.
 
     Maps are edited first, then what the heads give: a muted head stays mute whatever is done to its map.
+
+    >>> import regard, torch
+    >>> layer = regard.MultiHead(8, 2)
+    >>> with torch.no_grad(), edit(layer) as e:
+    ...     e.force(query=2, key=0, weight=0.75)
+    ...     e.block(query=2, key=1, heads=1)
+    ...     weights = layer.attend(torch.zeros(1, 4, 8)).weights
+    >>> e.edits, weights[0, :, 2]
+    ([], tensor([[0.7500, 0.0833, 0.0833, 0.0833],
+                 [0.8182, 0.0000, 0.0909, 0.0909]]))
     """
 
     def __init__(self, model: nn.Module, tokenizer: Any = None, read: Callable[[Any], Tensor] | None = None) -> None:
-        self._model, self._tokenizer, self._read = model, tokenizer, read
+        self._model: Any = model  # None after the block: nothing keeps the model alive
+        self._tokenizer, self._read = tokenizer, read
         self._ear = Changing(model)
 
     def mute(self, path: Any = None, heads: Any = None, *, how: str = "zero", reference: Any = None) -> None:
@@ -41,8 +52,9 @@ class Editor:
 
         `how="mean"` gives the mean over the positions of the call, or of `reference`; `how="resample"` gives what the
         head gave for the next entry of the batch, or at the same place in `reference`. That is a trace or a layer of
-        one, or inputs of the model (a mapping, a tuple, or a tensor), which then runs at once. Sources: Michel et al.
-        2019 (arXiv 1905.10650) for zero, Wang et al. 2022 (arXiv 2211.00593) for mean and resample.
+        one, or inputs of the model (a mapping, a tuple, or a tensor), which then runs at once; for the mean also a
+        list of such. Sources: Michel et al. 2019 (arXiv 1905.10650) for zero, Wang et al. 2022 (arXiv 2211.00593) for
+        mean and resample.
         """
         if how not in HOW:
             raise WatchError(f"heads are muted by {', '.join(HOW)}, but how={how!r} came")
@@ -144,9 +156,13 @@ class Editor:
     def _elsewhere(self, given: Any, at: tuple[Part, ...] | None, how: str) -> Reference:
         if isinstance(given, Trace | Layer):
             return FromTrace(given)
+        many = given if isinstance(given, list) else [given]
+        if how != "mean" and len(many) != 1:
+            raise WatchError(f"a head is resampled from one run, but {len(many)} inputs came; give one, or how='mean'")
         recorder = Recorder(self._ear.tree, at, means=how == "mean")
         with torch.no_grad(), torch.random.fork_rng(), self._ear.at_rest(), listening(recorder):
-            feeding(self._model, given)()
+            for one in many:
+                feeding(self._model, one)()
         return recorder
 
     def _add(self, edit: Edit) -> None:
@@ -204,7 +220,10 @@ def edit(model: Any, tokenizer: Any = None, *, read: Callable[[Any], Tensor] | N
     """
     must_be_watchable(model)
     editor = Editor(model, tokenizer, read)
-    with listening(editor._ear) as scene:
-        yield editor
-        settle(scene)
-        editor._ear.finish()
+    try:
+        with listening(editor._ear) as scene:
+            yield editor
+            settle(scene)
+            editor._ear.finish()
+    finally:
+        editor._model = None

@@ -150,10 +150,12 @@ def edited_rows(base: Base, at: Rows, edits: Sequence[Placed], rows: Tensor) -> 
         first = next((i for i, placed in enumerate(left) if not isinstance(placed.edit, Block)), len(left))
     hidden = blocked(left[:first], at)
     at.logs, at.sink = base.logs(rows, hidden)
+    at.whole = isinstance(base, Scored)
     for placed in left[first:]:
         cells = placed.columns(at.logs.shape[-1], at.column).to(at.logs.device)
         other, meant = placed.edit.on(at, cells), placed.meant(at)  # type: ignore[attr-defined]
         at.logs = other if bool(meant.all()) else torch.where(meant[..., None].to(other.device), other, at.logs)
+        at.whole = at.whole and isinstance(placed.edit, Block)
     return at.weights()
 
 

@@ -38,6 +38,11 @@ class Rows:
     column: int = 0  # where the call's first key stands
     logs: Tensor = field(default_factory=lambda: torch.empty(0))  # … r k, and one more column where there is a sink
     sink: bool = False
+    whole: bool = False  # whether every row that sees anything is known to add to one, its sink included
+
+    def total(self) -> Tensor:
+        """log of the sum of each row."""
+        return self.logs.new_zeros(()) if self.whole else total(self.logs)
 
     def weights(self) -> Tensor:
         """The weights, without the sink."""
@@ -63,7 +68,7 @@ class Block(MapEdit):
     """
 
     def on(self, rows: Rows, cells: Tensor) -> Tensor:
-        return spread(rows.logs.masked_fill(cells, -torch.inf), total(rows.logs))
+        return spread(rows.logs.masked_fill(cells, -torch.inf), rows.total())
 
 
 class Zero(MapEdit):
@@ -83,7 +88,7 @@ class Force(MapEdit):
     weight: float = 1.0
 
     def on(self, rows: Rows, cells: Tensor) -> Tensor:
-        rest = spread(rows.logs.masked_fill(cells, -torch.inf), total(rows.logs) + log(1.0 - self.weight))
+        rest = spread(rows.logs.masked_fill(cells, -torch.inf), rows.total() + log(1.0 - self.weight))
         return rest.masked_fill(cells, log(self.weight) - log(float(cells.sum())))
 
 
@@ -109,7 +114,7 @@ class Replace(MapEdit):
 
 
 def total(logs: Tensor) -> Tensor:
-    """log of the sum of each row: 0 as long as nothing was taken away."""
+    """log of the sum of each row; −inf where there is nothing."""
     blind = (logs == -torch.inf).all(-1, keepdim=True)
     return logs.masked_fill(blind, 0.0).logsumexp(-1, keepdim=True).masked_fill(blind, -torch.inf)
 

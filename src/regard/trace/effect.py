@@ -32,6 +32,17 @@ class Effect:
     `before` and `after` are (…, n): logits, or what else the model returned. `kl` is the divergence of the edited
     distribution from the plain one, $\\sum_i p_i \\log(p_i / p'_i)$ in nats, for every position; None where the output
     is no logits. `records()` has one line for each position, `top()` the strongest tokens of one of them.
+
+    >>> change = Effect(torch.tensor([[2.0, 0.0, 0.0]]), torch.tensor([[0.0, 2.0, 0.0]]), "logits")
+    >>> change
+    logits: largest change 2, KL 1.36 nats on average, 1.36 at most
+    position    kl  change  before  p before  after  p after
+           0  1.36       2  0          0.787  1        0.787
+    >>> change.top(1)
+    the strongest tokens, by probability
+    token  before  after  change
+    1       0.107  0.787    0.68
+    0       0.787  0.107   -0.68
     """
 
     before: Tensor

@@ -14,13 +14,13 @@ from torch import Tensor
 from regard.attention.bias import Bias
 from regard.attention.map import AttentionMap
 from regard.attention.mask import Mask, Sizes
-from regard.attention.mask.causal import Causal
 from regard.eager import version
-from regard.trace.compact import compact_mask, of_mask, split_bias
-from regard.trace.diagonals import Diagonals
+from regard.trace.compact import compact_mask, dense_of, four_axes
 from regard.trace.doors.registry import SAMPLED, sampled
 from regard.trace.doors.scene import Call
 from regard.trace.edits import Placed
+from regard.trace.form import Formed, Memo
+from regard.trace.grow import Grow
 from regard.trace.keep import Keeper
 from regard.trace.layer import Layer, Seen
 
@@ -64,7 +64,7 @@ class Held:
     door: str
     keeper: Keeper
     blocks: list[Block] = field(default_factory=list)
-    keys: "Grow | None" = None  # the keys of the last stretch as they stand, for comparing
+    keys: Grow | None = None  # the keys of the last stretch as they stand, for comparing
     notes: list[str] = field(default_factory=list)
     scale: float = 1.0
     softcap: float | None = None
@@ -76,7 +76,7 @@ class Held:
         """How many key positions are known."""
         return max((block.column + block.sizes.k for block in self.blocks), default=0)
 
-    def first(self, call: Call, memo: "Memo", ids: Tensor | None) -> None:
+    def first(self, call: Call, memo: Memo, ids: Tensor | None) -> None:
         self.scale, self.softcap, self.dropout = call.scale, call.softcap, call.dropout
         self.sink = None if call.sink is None else call.sink.detach().clone()
         self.add(call, memo, ids, row=None, column=0, new=0, stretch=0)
@@ -84,7 +84,7 @@ class Held:
     def add(
         self,
         call: Call,
-        memo: "Memo",
+        memo: Memo,
         ids: Tensor | None,
         *,
         row: int | None,
@@ -148,7 +148,7 @@ class Held:
         self.blocks.append(block)
         return block
 
-    def extend(self, call: Call, memo: "Memo", ids: Tensor | None, *, same: bool) -> Block | None:
+    def extend(self, call: Call, memo: Memo, ids: Tensor | None, *, same: bool) -> Block | None:
         """Take a later call into the same map, where its keys continue what is held; None where they do not.
 
         `same` says that both calls were made by one method of the model, such as `generate`.
@@ -220,7 +220,7 @@ class Held:
         mine = torch.cat([block.q for block in self.blocks if block.q is not None], 2)
         return torch.allclose(q.detach()[:, :, :rows].to(mine), mine, rtol=1e-3, atol=1e-4)
 
-    def another(self, call: Call, memo: "Memo", ids: Tensor | None, k: Tensor, before: int) -> Block:
+    def another(self, call: Call, memo: Memo, ids: Tensor | None, k: Tensor, before: int) -> Block:
         """Keys that changed since (a quantised cache): a new stretch begins at the same positions."""
         last = self.blocks[-1]
         row = last.row + last.sizes.q
@@ -241,12 +241,12 @@ class Held:
                 rows = block.sizes.q - over
                 columns = min(block.sizes.k, position - block.column)
                 fewer = Sizes(block.sizes.lead, rows, columns)
-                dense = None if block.mask is None else rows_and_columns(block, rows, columns)
+                dense = dense_of(block.mask, block.sizes)[:, :, :rows, :columns]
                 block.q = None if block.q is None else block.q[:, :, :rows]
                 new = position - block.first_new
                 block.k = None if block.k is None else block.k[:, :, :new]
                 block.v = None if block.v is None else block.v[:, :, :new]
-                block.mask = None if dense is None else compact_mask(dense, fewer)
+                block.mask = compact_mask(dense, fewer)
                 if isinstance(block.bias, Tensor):
                     block.bias = block.bias[..., : max(1, rows), : max(1, columns)]
                 elif block.bias is not None:
@@ -271,22 +271,13 @@ class Held:
         )
 
     @property
-    def store(self) -> "Grow":
+    def store(self) -> Grow:
         if self.keys is None:
             last = self.blocks[-1]
             same = [b for b in self.blocks if b.stretch == last.stretch and b.k is not None]
             parts = [b.k for b in same if b.k is not None]
             self.keys = Grow(torch.cat(parts, 2) if len(parts) > 1 else parts[0])
         return self.keys
-
-
-def rows_and_columns(block: Block, rows: int, columns: int) -> Tensor:
-    assert block.mask is not None
-    dense = block.mask.whole(block.sizes, torch.device("cpu"))
-    while dense.ndim < 4:
-        dense = dense.unsqueeze(0)
-    dense = dense if dense.shape[-2] == 1 else dense[..., :rows, :]
-    return dense if dense.shape[-1] == 1 else dense[..., :columns]
 
 
 class Shifted:
@@ -297,152 +288,6 @@ class Shifted:
 
     def block(self, queries: Tensor, keys: Tensor, of: Tensor | None = None) -> Tensor:
         return self.bias.block(queries + self.by, keys, of)
-
-
-class Grow:
-    """Keys in memory that doubles, so that a step copies only its own column."""
-
-    def __init__(self, kept: Tensor) -> None:
-        self.kept, self.used, self.own = kept, kept.shape[2], False
-
-    def __len__(self) -> int:
-        return self.used
-
-    def equals(self, k: Tensor, at: int, count: int) -> bool:
-        """Whether the first `count` columns of `k` are those held from `at` on."""
-        if k.shape[:2] != self.kept.shape[:2] or k.device != self.kept.device:
-            return False
-        return torch.equal(k[:, :, :count], self.kept[:, :, at : at + count])
-
-    def near(self, k: Tensor, count: int) -> bool:
-        """The same up to rounding: a longer call may take another kernel."""
-        mine = self.kept[:, :, :count]
-        return k.shape[:2] == mine.shape[:2] and torch.allclose(k[:, :, :count], mine, rtol=1e-3, atol=1e-4)
-
-    def parents(self, k: Tensor, count: int) -> Tensor | None:
-        """Which entry of the batch each entry of `k` continues; None where some continues none."""
-        found = []
-        for entry in k[:, :, :count]:
-            fits = [i for i, old in enumerate(self.kept[:, :, :count]) if torch.equal(entry, old)]
-            if not fits:
-                return None
-            found.append(fits[0])
-        return torch.tensor(found)
-
-    def reorder(self, parents: Tensor) -> None:
-        self.kept, self.own = self.kept.index_select(0, parents.to(self.kept.device)), True
-
-    def append(self, k: Tensor) -> None:
-        need = self.used + k.shape[2]
-        if not self.own or need > self.kept.shape[2]:
-            b, g, _, d = self.kept.shape
-            room = self.kept.new_empty((b, g, max(64, 2 * need), d))
-            room[:, :, : self.used] = self.kept[:, :, : self.used]
-            self.kept, self.own = room, True
-        self.kept[:, :, self.used : need] = k
-        self.used = need
-
-    def shrink(self, to: int) -> None:
-        self.used = min(self.used, to)
-
-
-@dataclass(frozen=True)
-class Formed:
-    """The mask and bias of a call in their small form, and how many keys are left when unseen last ones are cut."""
-
-    mask: Mask | None
-    bias: Tensor | Diagonals | None
-    uniform: bool
-    keys: int
-    hollow: bool = False  # rows that see nothing are even over all slots of a cache, of which only some are kept
-
-
-class Memo:
-    """Small forms made in one step: layers share their mask and bias tensors, so each is looked at once."""
-
-    def __init__(self) -> None:
-        self.known: dict[tuple[object, ...], Formed] = {}
-        self.alive: list[Tensor] = []  # so that an id stays the id of the same tensor
-        self.copies: dict[int, Tensor] = {}
-
-    def copy(self, ids: Tensor) -> Tensor:
-        """Token ids as they are now, (b, n); layers share them."""
-        if id(ids) not in self.copies:
-            self.alive.append(ids)
-            self.copies[id(ids)] = (ids[None] if ids.ndim == 1 else ids).detach().cpu().clone()
-        return self.copies[id(ids)]
-
-    def form(self, call: Call, sizes: Sizes) -> Formed:
-        if call.map is not None:
-            source = call.map._source
-            return Formed(getattr(source, "mask", None), getattr(source, "bias", None), False, sizes.k)
-        if call.mask is None and call.bias is None:
-            return Formed(Causal("first") if call.causal else None, None, False, sizes.k)
-        key = (mark(call.mask), mark(call.bias), call.causal, sizes)
-        if key not in self.known:
-            self.known[key] = form(call, sizes)
-            self.alive += [x for x in (call.mask, call.bias) if x is not None]
-        return self.known[key]
-
-
-def mark(x: Tensor | None) -> tuple[int, int] | None:
-    return None if x is None else (id(x), 0 if x.is_inference() else x._version)
-
-
-def form(call: Call, sizes: Sizes) -> Formed:
-    """What may be looked at, and what is added to the scores, as small as can be said exactly."""
-    mask: Mask | None = Causal("first") if call.causal else None
-    bias: Tensor | Diagonals | None = None
-    uniform = False
-    for added in (call.mask, call.bias):
-        if added is None:
-            continue
-        added = four_axes(added.detach())[..., : sizes.k]
-        if added.dtype == torch.bool:
-            part = compact_mask(added, sizes)
-        else:
-            part, more, blind = split_bias(added, sizes)
-            uniform = uniform or (blind and call.sink is None)  # a sink takes a row that sees nothing
-            if more is not None:
-                bias = more if bias is None else both(bias, more, sizes)
-        if part is not None:
-            mask = part if mask is None else of_mask(mask & part, sizes)
-    keys = sizes.k
-    if mask is not None and call.cached and sizes.q < sizes.k:
-        last = of_mask(mask, sizes)
-        stop = sizes.k if last is None else last.span(0, sizes.q, sizes)[1]
-        if 0 < stop < sizes.k and (bias is None):  # a static cache: nobody sees the room at its end
-            fewer = Sizes(sizes.lead, sizes.q, stop)
-            dense = rows_and_columns_of(last, sizes, stop)
-            return Formed(compact_mask(dense, fewer), None, False, stop, hollow=uniform)
-    if isinstance(bias, Tensor) and bias.data_ptr() in {x.data_ptr() for x in (call.mask, call.bias) if x is not None}:
-        bias = bias.clone()
-    return Formed(mask, bias, uniform, keys)
-
-
-def rows_and_columns_of(mask: Mask | None, sizes: Sizes, stop: int) -> Tensor:
-    assert mask is not None
-    dense = mask.whole(sizes, torch.device("cpu"))
-    while dense.ndim < 4:
-        dense = dense.unsqueeze(0)
-    return dense if dense.shape[-1] == 1 else dense[..., :stop]
-
-
-def both(a: Tensor | Diagonals, b: Tensor | Diagonals, sizes: Sizes) -> Tensor:
-    """Two biases that were both added."""
-    found: Tensor | None = None
-    q = torch.arange(sizes.q) + sizes.offset
-    for part in (a, b):
-        dense = part if isinstance(part, Tensor) else part.block(q, torch.arange(sizes.k))[None]
-        found = dense if found is None else found + dense
-    assert found is not None
-    return found
-
-
-def four_axes(x: Tensor) -> Tensor:
-    while x.ndim < 4:
-        x = x.unsqueeze(0)
-    return x
 
 
 def seen_of(call: Call, sizes: Sizes, keys: int) -> Seen:
@@ -457,7 +302,7 @@ def seen_of(call: Call, sizes: Sizes, keys: int) -> Seen:
         mask, seen.causal, seen.scale = call.raw
         seen.facts = True
         if mask is not None:
-            mask = four_axes(mask.detach())
+            mask = four_axes(mask.detach(), sizes)
             seen.allowed = (mask if mask.shape[-2] == 1 else mask.index_select(2, rows))[..., :keys].clone()
     if call.weights is not None and call.q is not None:
         seen.weights = call.weights[..., :keys]

@@ -28,6 +28,10 @@ class Importance(Small):
     Without a metric the columns are `kl`, the mean divergence of the output's distribution over positions in nats,
     and `largest`, the largest change of a number; for a model that gives hidden states, `relative`, the size of the
     change as a share of the size of the output.
+
+    >>> Importance([{"layer": "layers.0", "head": 3, "kl": 0.000125}])
+    layer     head        kl
+    layers.0     3  0.000125
     """
 
     baseline: float | None = None  # the metric of the model as it is

@@ -11,7 +11,8 @@ from regard.errors import WatchError
 from regard.trace.assemble import Kept, assembled
 from regard.trace.doors.place import Place, Stack, kind_of, stack_of, tree_of
 from regard.trace.doors.scene import Call
-from regard.trace.held import Block, Held, Memo
+from regard.trace.form import Memo
+from regard.trace.held import Block, Held
 from regard.trace.keep import Keeper
 from regard.trace.naming import Naming
 from regard.trace.trace import Run

@@ -60,7 +60,7 @@ def heard(function: Callable[..., Any]) -> Callable[..., Any]:
         scene = scene_now()
         place = None if scene is None else place_of(sys._getframe(1))
         owners = [] if scene is None or place is None else scene.owners(place.module)
-        if scene is None or place is None or not owners:
+        if scene is None or place is None or not owners or scene.pending is not None:  # the registry tells of it
             return function(query, key, value, *args, **named)
         why_not = unreadable(query, key)
         if why_not:

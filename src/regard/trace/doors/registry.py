@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention.heads import grouped, times
+from regard.trace.doors.flex import allowed_by
 from regard.trace.doors.kernel import tell, unreadable
 from regard.trace.doors.place import place_of
 from regard.trace.doors.scene import Call, Pending, deaf, scene_now
@@ -63,6 +64,10 @@ def heard(function: Callable[..., Any]) -> Callable[..., Any]:
                 ear.refuse(place, why_not)
             return function(module, query, key, value, *args, **named)
         mask = args[0] if args else named.get("attention_mask")
+        pending = Pending(module)
+        if hasattr(mask, "mask_mod"):  # flex gets a function of cells; the kernel itself may be compiled, and unseen
+            with deaf(scene), torch.no_grad():
+                mask, pending.flex = allowed_by(mask, query, key), True
         scale = named.get("scaling")
         call = Call(
             place,
@@ -77,7 +82,6 @@ def heard(function: Callable[..., Any]) -> Callable[..., Any]:
             sink=sinks_of(module, named),
             dropout=float(named.get("dropout") or 0.0),
         )
-        pending = Pending(module)
         second: list[Any] = []
 
         def run() -> Tensor:
