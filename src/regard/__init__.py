@@ -61,6 +61,7 @@ _HOMES = {
     ),
     "regard.tokens": ("Tokens",),
     "regard.models": ("GPT",),
+    "regard.models.folder": ("open_model",),
     "regard.trace.audit": ("audit",),
     "regard.trace.census": ("census",),
     "regard.trace.edit": ("edit",),

@@ -56,6 +56,7 @@ from regard.layers import (
 )
 from regard.tokens import Tokens as Tokens
 from regard.models import GPT as GPT
+from regard.models.folder import open_model as open_model
 from regard.trace.audit import audit as audit
 from regard.trace.census import census as census
 from regard.trace.edit import edit as edit

@@ -594,3 +594,55 @@ def test_a_compiled_model_falls_back_to_the_uncompiled_one() -> None:
         compiled(x)
     assert [layer.name for layer in trace.layers] == ["layers.0", "layers.1"]
     assert_close(trace[0].weights.dense(), expected(model.layers[0], x).float())  # type: ignore[arg-type]
+
+
+@torch.compile(backend="eager")
+def fused(q: Tensor) -> Tensor:
+    return F.scaled_dot_product_attention(q, q, q)
+
+
+def test_compiled_functions_and_methods_are_seen_too() -> None:
+    class Calls(nn.Module):
+        def forward(self, q: Tensor) -> Tensor:
+            return fused(q)
+
+    model, q = Calls(), torch.randn(1, 2, 5, 8)
+    model(q)
+    with watch(model) as trace:
+        model(q)
+    assert len(trace.layers) == 1
+    own = seeded(Stack())
+    own.forward = torch.compile(own.forward, backend="eager")  # type: ignore[method-assign]
+    own(x_of())
+    with watch(own) as trace:
+        own(x_of())
+    assert len(trace.layers) == 2
+
+
+def test_layers_that_fit_nothing_are_refused_with_what_there_is() -> None:
+    with (
+        pytest.raises(WatchError, match=r"no part of the model fits layers='nope'.*layers\.0"),
+        watch(Stack(), layers="nope"),
+    ):
+        pass
+
+
+def test_a_foreign_kernel_is_refused_and_the_model_runs_on() -> None:
+    transformers = pytest.importorskip("transformers")
+    kernel = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+
+    def foreign(
+        module: nn.Module, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, **_: object
+    ) -> tuple[Tensor, None]:
+        return kernel(q, k, v, 0.0, True)[0].transpose(1, 2).contiguous(), None
+
+    transformers.AttentionInterface.register("foreign", foreign)
+    config = transformers.GPT2Config(vocab_size=31, n_embd=24, n_head=3, n_layer=2, attn_implementation="foreign")
+    model = transformers.GPT2Model(config).eval()
+    ids, seen = torch.randint(0, 31, (2, 5)), torch.tensor([[0, 1, 1, 1, 1], [1, 1, 1, 1, 1]])
+    with torch.no_grad(), watch(model) as trace:
+        watched = model(ids, attention_mask=seen).last_hidden_state
+    with torch.no_grad():
+        assert torch.equal(watched, model(ids, attention_mask=seen).last_hidden_state)
+    assert {proof.status for proof in trace.verify()} == {"refused"}
+    assert "attn_implementation='sdpa'" in trace.verify()[0].why

@@ -44,7 +44,7 @@ class Trace:
     >>> with regard.watch(layer) as trace:
     ...     _ = layer(torch.ones(1, 3, 8))
     >>> trace
-    Trace (MultiHead, 1 layers: 1 self; the last b 1, h 2, q 3, k 3)
+    Trace (MultiHead, 1 layer: 1 self; b 1, h 2, q 3, k 3)
     """
 
     def __init__(
@@ -180,7 +180,9 @@ class Trace:
         kinds = ", ".join(f"{count} {kind}" for count, kind in counts if count)
         b, h, q, k = layers[-1].weights.shape
         many = f"{runs} runs, the last with " if runs > 1 else ""
-        return f"Trace ({self.model}, {many}{len(layers)} layers: {kinds}; the last b {b}, h {h}, q {q}, k {k})"
+        count = f"{len(layers)} layer{'s' if len(layers) > 1 else ''}: {kinds}"
+        last = "the last " if len(layers) > 1 else ""
+        return f"Trace ({self.model or 'a model'}, {many}{count}; {last}b {b}, h {h}, q {q}, k {k})"
 
 
 def find(layers: list[Layer], path: Path) -> Layer:

@@ -1,5 +1,6 @@
 """`with watch(model) as trace:` any model, unchanged; what it attended to is in the trace."""
 
+import sys
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -60,6 +61,9 @@ def watch(
     writer = None if to is None else Writer(to)
     keeper = Keeper(values, dtype, None if device is None else torch.device(device), graph, writer)
     watcher = Watcher(model, keeper, Naming(tokenizer), layers=chosen, gradients=gradients)
+    if chosen is not None and not any(watcher.wanted(path) for path, _ in watcher.tree.values()):
+        known = ", ".join(path for path, _ in list(watcher.tree.values())[1:9])
+        raise WatchError(f"no part of the model fits layers={layers!r}; its first parts are: {known}")
     trace = Trace(model=type(model).__name__)
     trace._live, trace._over = watcher.runs, False
     trace._prints = Prints(model)
@@ -131,6 +135,22 @@ def must_be_watchable(model: Any) -> None:
 
 def is_compiled(modules: list[nn.Module]) -> bool:
     """Whether some part of the model runs compiled: then, while watched, it runs uncompiled (process-wide)."""
-    return any(
-        module._compiled_call_impl is not None or type(module).__name__ == "OptimizedModule" for module in modules
-    )
+    for module in modules:
+        if module._compiled_call_impl is not None or type(module).__name__ == "OptimizedModule":
+            return True
+        if hasattr(module.__dict__.get("forward"), COMPILED):
+            return True
+    return any(compiled_in(name) for name in {type(module).__module__ for module in modules})
+
+
+COMPILED = "_torchdynamo_orig_callable"
+SCANNED: dict[tuple[str, int], bool] = {}  # reading all names of a source file takes a while
+
+
+def compiled_in(name: str) -> bool:
+    """Whether a source file holds a compiled function."""
+    names = vars(sys.modules[name]) if name in sys.modules and not name.startswith("torch.") else {}
+    key = (name, len(names))
+    if key not in SCANNED:
+        SCANNED[key] = any(callable(value) and hasattr(value, COMPILED) for value in list(names.values()))
+    return SCANNED[key]

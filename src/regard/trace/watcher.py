@@ -185,7 +185,7 @@ class Watcher:
     def refuse_later(self, path: str, call: Call) -> None:
         assert call.weights is not None
         self.sessions[-1].refused.setdefault(
-            path,
+            path or "the model",
             f"its map of shape {tuple(call.weights.shape)} must be stored as seen, which is beyond the budget of "
             f"{self.budget >> 20} MB; watch fewer layers with layers=, or write to a file with to=",
         )

@@ -19,3 +19,15 @@ def changed(scene: Scene, owners: list[Any], call: Call, mix: Tensor, back: Call
             if other is not None:
                 mix = back(other).reshape(mix.shape).to(mix.dtype)
     return mix
+
+
+def told(owners: list[Any], call: Call) -> None:
+    """Tell every listener. What goes wrong while one keeps a call is a refusal, never an error in the model's run."""
+    for ear in owners:
+        if call.refused:
+            ear.refuse(call.place, call.refused)
+            continue
+        try:
+            ear.hear(call)
+        except Exception as error:
+            ear.refuse(call.place, f"what it computed could not be kept ({type(error).__name__}: {error})")

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.trace.doors.change import changed
+from regard.trace.doors.change import changed, told
 from regard.trace.doors.place import Place, place_of
 from regard.trace.doors.scene import Call, Scene, deaf, scene_now
 
@@ -52,8 +52,7 @@ def in_front(operator: Callable[..., Any], read: Callable[..., "Read"]) -> Calla
                     ear.refuse(place, f"torch's native operator could not be read: {error}")
                 return found
             found = went_on(scene, owners, call, rest, found)
-            for ear in owners:
-                ear.hear(call)
+            told(owners, call)
         return found
 
     return native

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from regard.errors import WatchError
-from regard.trace.doors.change import changed
+from regard.trace.doors.change import changed, told
 from regard.trace.doors.place import Place, around, place_of
 from regard.trace.doors.scene import Call, Candidate, Scene, deaf, scene_now
 
@@ -95,8 +95,7 @@ def product(
             no_gradient(left, right)
     with deaf(scene), torch.no_grad():
         call.mix = None if call.grown is None or call.shaped is None else call.shaped(call.grown.detach())
-        for ear in owners:
-            ear.hear(call)
+        told(owners, call)
     return mix
 
 

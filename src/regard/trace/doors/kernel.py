@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from regard.trace.doors import handwritten
-from regard.trace.doors.change import changed
+from regard.trace.doors.change import changed, told
 from regard.trace.doors.place import place_of
 from regard.trace.doors.scene import Call, Scene, deaf, scene_now
 
@@ -123,8 +123,7 @@ def tell(
     mix = changed(scene, owners, call, mix, back)
     with deaf(scene), torch.no_grad():
         call.mix = call.shaped(call.grown.detach())
-        for ear in owners:
-            ear.hear(call)
+        told(owners, call)
     return mix
 
 

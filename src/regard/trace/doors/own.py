@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from regard.attention.map import Asked
-from regard.trace.doors.change import changed
+from regard.trace.doors.change import changed, told
 from regard.trace.doors.kernel import four, unreadable
 from regard.trace.doors.place import place_of
 from regard.trace.doors.scene import Call, deaf, scene_now
@@ -36,8 +36,7 @@ def attend_told(found: Any, v: Tensor) -> Any:
     mix = changed(scene, owners, call, mix, lambda x: x)
     with deaf(scene), torch.no_grad():
         call.mix = call.shaped(call.grown.detach())
-        for ear in owners:
-            ear.hear(call)
+        told(owners, call)
     return found._replace(mix=mix, weights=weights if call.editing is None else call.editing.map(weights))
 
 

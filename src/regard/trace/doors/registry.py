@@ -141,8 +141,8 @@ def conclude(call: Call, pending: Pending) -> None:
         return
     if pending.flex:
         return
-    what = f"{len(pending.kernels)} kernels and {len(pending.softmaxes)} softmaxes"
-    call.notes.append(f"unproven: {what} ran inside this attention function, so its arguments could not be checked")
+    what = f"{len(pending.kernels)} kernels of torch and {len(pending.softmaxes)} softmaxes"
+    call.refused = f"{what} ran inside its attention function, not one; use attn_implementation='sdpa' or 'eager'"
 
 
 def hidden_of(mask: Tensor) -> Tensor:

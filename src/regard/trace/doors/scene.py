@@ -43,6 +43,7 @@ class Call:
     rng: Tensor | None = None  # the random state before a call that drops weights
     used: Tensor | None = None  # b h q k: the weights after dropout, where they were seen
     notes: list[str] = field(default_factory=list)
+    refused: str = ""  # why there is no map of it
     shaped: Callable[[Tensor], Tensor] | None = None  # how `grown` becomes b h q e
     alive: Tensor | None = None  # b h q k: stored weights with their graph, for who computes with them
     editing: Any = None  # what editors change about this call (trace/edited.py)
