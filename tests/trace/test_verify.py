@@ -134,6 +134,28 @@ def test_logits_of_two_thousand_are_still_proven() -> None:
     assert trace.verify(), trace.verify()
 
 
+@pytest.mark.parametrize("way", ["sdpa", "by_hand"])
+def test_models_in_float64_are_proven_in_float64(way: str) -> None:
+    model = seeded(Stack(way=way)).double()
+    with watch(model) as trace:
+        model(torch.randn(2, 5, 24, dtype=torch.float64))
+    assert trace.verify(), trace.verify()
+    assert trace[0].weights.dtype == torch.float64
+
+
+def test_a_softmax_that_is_changed_before_it_meets_the_values_shows_what_met_them() -> None:
+    class Scaled(Attention):
+        def by_hand(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+            return (self.weights(q, k, mask) * torch.tensor([0.5, 1.0, 2.0]).view(3, 1, 1)) @ v
+
+    model = seeded(Scaled(way="by_hand"))
+    with watch(model) as trace:
+        model(torch.randn(2, 5, 24))
+    assert torch.allclose(trace[0].weights.dense().sum(-1)[0, :, 0], torch.tensor([0.5, 1.0, 2.0]))
+    assert "changed before" in trace[0].notes[0]
+    assert trace.verify()
+
+
 @pytest.mark.parametrize("way", ["sdpa", "by_hand", "by_bmm", "by_einsum"])
 def test_the_audit_counts_what_torch_ran(way: str) -> None:
     model = seeded(Stack(depth=3, way=way))

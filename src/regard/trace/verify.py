@@ -17,6 +17,7 @@ from torch import Tensor
 
 from regard.attention.heads import grouped, times
 from regard.attention.map import Asked
+from regard.attention.map.asked import wide
 from regard.attention.weigh.softmax import softmax
 from regard.errors import MapError, Stale
 from regard.trace.held import HOLLOW
@@ -138,8 +139,8 @@ def output_error(layer: Layer, weights: Tensor) -> tuple[float | None, str]:
             weights = layer.weights.used()[..., list(seen.rows), :]
         except MapError as error:
             return None, str(error)
-    mixed = grouped(times, weights.float(), layer.v.float())
-    bound = grouped(times, weights.float(), layer.v.float().abs()) * size_of(layer)
+    weights, v = wider(weights), wider(layer.v)
+    mixed, bound = grouped(times, weights, v), grouped(times, weights, v.abs()) * size_of(layer)
     return ulps(mixed, seen.mix, bound), ""
 
 
@@ -168,9 +169,9 @@ def kernel_error(layer: Layer, weights: Tensor, rows: Tensor) -> float | None:
     v = torch.randn(k.shape[0], k.shape[1], k.shape[2], 16, generator=generator).to(k)
     theirs = F.scaled_dot_product_attention(q, k, v, mask, scale=scale, enable_gqa=q.shape[1] != k.shape[1])
     some = ~torch.isnan(theirs).any(-1, keepdim=True)
-    ours = grouped(times, weights.float(), v.float())
-    bound = grouped(times, weights.float(), v.float().abs()) * size_of(layer)
-    return ulps(torch.where(some, ours, 0.0), torch.where(some, theirs.float(), 0.0), bound, seen.mix)
+    weights, v = wider(weights), wider(v)
+    ours, bound = grouped(times, weights, v), grouped(times, weights, v.abs()) * size_of(layer)
+    return ulps(torch.where(some, ours, 0.0), torch.where(some, wider(theirs), 0.0), bound, seen.mix)
 
 
 def facts_of(layer: Layer, rows: Tensor) -> tuple[Tensor, Tensor, Tensor | None, float | None] | None:
@@ -229,11 +230,16 @@ def normaliser_error(layer: Layer, rows: Tensor) -> float | None:
     return ulps(torch.where(some, ours, 0.0), torch.where(some, theirs, 0.0), bound)
 
 
+def wider(x: Tensor) -> Tensor:
+    """In float32 or better."""
+    return x.to(wide(x.dtype))
+
+
 def ulps(ours: Tensor, theirs: Tensor, bound: Tensor, like: Tensor | None = None) -> float:
     """The largest difference, in units of the last place of `theirs` at the size `bound` of what was added up."""
     eps = torch.finfo((theirs if like is None else like).dtype).eps
     if not ours.numel():
         return 0.0
-    unit = bound.float().clamp_min(torch.finfo(torch.float32).tiny) * eps
-    error = ((ours.float() - theirs.float()).abs() / unit.clamp_min(eps * 1e-3)).max()
+    unit = wider(bound).clamp_min(1e-3) * eps
+    error = ((wider(ours) - wider(theirs)).abs() / unit).max()
     return float(error)

@@ -147,10 +147,15 @@ def as_used(softmax: Tensor, left: Tensor) -> tuple[Tensor, list[str]]:
     if left.data_ptr() == softmax.data_ptr():
         return softmax.detach(), []
     used, made = left.detach().reshape(softmax.shape).float(), softmax.detach().float()
-    kept = used != 0
+    full = left.dtype == softmax.dtype and left.dtype in (torch.float32, torch.float64)
+    slack = 1e-4 if full else 2e-2
+    there = made > 1e-30
+    kept = (used != 0) & there
     if bool(kept.any()):
         ratio = (used / made)[kept]
-        if bool((ratio / ratio.median() - 1).abs().max() < 2e-2 if used.dtype != softmax.dtype else 1e-4):
+        usual = float(ratio.median())
+        dropped = bool((~kept & there).any())  # dropout takes some and raises the others alike
+        if (dropped or abs(usual - 1.0) < slack) and float((ratio / usual - 1).abs().max()) < slack:
             return softmax.detach(), []
     return left.detach(), ["the softmax was changed before it met the values; the map is what met them"]
 
