@@ -58,10 +58,10 @@ from regard.tokens import Tokens as Tokens
 from regard.models import GPT as GPT
 from regard.models.folder import open_model as open_model
 from regard.trace.audit import audit as audit
-from regard.trace.census import census as census
-from regard.trace.edit import edit as edit
+from regard.trace.numbers.census import census as census
+from regard.trace.editing.edit import edit as edit
 from regard.trace.file import load as load
-from regard.trace.importance import importance as importance
+from regard.trace.editing.importance import importance as importance
 from regard.trace.layer import Layer as Layer
 from regard.trace.trace import Trace as Trace
 from regard.trace.watch import watch as watch

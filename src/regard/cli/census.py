@@ -6,8 +6,8 @@ from pathlib import Path
 
 from regard.errors import TraceError
 from regard.models.folder import open_model
-from regard.trace.census import Census, census
-from regard.trace.labels import THRESHOLDS
+from regard.trace.numbers.census import Census, census
+from regard.trace.numbers.labels import THRESHOLDS
 
 
 def count(texts: list[str], model: str, *, length: int, download: bool = False, as_json: bool = False) -> str:

@@ -9,8 +9,8 @@ from torch import nn
 
 from regard.errors import TraceError
 from regard.models.folder import open_model
-from regard.trace.corpus import encode
 from regard.trace.file import save
+from regard.trace.numbers.corpus import encode
 from regard.trace.trace import Trace
 from regard.trace.watch import watch
 from regard.views.trace_parts import choose, grid_of, look, names, sharp

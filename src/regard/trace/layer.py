@@ -10,8 +10,8 @@ from regard.errors import TraceError
 from regard.tokens import Tokens
 
 if TYPE_CHECKING:
-    from regard.trace.gradient import GradientMap
-    from regard.trace.measure import Measures
+    from regard.trace.numbers.gradient import GradientMap
+    from regard.trace.numbers.measure import Measures
 
 
 @dataclass
@@ -79,19 +79,19 @@ class Layer:
 
     def measure(self) -> "Measures":
         """Entropy, distance and shares of every head."""
-        from regard.trace.measure import measure
+        from regard.trace.numbers.measure import measure
 
         return measure(self)
 
     def similarity(self) -> Tensor:
         """How alike the heads look, (b, h, h): 1 for the same map, 0 for maps that share no key."""
-        from regard.trace.measure import similarity
+        from regard.trace.numbers.measure import similarity
 
         return similarity(self)
 
     def gradient_map(self) -> "GradientMap":
         """Gradient × attention, asked like the weights; after a backward pass under `watch(gradients=True)`."""
-        from regard.trace.gradient import gradient_map
+        from regard.trace.numbers.gradient import gradient_map
 
         return gradient_map(self)
 

@@ -20,7 +20,7 @@ from regard.attention.map import Asked
 from regard.attention.map.asked import wide
 from regard.attention.weigh.softmax import softmax
 from regard.errors import MapError, Stale
-from regard.trace.held import HOLLOW
+from regard.trace.kept.held import HOLLOW
 from regard.trace.layer import Layer
 from regard.trace.trace import Run
 

@@ -17,11 +17,11 @@ from regard.trace.doors.kernel import DOORS
 from regard.trace.doors.own import attend_told
 from regard.trace.doors.scene import SCENE, Ear, Scene
 from regard.trace.file import finish
-from regard.trace.keep import Keeper
-from regard.trace.naming import Naming
-from regard.trace.stream import Writer
+from regard.trace.file.stream import Writer
+from regard.trace.kept.keep import Keeper
+from regard.trace.kept.naming import Naming
+from regard.trace.kept.watcher import Watcher
 from regard.trace.trace import Trace
-from regard.trace.watcher import Watcher
 
 
 @contextmanager
@@ -54,7 +54,7 @@ def watch(
     >>> trace["self_attn"]
     self_attn (self, b 1, h 2, q 3, k 3, asked)
     >>> trace["self_attn"].weights[0, 1, 2]
-    tensor([0.3333, 0.3333, 0.3333], grad_fn=<ViewBackward0>)
+    tensor([0.3333, 0.3333, 0.3333])
     """
     must_be_watchable(model)
     chosen = (layers,) if isinstance(layers, str) else None if layers is None else tuple(layers)
@@ -88,7 +88,7 @@ class Prints:
         self.model, self.versions = weakref.ref(model), versions_of(model)
 
     def __call__(self) -> str:
-        from regard.trace.fingerprint import fingerprint
+        from regard.trace.file.fingerprint import fingerprint
 
         model = self.model()
         return "" if model is None or versions_of(model) != self.versions else fingerprint(model)

@@ -1,0 +1,1 @@
+"""The same doors, to change instead of look."""

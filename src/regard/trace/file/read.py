@@ -1,0 +1,262 @@
+"""From the words and arrays of a file to its trace: every array is found, fits the others and holds what it may."""
+
+import math
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from regard.attention.map import Asked, AttentionMap, Dropped
+from regard.attention.map.given import Stored
+from regard.attention.mask import Mask, Sizes
+from regard.attention.mask.bits import Bits
+from regard.attention.mask.spans import Spans
+from regard.attention.weigh.softmax import softmax
+from regard.errors import TraceError
+from regard.tokens import Tokens
+from regard.trace.file.manifest import (
+    BiasWords,
+    LayerWords,
+    Manifest,
+    MaskWords,
+    PartWords,
+    SeenWords,
+    TokensWords,
+    manifest_of,
+)
+from regard.trace.file.mapped import Mapped, open_mapped, parsed
+from regard.trace.kept.diagonals import Diagonals
+from regard.trace.kept.even import Whole, even_softmax
+from regard.trace.kept.stitched import Stitch, Stitched
+from regard.trace.layer import Layer, Seen
+from regard.trace.trace import Run, Trace
+
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+Side = int | tuple[int, ...] | None  # what an axis may be: one size, one of some, any
+
+
+class Axes(NamedTuple):
+    """The sizes of a map."""
+
+    b: int
+    h: int
+    q: int
+    k: int
+
+
+def read_trace(path: Path) -> Trace:
+    """The trace of a file that was found to be sound from the first word to the last."""
+    mapped = open_mapped(path)
+    if "regard" not in mapped.metadata:
+        raise TraceError(f"{path} is a safetensors file, but no trace: it has no manifest; give a file from trace.save")
+    words = parsed(path, mapped.metadata["regard"], at_most=max(1 << 18, mapped.size >> 4))
+    return Reading(mapped, manifest_of(path, words)).trace()
+
+
+class Reading:
+    """Reads one file; each tensor, mask and bias that layers share is made once."""
+
+    def __init__(self, mapped: Mapped, manifest: Manifest) -> None:
+        self.mapped, self.manifest, self.path = mapped, manifest, mapped.path
+        self.where = "the manifest"
+        self.arrays: dict[str, Tensor] = {}
+        self.masks: dict[tuple[MaskWords, Axes], Mask | None] = {}
+        self.biases: dict[tuple[BiasWords, Axes], Tensor | Diagonals | None] = {}
+        self.tokens = [self.tokens_of(words) for words in manifest.tokens]
+
+    def wrong(self, what: str) -> TraceError:
+        return TraceError(f"{self.path} is damaged at {self.where:.120}: {what}")
+
+    def trace(self) -> Trace:
+        runs = []
+        for number, run in enumerate(self.manifest.runs):
+            layers = []
+            for words in run.layers:
+                self.where = f"run {number}, {words.name}"
+                layers.append(self.layer(words))
+            runs.append(Run(layers, list(run.notes)))
+        said = self.manifest
+        return Trace(runs, notes=list(said.notes), model=said.model, fingerprint=said.fingerprint)
+
+    def layer(self, words: LayerWords) -> Layer:
+        b, h, q, k = axes = Axes(*words.shape)
+        if max(axes) > self.mapped.size:
+            raise self.wrong(f"a map of {tuple(axes)} does not come from a file of {self.mapped.size} bytes")
+        dropped = None if words.dropped is None else Dropped(words.dropped.p, words.dropped.seed)
+        weights = AttentionMap(self.map(words.parts, axes), dropped=dropped)
+        queries = self.array(words.q, (1, b), None, q, None)
+        keys = self.array(words.k, (1, b), None, None, None)
+        values = self.array(words.v, (1, b), None, None, None)
+        return Layer(
+            words.name,
+            words.kind,
+            weights,
+            q=for_all(queries, b),
+            k=for_all(keys, b),
+            v=for_all(values, b),
+            door=words.door,
+            queries=self.named(words.queries, b, q),
+            keys=self.named(words.keys, b, k),
+            seen=None if words.seen is None else self.seen(words.seen, axes),
+            gradient=for_all(self.array(words.gradient, (1, b), h, q, None), b),
+            notes=list(words.notes),
+        )
+
+    def map(self, parts: list[PartWords], axes: Axes) -> Asked | Stored | Stitched:
+        """The map of all parts: stored weights stand alone, asked rows stand one below the other."""
+        if parts[0].weights is not None:
+            return self.stored(parts, axes)
+        stitches, at = [], 0
+        for part in parts:
+            (first, stop), (left, right) = part.rows, part.columns
+            if first != at or stop < first or not left <= right <= axes.k:
+                raise self.wrong(f"rows {first} to {stop} with keys {left} to {right} are no part of {tuple(axes)}")
+            stitches.append(Stitch(self.asked(part, Axes(axes.b, axes.h, stop - first, right - left)), left))
+            at = stop
+        if at != axes.q:
+            raise self.wrong(f"its parts have {at} rows, but the map has {axes.q}")
+        if len(stitches) == 1 and stitches[0].source.sizes.k == axes.k:
+            return stitches[0].source
+        return Stitched(stitches, width=axes.k)
+
+    def stored(self, parts: list[PartWords], axes: Axes) -> Stored:
+        (part,), (b, h, q, k) = parts[:1], axes
+        if len(parts) > 1 or part.rows != [0, q] or part.columns != [0, k] or part.q is not None or part.k is not None:
+            raise self.wrong("stored weights are all of a map, and nothing stands beside them")
+        return Stored(self.sure(part.weights, b, h, q, k), self.mask(part.mask, axes))
+
+    def asked(self, part: PartWords, axes: Axes) -> Asked:
+        b, h, rows, columns = axes
+        q = self.sure(part.q, (1, b), (1, h), rows, None)
+        k = self.sure(part.k, (1, b), None, columns, q.shape[-1])
+        heads = k.shape[1]
+        if not heads or (heads != h and (h % heads or q.shape[1] != h)) or b not in (q.shape[0], k.shape[0]):
+            raise self.wrong(f"q of shape {tuple(q.shape)} and k of shape {tuple(k.shape)} do not make {tuple(axes)}")
+        if part.weights is not None:
+            raise self.wrong("a part has q and k, or weights, not both")
+        sink = self.array(part.sink, (1, b), (1, h), (1, rows), 1)
+        if sink is not None and part.weigh != "softmax":
+            raise self.wrong("a sink belongs to softmax")
+        mask = self.mask(part.mask, axes)
+        return Asked(
+            q,
+            k,
+            Sizes((b, h), rows, columns),
+            scale=part.scale,
+            mask=Whole(mask) if mask is not None and part.weigh == "even" else mask,
+            bias=self.bias(part.bias, axes),
+            softcap=part.softcap,
+            sink=sink,
+            weigh=softmax if part.weigh == "softmax" else even_softmax,
+        )
+
+    def mask(self, words: MaskWords | None, axes: Axes) -> Mask | None:
+        if words is None:
+            return None
+        if (words, axes) not in self.masks:
+            self.masks[words, axes] = self.bits(words, axes) if words.start is None else self.spans(words, axes)
+        return self.masks[words, axes]
+
+    def spans(self, words: MaskWords, axes: Axes) -> Spans:
+        b, h, q, k = axes
+        start = self.sure(words.start, (1, b), (1, h), (1, q), kinds=(torch.int32,))
+        stop = self.sure(words.stop, *start.shape, kinds=(torch.int32,))
+        inside = not start.numel() or (int(start.min()) >= 0 and bool((start <= stop).all()) and int(stop.max()) <= k)
+        if words.bits is not None or not inside:
+            raise self.wrong(f"a run of keys does not lie within the {k} keys")
+        return Spans(start, stop)
+
+    def bits(self, words: MaskWords, axes: Axes) -> Bits:
+        b, h, q, k = axes
+        if words.stop is not None:
+            raise self.wrong("a mask says where runs of keys stop, but not where they start")
+        return Bits(self.sure(words.bits, (1, b), (1, h), (1, q), -(-k // 8), kinds=(torch.uint8,)))
+
+    def bias(self, words: BiasWords | None, axes: Axes) -> Tensor | Diagonals | None:
+        if words is None:
+            return None
+        if (words, axes) not in self.biases:
+            b, h, q, k = axes
+            if (words.tensor is None) == (words.diagonals is None):
+                raise self.wrong("a bias is a tensor or diagonals")
+            if words.tensor is not None:
+                found: Tensor | Diagonals = self.sure(words.tensor, (1, b), (1, h), (1, q), (1, k))
+            else:
+                found = Diagonals(self.sure(words.diagonals, (1, h), q + k - 1), keys=k, heads=h)
+            self.biases[words, axes] = found
+        return self.biases[words, axes]
+
+    def seen(self, words: SeenWords, axes: Axes) -> Seen:
+        b, h, q, k = axes
+        rows, keys = len(words.rows), {k, words.keys or k}
+        if any(row >= q for row in words.rows) or max(keys) > self.mapped.size:
+            raise self.wrong(f"rows were seen that the map of {q} rows does not have")
+        return Seen(
+            tuple(words.rows),
+            self.array(words.mix, (1, b), h, rows, None),
+            self.array(words.allowed, (1, b), (1, h), (1, rows), (1, *keys), kinds=(torch.bool, *FLOATS)),
+            self.array(words.weights, (1, b), (1, h), rows, tuple(keys)),
+            words.causal,
+            words.scale,
+            words.dropout,
+            words.keys,
+        )
+
+    def named(self, numbers: list[int] | None, batch: int, length: int) -> tuple[Tokens, ...] | None:
+        """The tokens of every batch entry."""
+        if numbers is None:
+            return None
+        if len(numbers) != batch or any(number >= len(self.tokens) for number in numbers):
+            raise self.wrong(f"{len(numbers)} sequences of tokens are named for a batch of {batch}")
+        found = tuple(self.tokens[number] for number in numbers)
+        if any(len(one) != length for one in found):
+            raise self.wrong(f"tokens are named that are not {length}")
+        return found
+
+    def tokens_of(self, words: TokensWords) -> Tokens:
+        offsets = (
+            None if words.offsets is None else tuple(None if at is None else (at[0], at[1]) for at in words.offsets)
+        )
+        end = math.inf if words.text is None else len(words.text)
+        if offsets is not None and any(at is not None and not at[0] <= at[1] <= end for at in offsets):
+            raise self.wrong("a token lies outside of its text")
+        try:
+            return Tokens(
+                tuple(words.shown),
+                None if words.ids is None else tuple(words.ids),
+                offsets,
+                None if words.special is None else tuple(words.special),
+                None if words.words is None else tuple(words.words),
+                words.text,
+                None if words.grid is None else (words.grid[0], words.grid[1]),
+            )
+        except TraceError as error:
+            raise self.wrong(str(error)) from error
+
+    def array(self, name: str | None, *shape: Side, kinds: tuple[torch.dtype, ...] = FLOATS) -> Tensor | None:
+        """The array of this name, if its shape and kind are among those wanted; None for no name."""
+        return None if name is None else self.sure(name, *shape, kinds=kinds)
+
+    def sure(self, name: str | None, *shape: Side, kinds: tuple[torch.dtype, ...] = FLOATS) -> Tensor:
+        """The same where there has to be one."""
+        info = None if name is None else self.mapped.infos.get(name)
+        if name is None or info is None:
+            raise self.wrong(f"there is no array {name!r:.80}")
+        fits = len(info.shape) == len(shape) and all(map(one_of, info.shape, shape))
+        if not fits or info.dtype not in kinds:
+            raise self.wrong(f"the array {name!r:.80} of shape {info.shape} and {info.dtype} is not what belongs there")
+        if name not in self.arrays:
+            found = self.arrays[name] = self.mapped[name]
+            if info.dtype == torch.bool and bool((found.view(torch.uint8) > 1).any()):
+                raise self.wrong(f"the array {name!r:.80} holds something between true and false")
+        return self.arrays[name]
+
+
+def one_of(size: int, side: Side) -> bool:
+    return side is None or size == side or (isinstance(side, tuple) and size in side)
+
+
+def for_all(x: Tensor | None, batch: int) -> Tensor | None:
+    """What was kept once for all of a batch, for each of it."""
+    return x if x is None or x.shape[0] == batch else x.expand(batch, *x.shape[1:])

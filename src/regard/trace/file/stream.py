@@ -1,0 +1,280 @@
+"""Writing arrays while they come: memory stays flat, and the file exists under its name only when it is whole.
+
+Arrays go to a file beside the wanted one, behind room for a header that is written last; then the file is renamed.
+Whatever was cut short has a header length of 0 and no other name than `….part`.
+"""
+
+import contextlib
+import json
+import mmap
+import os
+import secrets
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from io import FileIO
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regard.errors import TraceError
+from regard.trace.file.mapped import DTYPES, Info, map_file, open_mapped, tensor_over
+
+CODES = {dtype: code for code, dtype in DTYPES.items()}
+ALIGN = 64  # bytes; where arrays start, so that every kind of number stands right and kernels read them fast
+STRETCH = 1 << 28  # bytes of the file that one mapping covers: each keeps a file open
+CHUNK = 1 << 24
+
+
+class Writer:
+    """One trace file in the making.
+
+    `add(tensor)` writes it and gives it back as a tensor over the file, so that the memory can be let go; `put(tensor)`
+    only writes. A tensor that is already in the file is not written again. `finish(manifest, names)` makes the file
+    whole and gives it its name; `abort()` leaves nothing behind.
+
+    >>> import tempfile, pathlib
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> writer = Writer(folder / "small.trace")
+    >>> writer.add(torch.arange(3))
+    tensor([0, 1, 2])
+    >>> writer.finish({"regard": "{}"}, {0: "numbers"})
+    >>> open_mapped(folder / "small.trace")["numbers"]
+    tensor([0, 1, 2])
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, room: int = 1 << 20) -> None:
+        self.path = Path(path)
+        if self.path.is_dir():
+            raise TraceError(f"{self.path} is a folder; give the name of a file in it, such as {self.path / 'a.trace'}")
+        self.start = self.end = aligned(room)
+        self.infos: list[Info] = []
+        self.pads: list[Info] = []
+        self.known: dict[tuple[Any, ...], int] = {}
+        self.held: list[Tensor] = []  # so that an address stays the address of the same numbers
+        self.stretches: list[tuple[int, mmap.mmap]] = []
+        self.lock = threading.Lock()
+        self.part, self.file = create(self.path)
+        self.undo = weakref.finalize(self, discard, self.file, self.part)
+
+    def add(self, tensor: Tensor) -> Tensor:
+        """The same numbers as a tensor over the file; they are on the disk, not in memory."""
+        with self.lock:
+            self.must_be_open()
+            index = self.known.get(key_of(tensor))
+            if index is not None:
+                return tensor
+            index = self.write(tensor)
+            info = self.infos[index]
+            if info.start == info.stop:
+                return tensor.detach().clone()
+            with writing(self.path):
+                found = tensor_over(*self.stretch(info))
+            self.known[key_of(found)] = index
+            return found
+
+    def put(self, tensor: Tensor) -> int:
+        """Write the numbers, and the number of the array they became. `tensor` is held until the file is finished."""
+        with self.lock:
+            self.must_be_open()
+            key = key_of(tensor)
+            if key not in self.known or not tensor.numel():
+                self.known[key] = self.write(tensor)
+                self.held.append(tensor)
+            return self.known[key]
+
+    def put_blocks(self, blocks: Iterator[Tensor], shape: tuple[int, ...], dtype: torch.dtype) -> int:
+        """An array whose numbers come piece by piece, in order, and never stand in memory together."""
+        with self.lock:
+            self.must_be_open()
+            self.pad()
+            start = self.end
+            for block in blocks:
+                self.bytes_of(block.to(dtype))
+            info = Info(dtype, shape, start, self.end)
+            if self.end - start != prod(shape) * dtype.itemsize:
+                raise TraceError(f"{self.end - start} bytes came for an array of shape {shape}; give all of it")
+            self.infos.append(info)
+            return len(self.infos) - 1
+
+    def finish(
+        self, metadata: dict[str, str], names: dict[int, str], *, check: Callable[[Path], object] = open_mapped
+    ) -> None:
+        """Write the header, see that `check` can read the file, put it on the disk and give it its name.
+
+        Where anything goes wrong nothing is left behind, and a file of that name stays what it was.
+        """
+        with self.lock:
+            self.must_be_open()
+            try:
+                header = self.header(metadata, names)
+                with writing(self.path):
+                    if len(header) > self.start - 8:
+                        self.move(aligned(len(header) + 8))
+                    self.file.truncate(self.end)
+                    room = self.start - 8
+                    write_at(self.file, header.ljust(room), 8)
+                    write_at(self.file, room.to_bytes(8, "little"), 0)
+                    os.fsync(self.file.fileno())
+                try:
+                    check(self.part)
+                except TraceError as error:
+                    raise TraceError(str(error).replace(str(self.part), str(self.path))) from error
+                self.file.close()
+                with writing(self.path):
+                    os.replace(self.part, self.path)
+            except BaseException:
+                self.close()
+                raise
+            self.undo.detach()
+            self.close()
+            sync_folder(self.path.parent)
+
+    def abort(self) -> None:
+        """Leave nothing behind. What `add` gave back can still be read."""
+        with self.lock:
+            self.close()
+
+    # How it is done
+
+    def must_be_open(self) -> None:
+        if not self.undo.alive:
+            raise TraceError(f"{self.path} is already written or given up; open another Writer")
+
+    def close(self) -> None:
+        self.undo()
+        self.held, self.known, self.stretches = [], {}, []
+
+    def write(self, tensor: Tensor) -> int:
+        if tensor.dtype not in CODES:
+            raise TraceError(f"an array of {tensor.dtype} cannot be written; known are {', '.join(DTYPES)}")
+        self.pad()
+        start = self.end
+        self.bytes_of(tensor)
+        self.infos.append(Info(tensor.dtype, tuple(tensor.shape), start, self.end))
+        return len(self.infos) - 1
+
+    def bytes_of(self, tensor: Tensor) -> None:
+        if not tensor.numel():
+            return
+        flat = tensor.detach().cpu().contiguous().view(-1).view(torch.uint8)
+        with writing(self.path):
+            write_at(self.file, flat.numpy(), self.end)
+        self.end += flat.numel()
+
+    def pad(self) -> None:
+        """Go on at the next round place. The format knows no gaps, so what is left out becomes an array too."""
+        left = aligned(self.end) - self.end
+        if left:
+            with writing(self.path):
+                write_at(self.file, bytes(left), self.end)
+            self.pads.append(Info(torch.uint8, (left,), self.end, self.end + left))
+            self.end += left
+
+    def stretch(self, info: Info) -> tuple[mmap.mmap, Info, int]:
+        """The mapping that covers an array, the array, and where the mapping begins."""
+        if self.stretches:
+            base, memory = self.stretches[-1]
+            if base <= info.start and info.stop <= base + len(memory):
+                return memory, info, base
+        base = info.start // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
+        length = max(STRETCH, info.stop - base)
+        self.file.truncate(max(base + length, self.end))  # takes no space until it is written
+        memory = map_file(self.file.fileno(), length, base)
+        self.stretches.append((base, memory))
+        return memory, info, base
+
+    def header(self, metadata: dict[str, str], names: dict[int, str]) -> bytes:
+        entries: dict[str, Any] = {"__metadata__": metadata}
+        for i, info in enumerate(self.infos):
+            entries[unused(names.get(i, f"unused/{i}"), entries)] = info
+        for i, info in enumerate(self.pads):
+            entries[unused(f"pad/{i}", entries)] = info
+        for name, info in entries.items():
+            if isinstance(info, Info):
+                place = [info.start - self.start, info.stop - self.start]
+                entries[name] = {"dtype": CODES[info.dtype], "shape": list(info.shape), "data_offsets": place}
+        return json.dumps(entries, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+    def move(self, start: int) -> None:
+        """Make more room for the header: all arrays go to another file, further back."""
+        part, file = create(self.path)
+        undo = weakref.finalize(self, discard, file, part)
+        self.file.seek(self.start)
+        file.seek(start)
+        left = self.end - self.start
+        while left:
+            piece = self.file.read(min(CHUNK, left))
+            write_at(file, piece, file.tell())
+            left -= len(piece)
+        self.undo()
+        by = start - self.start
+        for infos in (self.infos, self.pads):
+            infos[:] = [info._replace(start=info.start + by, stop=info.stop + by) for info in infos]
+        self.start, self.end = start, self.end + by
+        self.part, self.file, self.undo = part, file, undo
+
+
+def key_of(tensor: Tensor) -> tuple[Any, ...]:
+    """The same for two tensors that are the same numbers in the same memory."""
+    return tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.device
+
+
+def aligned(place: int) -> int:
+    return -(-place // ALIGN) * ALIGN
+
+
+def unused(name: str, taken: dict[str, Any]) -> str:
+    """`name`, or with a number behind it where it is taken."""
+    found, count = name, 1
+    while found in taken:
+        count += 1
+        found = f"{name}#{count}"
+    return found
+
+
+def create(path: Path) -> tuple[Path, FileIO]:
+    """A new file beside `path`; its first 8 bytes say that it is not finished."""
+    part = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
+    with writing(path):
+        file = FileIO(part, "x+")
+        file.write(bytes(8))
+    return part, file
+
+
+def discard(file: FileIO, part: Path) -> None:
+    """Close and remove a file that was not finished."""
+    with contextlib.suppress(OSError):
+        file.close()
+    with contextlib.suppress(OSError):
+        os.unlink(part)
+
+
+def write_at(file: FileIO, data: Any, at: int) -> None:
+    """All of the bytes; the system may take them in pieces."""
+    view = memoryview(data)
+    file.seek(at)
+    while view:
+        view = view[file.write(view[:CHUNK]) :]
+
+
+def sync_folder(folder: Path) -> None:
+    """Put the new name on the disk too, where the system can."""
+    with contextlib.suppress(OSError):
+        file = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """What the system says against writing, in our words."""
+    try:
+        yield
+    except OSError as error:
+        raise TraceError(f"{path} cannot be written: {error.strerror or error}") from error

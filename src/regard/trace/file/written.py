@@ -1,0 +1,284 @@
+"""From a trace to the words and arrays of its file."""
+
+import hashlib
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regard.attention.bias import Bias
+from regard.attention.map import Asked, AttentionMap
+from regard.attention.map.asked import aligned
+from regard.attention.map.blocks import BUDGET, Source, blocks
+from regard.attention.map.given import Stored
+from regard.attention.mask import Mask, Sizes
+from regard.attention.mask.bits import Bits
+from regard.attention.mask.spans import Spans
+from regard.attention.weigh.softmax import softmax
+from regard.errors import TraceError
+from regard.positions.alibi import ALiBi
+from regard.positions.buckets import Buckets
+from regard.tokens import Tokens
+from regard.trace.file.stream import Writer
+from regard.trace.kept.compact import of_mask
+from regard.trace.kept.diagonals import Diagonals
+from regard.trace.kept.even import Whole, even_softmax
+from regard.trace.layer import Layer, Seen
+from regard.trace.trace import Trace
+
+HALVES = re.compile("[\ud800-\udfff]")
+BY_DISTANCE = (ALiBi, Buckets)  # biases that are known to depend on nothing but key − query
+
+
+class Written:
+    """Puts the arrays of a trace into a file and keeps the words about them; what is shared is written once."""
+
+    def __init__(self, writer: Writer, *, budget: int) -> None:
+        self.writer, self.left, self.budget = writer, budget, budget
+        self.names: dict[int, str] = {}
+        self.taken: set[str] = set()
+        self.tokens: dict[Tokens, int] = {}
+        self.masks: dict[tuple[int, Sizes], tuple[Mask, Mask | None]] = {}
+        self.small: dict[bytes, Mask] = {}
+        self.biases: dict[tuple[int, Sizes], tuple[Any, Tensor | Diagonals]] = {}
+        self.where = ""
+
+    def trace(self, trace: Trace) -> dict[str, Any]:
+        """The manifest."""
+        runs = []
+        for number, run in enumerate(trace.runs):
+            layers = []
+            for layer in run.layers:
+                self.where = f"{number}/{layer.name}"
+                layers.append(self.layer(layer))
+            runs.append({"layers": layers, "notes": list(run.notes)})
+        return {
+            "version": 1,
+            "model": trace.model,
+            "fingerprint": trace.fingerprint,
+            "tokens": [tokens_words(tokens) for tokens in self.tokens],
+            "runs": runs,
+            "notes": list(trace.notes),
+        }
+
+    def layer(self, layer: Layer) -> dict[str, Any]:
+        if len(layer.weights.shape) != 4:
+            raise TraceError(f"the map of {layer.name} has shape {layer.weights.shape}; a file keeps (b, h, q, k)")
+        notes = list(layer.notes)
+        parts = self.parts(layer, notes)
+        dropped = layer.weights.dropped
+        return {
+            "name": layer.name,
+            "kind": layer.kind,
+            "door": layer.door,
+            "shape": list(layer.weights.shape),
+            "parts": parts,
+            "q": self.array("q", layer.q),
+            "k": self.array("k", layer.k),
+            "v": self.array("v", layer.v),
+            "gradient": self.array("gradient", layer.gradient),
+            "queries": self.named(layer.queries),
+            "keys": self.named(layer.keys),
+            "seen": None if layer.seen is None else self.seen(layer.seen),
+            "dropped": None if dropped is None else {"p": float(dropped.p), "seed": dropped.seed},
+            "notes": notes,
+        }
+
+    def parts(self, layer: Layer, notes: list[str]) -> list[dict[str, Any]]:
+        """The map: asked rows by q and k, all others by their weights."""
+        source = source_of(layer.weights)
+        b, h, q, k = layer.weights.shape
+        stitches = [(part.source, part.column) for part in getattr(source, "parts", ())] or [(source, 0)]
+        if all(isinstance(part, Asked) and plain(part) for part, _ in stitches):
+            found, first = [], 0
+            for part, column in stitches:
+                rows, columns = part.sizes.q, part.sizes.k
+                place = {"rows": [first, first + rows], "columns": [column, column + columns]}
+                found.append(place | self.asked(part))
+                first += rows
+            return found
+        whole = {"rows": [0, q], "columns": [0, k]}
+        if isinstance(source, Stored):
+            mask = self.mask(source.mask, source.sizes) if whole_lead(source) else None
+            return [whole | {"weights": self.array("weights", source.kept), "mask": mask}]
+        size = math.prod(layer.weights.shape) * source.dtype.itemsize
+        self.left -= size
+        if self.left < 0:
+            raise TraceError(
+                f"the map of {layer.name} can only be kept as weights, {size} bytes, and the budget for such maps is "
+                f"{self.budget} bytes; save fewer layers with layers=, or raise budget="
+            )
+        notes.append(f"the map was {how(source)} and is kept in the file as weights")
+        index = self.writer.put_blocks(in_order(source), (b, h, q, k), source.dtype)
+        return [whole | {"weights": self.name(index, "weights")}]
+
+    def asked(self, source: Asked) -> dict[str, Any]:
+        source.fresh()
+        sink = None if source.sink is None else collapsed(aligned(source.sink, 2))
+        return {
+            "q": self.array("q", aligned(source.q, 2)),
+            "k": self.array("k", aligned(source.k, 2)),
+            "scale": float(source.scale),
+            "softcap": None if source.softcap is None else float(source.softcap),
+            "sink": self.array("sink", sink),
+            "weigh": "softmax" if source.weigh is softmax else "even",
+            "mask": self.mask(source.mask, source.sizes),
+            "bias": self.bias(source.bias, source.sizes),
+        }
+
+    def mask(self, mask: Mask | None, sizes: Sizes) -> dict[str, Any] | None:
+        mask = mask.inner if isinstance(mask, Whole) else mask
+        if mask is None:
+            return None
+        key = (id(mask), sizes)
+        if key not in self.masks:
+            self.masks[key] = mask, of_mask(mask, sizes)  # the mask itself is held so that its id stays its own
+        small = self.masks[key][1]
+        if small is not None:
+            small = self.small.setdefault(digest(small), small)  # layers often make equal masks of their own
+        if isinstance(small, Spans):
+            return {"start": self.array("mask/start", small.start), "stop": self.array("mask/stop", small.stop)}
+        return {"bits": self.array("mask/bits", small.bits)} if isinstance(small, Bits) else None
+
+    def bias(self, bias: Tensor | Bias | None, sizes: Sizes) -> dict[str, Any] | None:
+        if bias is None:
+            return None
+        key = (id(bias), sizes)
+        if key not in self.biases:
+            small = collapsed(aligned(bias, 2)) if isinstance(bias, Tensor) else by_distance(bias, sizes)
+            self.biases[key] = bias, small
+        found = self.biases[key][1]
+        if isinstance(found, Diagonals):
+            return {"diagonals": self.array("bias/diagonals", found.values)}
+        return {"tensor": self.array("bias", found)}
+
+    def seen(self, seen: Seen) -> dict[str, Any]:
+        return {
+            "rows": [int(row) for row in seen.rows],
+            "mix": self.array("seen/mix", seen.mix),
+            "allowed": self.array("seen/allowed", seen.allowed),
+            "weights": self.array("seen/weights", seen.weights),
+            "causal": bool(seen.causal),
+            "scale": None if seen.scale is None else float(seen.scale),
+            "dropout": float(seen.dropout),
+            "keys": None if seen.keys is None else int(seen.keys),
+        }
+
+    def named(self, tokens: tuple[Tokens, ...] | None) -> list[int] | None:
+        """The numbers of these sequences in the manifest."""
+        return None if tokens is None else [self.tokens.setdefault(one, len(self.tokens)) for one in tokens]
+
+    def array(self, what: str, tensor: Tensor | None) -> str | None:
+        """The name of the array that holds these numbers."""
+        if tensor is None:
+            return None
+        tensor = tensor.detach()
+        if tensor.ndim == 4 and tensor.shape[0] > 1 and tensor.stride(0) == 0:
+            tensor = tensor[:1]  # the same for all of a batch
+        return self.name(self.writer.put(tensor), what)
+
+    def name(self, index: int, what: str) -> str:
+        if index not in self.names:
+            wanted = text(f"{self.where}/{what}")
+            name, count = wanted, 1
+            while name in self.taken:
+                count += 1
+                name = f"{wanted}#{count}"
+            self.taken.add(name)
+            self.names[index] = name
+        return self.names[index]
+
+
+def source_of(weights: AttentionMap) -> Source:
+    return weights._source
+
+
+def plain(source: Asked) -> bool:
+    """Whether q, k and a few words say all: a product, softmax, and nothing that was picked out of a larger map."""
+    if not (source.score is None or source.score.is_dot) or len(source.sizes.lead) != 2 or not whole_lead(source):
+        return False
+    return source.weigh in (softmax, even_softmax) or getattr(source.weigh, "__name__", "") == "even_softmax"
+
+
+def whole_lead(source: Asked | Stored) -> bool:
+    """Whether the map's batch and heads are those that its mask and bias count."""
+    lead = source.lead
+    if lead is None:
+        return True
+    if len(source.sizes.lead) != 2 or lead.shape != source.sizes.lead:
+        return False
+    b, h = lead.shape
+    return lead.b.flatten().tolist() == list(range(b)) and lead.h.flatten().tolist() == list(range(h))
+
+
+def how(source: Source) -> str:
+    if not isinstance(source, Asked):
+        return source.kind
+    score = "a product" if source.score is None else type(source.score).__name__
+    return f"asked by {score} under {getattr(source.weigh, '__name__', source.weigh)!s}"
+
+
+def in_order(source: Source) -> Iterator[Tensor]:
+    """All weights in the order in which they stand in memory, a few rows at a time."""
+    b, h, _, k = source.shape
+    for entry in range(b):
+        for head in range(h):
+            one = source.pick((entry, head))
+            for block in blocks(one, BUDGET):
+                yield one.weights(block.rows).detach().expand(block.rows.stop - block.rows.start, k)
+
+
+def collapsed(x: Tensor) -> Tensor:
+    """`x` without axes that are only expanded."""
+    for axis in range(x.ndim):
+        if x.shape[axis] > 1 and x.stride(axis) == 0:
+            x = x.narrow(axis, 0, 1)
+    return x
+
+
+def digest(mask: Mask) -> bytes:
+    """The same for two small masks that say the same."""
+    found = hashlib.blake2b()
+    for part in (mask.start, mask.stop) if isinstance(mask, Spans) else (mask.bits,) if isinstance(mask, Bits) else ():
+        found.update(f"{part.dtype} {tuple(part.shape)}".encode())
+        found.update(part.detach().cpu().contiguous().numpy().data)
+    return found.digest()
+
+
+@torch.no_grad()
+def by_distance(bias: Bias, sizes: Sizes) -> Tensor | Diagonals:
+    """One number per diagonal where that says it all, else every number, (1, h, q, k)."""
+    q, k = sizes.q, sizes.k
+    if isinstance(bias, Diagonals) and bias.keys == k and bias.values.shape[1] == q + k - 1:
+        return bias
+    queries, keys = torch.arange(q) + sizes.offset, torch.arange(k)
+    if not q or not k:
+        return torch.zeros(1, 1, 1, 1)
+    after, before = bias.block(queries[:1], keys)[:, 0], bias.block(queries[1:], keys[:1])[..., 0]  # h k, h q−1
+    found = Diagonals(torch.cat([before.flip(-1), after], -1), keys=k)
+    if isinstance(bias, (*BY_DISTANCE, Diagonals)):
+        return found
+    height = max(1, BUDGET // max(1, bias.heads * k))
+    if all(bias.block(rows, keys).equal(found.block(rows, keys)) for rows in queries.split(height)):
+        return found
+    return bias.block(queries, keys)[None]
+
+
+def tokens_words(tokens: Tokens) -> dict[str, Any]:
+    return {
+        "shown": [text(one) for one in tokens.shown],
+        "ids": None if tokens.ids is None else [int(one) for one in tokens.ids],
+        "offsets": None if tokens.offsets is None else [None if one is None else list(one) for one in tokens.offsets],
+        "special": None if tokens.special is None else [bool(one) for one in tokens.special],
+        "words": None if tokens.words is None else [None if one is None else int(one) for one in tokens.words],
+        "text": None if tokens.text is None else text(tokens.text),
+        "grid": None if tokens.grid is None else list(tokens.grid),
+    }
+
+
+def text(given: str) -> str:
+    """The same text as a file can hold it: half a surrogate pair is no character, one mark stands for each."""
+    return given if given.isascii() else HALVES.sub("\N{REPLACEMENT CHARACTER}", given)

@@ -1,0 +1,368 @@
+"""From the blocks of a layer to its map: rows one below the other, keys side by side, each row with what it saw."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from regard.attention.bias import Bias
+from regard.attention.map import Asked, AttentionMap, Dropped
+from regard.attention.mask import Mask, Sizes
+from regard.attention.mask.spans import Spans
+from regard.attention.weigh.softmax import softmax
+from regard.trace.editing.edited_map import Edited, Part
+from regard.trace.kept.compact import compact_mask, dense_of, four_axes, of_mask
+from regard.trace.kept.diagonals import Diagonals
+from regard.trace.kept.even import Whole, even_softmax
+from regard.trace.kept.held import Block, Held, Shifted
+from regard.trace.kept.stitched import Stitch, Stitched
+from regard.trace.layer import Layer, Seen
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Which entry of the batch each kept sequence stood in at every step: beams move between entries."""
+
+    entries: dict[int, Tensor]  # step → entries, one per kept sequence; −1 where the sequence had ended
+    batch: int  # how many entries the steps had
+
+    @staticmethod
+    def of(sequences: Tensor | None, parents: dict[int, Tensor], helds: Iterable[Held]) -> "Kept | None":
+        """Follow the sequences that were given back through the beams; None where no beam ever moved."""
+        if not parents:
+            return None
+        batch = len(next(iter(parents.values())))
+        own = [held for held in helds if held.kind != "cross" and held.blocks[0].sizes.lead[0] == batch]
+        fed = {block.step: block.ids for block in own[-1].blocks} if own else {}
+        steps = sorted(fed)
+        history: dict[int, list[list[int]]] = {}
+        lines: list[list[int]] = [[] for _ in range(batch)]
+        for step in steps:
+            if step in parents:
+                lines = [lines[int(parent)] for parent in parents[step]]
+            ids = fed[step]
+            if ids is None:
+                return None
+            lines = [line + ids[i].tolist() for i, line in enumerate(lines)]
+            history[step] = lines
+        if sequences is None:
+            leaves = [(steps[-1], 0)]
+        else:
+            leaves = [leaf_of(sequence.tolist(), steps, history) for sequence in sequences]
+        entries = {step: torch.full((len(leaves),), -1) for step in steps}
+        for i, (last, entry) in enumerate(leaves):
+            for step in reversed([s for s in steps if s <= last]):
+                entries[step][i] = entry
+                entry = int(parents[step][entry]) if step in parents else entry
+        return Kept(entries, batch)
+
+
+def leaf_of(sequence: list[int], steps: list[int], history: dict[int, list[list[int]]]) -> tuple[int, int]:
+    """The last step at which some entry had been fed a beginning of this sequence, and that entry."""
+    for step in reversed(steps):
+        for entry, line in enumerate(history[step]):
+            if len(line) < len(sequence) and line == sequence[: len(line)]:
+                return step, entry
+    return steps[-1], 0
+
+
+def assembled(held: Held, kept: Kept | None) -> Layer:
+    """The layer that these blocks make."""
+    blocks = held.blocks
+    first = blocks[0]
+    if kept is not None and len(blocks) > 1 and first.sizes.lead[0] == kept.batch:
+        blocks = [chosen(block, kept) for block in blocks]
+    layer = Layer(held.name, held.kind, stored_map(first), door=held.door, notes=list(held.notes))
+    if first.q is None or first.k is None:
+        layer.v, layer.seen = first.v, first.seen
+    elif len(blocks) == 1:
+        layer.q, layer.k, layer.v = first.q, first.k, first.v
+        one = evened(first)
+        assert one.q is not None
+        layer.weights = AttentionMap(asked(held, one, one.q, first.k, first.sizes, one.mask, first.bias))
+        if first.map is not None:
+            layer.weights.dropped = first.map.dropped
+        elif held.dropout:
+            layer.weights.dropped = Dropped(held.dropout, None, replay_of(layer, first, held.dropout))
+        layer.seen = first.seen
+    else:
+        stretches = sorted({block.stretch for block in blocks})
+        parts = [joined(held, [b for b in blocks if b.stretch == stretch]) for stretch in stretches]
+        layer.q = torch.cat([part.q for part in parts], 2)
+        layer.weights = AttentionMap(
+            parts[0].source if len(parts) == 1 else Stitched([Stitch(part.source, part.column) for part in parts])
+        )
+        layer.k, layer.v = parts[-1].k, parts[-1].v
+        layer.seen = seen_of(blocks)
+    layer.gradient = first.gradient if len(blocks) == 1 else None
+    if any(block.edits for block in blocks):
+        layer.weights = AttentionMap(Edited(layer.weights._source, edits_of(blocks)))
+    return layer
+
+
+def edits_of(blocks: list[Block]) -> list[Part]:
+    """What editors changed, and where the rows and keys of each call stand in the whole."""
+    stitches = len({block.stretch for block in blocks}) > 1
+    column = 0 if stitches else min(block.column for block in blocks)
+    found, first = [], 0
+    for block in blocks:
+        if block.edits:
+            found.append(Part(block.edits, first, block.sizes.q, block.column - column))
+        first += block.sizes.q
+    return found
+
+
+def replay_of(layer: Layer, block: Block, dropout: float) -> Callable[[], Tensor] | None:
+    """The weights after dropout, from the random state that the call found: the same numbers are drawn again."""
+    rng, q, k = block.rng, block.q, block.k
+    if rng is None or q is None or k is None:
+        return None
+
+    def replay() -> Tensor:
+        with torch.random.fork_rng(devices=[]), torch.no_grad():
+            torch.set_rng_state(rng)
+            if not block.seen.facts:
+                return torch.nn.functional.dropout(layer.weights.dense(), dropout)
+            source = layer.weights._source
+            mask = source.allowed()
+            if isinstance(source, Asked) and source.bias is not None:
+                bias = source.bias_at(slice(None), slice(None))
+                mask = bias if mask is None else bias.masked_fill(~mask, -torch.inf)
+            wide = k.repeat_interleave(q.shape[1] // k.shape[1], 1)
+            eye = torch.eye(k.shape[2], dtype=q.dtype).expand(*wide.shape[:2], -1, -1)
+            return torch.nn.functional.scaled_dot_product_attention(
+                q,
+                wide,
+                eye,
+                mask,
+                dropout,
+                scale=float(layer.weights._source.scale),  # type: ignore[union-attr]
+            )
+
+    return replay
+
+
+def stored_map(block: Block) -> AttentionMap:
+    """Weights that were kept as seen; for an asked map, a placeholder that `assembled` replaces."""
+    if block.weights is not None:
+        return AttentionMap.stored(block.weights)
+    if block.map is not None:
+        return block.map
+    return AttentionMap.stored(torch.zeros(1, 1, 1, 1))
+
+
+def asked(held: Held, block: Block, q: Tensor, k: Tensor, sizes: Sizes, mask: Mask | None, bias: object) -> Asked:
+    template = None if block.map is None else block.map._source
+    score, weigh, sink = None, even_softmax if block.uniform else softmax, held.sink
+    if isinstance(template, Asked):
+        score, weigh, sink = template.score, template.weigh, template.sink
+    if weigh is even_softmax and mask is not None:
+        mask = Whole(mask)
+    if sink is not None:
+        sink = sink.reshape(1, -1, 1, 1) if sink.ndim == 1 else four_axes(sink, sizes)
+    if isinstance(bias, Tensor):
+        bias = four_axes(bias, sizes)
+    assert bias is None or isinstance(bias, Tensor | Bias)
+    source = Asked(
+        q, k, sizes, score=score, scale=held.scale, mask=mask, bias=bias, softcap=held.softcap, sink=sink, weigh=weigh
+    )
+    if held.stale:
+        source.versions = (-1, -1)  # what was written to is no longer what the model used: asking says so
+    return source
+
+
+@dataclass(frozen=True, eq=False)
+class Joined:
+    """The blocks of one stretch of keys as one map."""
+
+    source: Asked
+    q: Tensor
+    k: Tensor
+    v: Tensor | None
+    row: int
+    column: int
+
+
+def evened(block: Block) -> Block:
+    """The same block with even rows said in q: a query of 0 sees all keys alike."""
+    if not block.uniform or block.bias is not None or block.q is None:
+        return block
+    form = of_mask(block.mask, block.sizes)
+    if not isinstance(form, Spans):
+        return block
+    blind = form.stop <= form.start  # b|1 h|1 q|1
+    q = block.q.masked_fill(blind[..., None].to(block.q.device), 0.0)
+    mask = Spans(form.start.masked_fill(blind, 0), form.stop.masked_fill(blind, block.sizes.k))
+    return replace(block, q=q, mask=mask, uniform=False)
+
+
+def joined(held: Held, blocks: list[Block]) -> Joined:
+    asking = [evened(block) for block in blocks]
+    rows = torch.cat([block.q for block in asking if block.q is not None], 2)
+    q = torch.cat([block.q for block in blocks if block.q is not None], 2)
+    parts = [block.k for block in blocks if block.k is not None and block.k.shape[2]]
+    k = torch.cat(parts, 2) if len(parts) > 1 else parts[0]
+    values = [block.v for block in blocks if block.v is not None and block.v.shape[2]]
+    v = None if not values else torch.cat(values, 2) if len(values) > 1 else values[0]
+    column = min(block.column for block in blocks)
+    sizes = Sizes((q.shape[0], q.shape[1]), q.shape[2], k.shape[2])
+    mask = masks_joined(asking, sizes, column)
+    bias = biases_joined(blocks, sizes, column)
+    return Joined(asked(held, asking[0], rows, k, sizes, mask, bias), q, k, v, blocks[0].row, column)
+
+
+def masks_joined(blocks: list[Block], sizes: Sizes, column: int) -> Mask | None:
+    """Each block's rows see what they saw, counted in keys of the whole."""
+    starts, stops = [], []
+    for block in blocks:
+        form = of_mask(block.mask, block.sizes)
+        shift = block.column - column
+        rows = block.sizes.q
+        if form is None:
+            start, stop = (
+                torch.zeros(1, 1, rows, dtype=torch.int32),
+                torch.full((1, 1, rows), block.sizes.k, dtype=torch.int32),
+            )
+        elif isinstance(form, Spans):
+            start, stop = form.start.cpu(), form.stop.cpu()
+        else:
+            return compact_mask(dense_joined(blocks, sizes, column), sizes)
+        seen = stop > start
+        starts.append(torch.where(seen, start + shift, 0))
+        stops.append(torch.where(seen, stop + shift, 0))
+    lead = torch.broadcast_shapes(*(x.shape[:2] for x in starts))
+    wide = [
+        torch.cat([x.expand(*lead, block.sizes.q) for x, block in zip(side, blocks)], 2) for side in (starts, stops)
+    ]
+    return Spans(wide[0], wide[1])
+
+
+def dense_joined(blocks: list[Block], sizes: Sizes, column: int) -> Tensor:
+    return joined_rows([dense_of(block.mask, block.sizes) for block in blocks], blocks, sizes, column)
+
+
+def joined_rows(parts: list[Tensor], blocks: list[Block], sizes: Sizes, column: int) -> Tensor:
+    """The rows of all blocks below each other, each at its own keys."""
+    placed = []
+    for part, block in zip(parts, blocks):
+        shift = block.column - column
+        placed.append(torch.nn.functional.pad(part, (shift, sizes.k - shift - block.sizes.k)))
+    lead = torch.broadcast_shapes(*(x.shape[:2] for x in placed))
+    return torch.cat([x.expand(*lead, -1, -1) for x in placed], 2)
+
+
+def biases_joined(blocks: list[Block], sizes: Sizes, column: int) -> Tensor | Bias | None:
+    """What was added, for all rows. A bias by distance that agrees over all blocks stays one number per distance."""
+    if all(block.bias is None for block in blocks):
+        return None
+    by_distance = distances_joined(blocks, sizes, column)
+    if by_distance is not None:
+        return by_distance
+    parts = [dense_bias(block).expand(-1, -1, block.sizes.q, block.sizes.k) for block in blocks]
+    return joined_rows(parts, blocks, sizes, column)
+
+
+def dense_bias(block: Block) -> Tensor:
+    if block.bias is None:
+        return torch.zeros(1, 1, 1, 1)
+    if isinstance(block.bias, Tensor):
+        return four_axes(block.bias, block.sizes).float()
+    q = torch.arange(block.sizes.q) + block.sizes.offset
+    return block.bias.block(q, torch.arange(block.sizes.k))[None].float()
+
+
+def distances_joined(blocks: list[Block], sizes: Sizes, column: int) -> Bias | None:
+    """One number per distance between key and query, where every block says the same; None where they do not."""
+    heads, known = sizes.heads, sizes.q + sizes.k - 1
+    most = torch.full((heads, known), -torch.inf)
+    least = torch.full((heads, known), torch.inf)
+    last = blocks[-1].row + blocks[-1].sizes.q - 1 - column  # where the last query stands among the keys
+    turn = sizes.k - 1 - last  # rows are aligned at the end of the map
+    for block in blocks:
+        if isinstance(block.bias, Diagonals | Shifted) or block.sizes.q == 1 or block.bias is None:
+            part = dense_bias(block)
+            if part.shape[0] != 1:
+                return None
+            if block.bias is not None and isinstance(block.bias, Tensor) and block.sizes.q > 1:
+                return None
+            part = part[0].expand(heads, block.sizes.q, block.sizes.k)
+            q = torch.arange(block.sizes.q) + block.row - column + turn
+            k = torch.arange(block.sizes.k) + block.column - column
+            at = (k - q[:, None] + sizes.k - 1).clamp(0, known - 1).reshape(1, -1).expand(heads, -1)
+            seen = dense_of(block.mask, block.sizes).flatten(0, 1).any(0)
+            hidden = ~seen.expand(heads, -1, -1).reshape(heads, -1)
+            flat = part.reshape(heads, -1)
+            most.scatter_reduce_(1, at, flat.masked_fill(hidden, -torch.inf), "amax")
+            least.scatter_reduce_(1, at, flat.masked_fill(hidden, torch.inf), "amin")
+        else:
+            return None
+    unknown = most == -torch.inf
+    if bool(((most != least) & ~unknown).any()):
+        return None
+    return Diagonals(most.masked_fill(unknown, 0.0), keys=sizes.k, heads=heads)
+
+
+def chosen(block: Block, kept: Kept) -> Block:
+    """A block of the kept sequences only; where one had already ended, its rows see nothing."""
+    entries = kept.entries.get(block.step)
+    if entries is None:
+        return block
+    gone, at = entries < 0, entries.clamp_min(0)
+
+    def take(x: Tensor | None) -> Tensor | None:
+        return None if x is None else x.index_select(0, at.to(x.device))
+
+    sizes = Sizes((len(at), block.sizes.lead[1]), block.sizes.q, block.sizes.k)
+    dense = dense_of(block.mask, block.sizes)
+    dense = (dense[at] if dense.shape[0] > 1 else dense) & ~gone[:, None, None, None]
+    bias = block.bias if not isinstance(block.bias, Tensor) or block.bias.shape[0] == 1 else block.bias[at]
+    seen = Seen(
+        block.seen.rows,
+        take(block.seen.mix),
+        scale=block.seen.scale,
+        causal=block.seen.causal,
+        keys=block.seen.keys,
+        dropout=block.seen.dropout,
+    )
+    if block.seen.allowed is not None:
+        seen.allowed = block.seen.allowed if block.seen.allowed.shape[0] == 1 else take(block.seen.allowed)
+    if bool(gone.any()):
+        seen = Seen()
+    return Block(
+        take(block.q),
+        take(block.k),
+        take(block.v),
+        sizes,
+        compact_mask(dense, sizes),
+        bias,
+        block.uniform,
+        block.row,
+        block.column,
+        block.first_new,
+        block.stretch,
+        seen,
+        take(block.ids),
+        None,
+        take(block.weights),
+        block.map,
+        step=block.step,
+        edits=block.edits,
+    )
+
+
+def seen_of(blocks: list[Block]) -> Seen:
+    """The proof of a stitched map: what the last rows of some steps gave."""
+    rows: list[int] = []
+    mixes: list[Tensor] = []
+    first = 0
+    for block in blocks:
+        if block.seen.mix is not None and not block.seen.dropout:
+            rows += [first + row for row in block.seen.rows]
+            mixes.append(block.seen.mix)
+        first += block.sizes.q
+    if not mixes:
+        return Seen()
+    some = sorted({round(i * (len(rows) - 1) / 15) for i in range(16)}) if len(rows) > 16 else list(range(len(rows)))
+    mix = torch.cat(mixes, 2)[:, :, some]
+    return Seen(tuple(rows[i] for i in some), mix)

@@ -1,0 +1,309 @@
+"""One attention layer of one run while it grows: a cache appends keys, each step adds rows.
+
+Per step only the new rows and the new key columns are kept, after the keys before them were found unchanged, so that
+`generate()` costs O(n · d). Positions follow from what the keys say: keys that continue the ones before are the next
+positions, keys that repeat an earlier stretch replace what stood there (a rejected draft), keys of which the first
+are gone are a sliding cache. Where nothing fits, a new stretch of keys begins, and rows remember whose they are.
+"""
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from regard.attention.bias import Bias
+from regard.attention.map import AttentionMap
+from regard.attention.mask import Mask, Sizes
+from regard.eager import version
+from regard.trace.doors.registry import SAMPLED, sampled
+from regard.trace.doors.scene import Call
+from regard.trace.editing.edits import Placed
+from regard.trace.kept.compact import compact_mask, dense_of, four_axes
+from regard.trace.kept.form import Formed, Memo
+from regard.trace.kept.grow import Grow
+from regard.trace.kept.keep import Keeper
+from regard.trace.layer import Layer, Seen
+
+HOLLOW = "rows of padding are even over all slots of the cache, also empty ones, and are shown as seeing nothing"
+
+
+@dataclass(eq=False)
+class Block:
+    """The rows that one call computed, and the keys that it brought."""
+
+    q: Tensor | None  # b h r d
+    k: Tensor | None  # b g c d: the new columns only
+    v: Tensor | None
+    sizes: Sizes  # of the call, after keys that nobody sees at the end were cut off
+    mask: Mask | None
+    bias: Tensor | Bias | None
+    uniform: bool  # a row that sees nothing is even, not 0
+    row: int  # position of the first row
+    column: int  # position of the call's first key
+    first_new: int  # position of the first key of `k`
+    stretch: int  # which stretch of keys
+    seen: Seen
+    ids: Tensor | None = None
+    parents: Tensor | None = None  # which entry of the batch each one continues, where that changed
+    weights: Tensor | None = None  # stored weights, b h r c
+    map: AttentionMap | None = None
+    gradient: Tensor | None = None
+    versions: tuple[int | None, int | None] = (None, None)  # of q and k when they were kept
+    rng: Tensor | None = None  # the random state before a call that dropped weights
+    edits: list[Placed] = field(default_factory=list)  # what editors changed about the map
+    step: int = 0  # which call of the model
+    layer: Layer | None = None  # what was made of it, so that a later gradient finds it
+
+
+@dataclass(eq=False)
+class Held:
+    """All that is kept of one layer of one run."""
+
+    name: str
+    kind: str
+    door: str
+    keeper: Keeper
+    blocks: list[Block] = field(default_factory=list)
+    keys: Grow | None = None  # the keys of the last stretch as they stand, for comparing
+    notes: list[str] = field(default_factory=list)
+    scale: float = 1.0
+    softcap: float | None = None
+    sink: Tensor | None = None
+    dropout: float = 0.0
+
+    @property
+    def length(self) -> int:
+        """How many key positions are known."""
+        return max((block.column + block.sizes.k for block in self.blocks), default=0)
+
+    def first(self, call: Call, memo: Memo, ids: Tensor | None) -> None:
+        self.scale, self.softcap, self.dropout = call.scale, call.softcap, call.dropout
+        self.sink = None if call.sink is None else call.sink.detach().clone()
+        self.add(call, memo, ids, row=None, column=0, new=0, stretch=0)
+
+    def add(
+        self,
+        call: Call,
+        memo: Memo,
+        ids: Tensor | None,
+        *,
+        row: int | None,
+        column: int,
+        new: int,
+        stretch: int,
+        parents: Tensor | None = None,
+    ) -> Block:
+        """Keep what is new in a call: its rows, and its keys from its `new`-th on."""
+        shape = call.weights.shape if call.q is None and call.weights is not None else None
+        if call.map is not None and call.q is None:
+            shape = torch.Size(call.map.shape)
+        if shape is not None:
+            b, h, r, c = (1,) * (4 - len(shape)) + tuple(shape)
+            sizes = Sizes((b, h), r, c)
+            formed: Formed = Formed(None, None, False, c)
+        else:
+            assert call.q is not None
+            assert call.k is not None
+            sizes = Sizes(tuple(call.q.shape[:2]), call.q.shape[2], call.k.shape[2])
+            formed = memo.form(call, sizes)
+            sizes = Sizes(sizes.lead, sizes.q, formed.keys)
+        if formed.hollow and HOLLOW not in self.notes:
+            self.notes.append(HOLLOW)
+        q = k = v = None
+        if call.q is not None and call.k is not None:
+            keys = slice(new, sizes.k)
+            whole = new == 0 and sizes.k == call.k.shape[2]
+            k_new = call.k if whole else call.k[:, :, keys]
+            v_new = None if call.v is None else call.v if whole else call.v[:, :, keys]
+            q, k, v = self.keeper.three(call.q, k_new, v_new)
+        elif call.v is not None and self.keeper.values:
+            v = self.keeper.keep(call.v)
+        stored = None
+        if call.q is None and call.weights is not None:
+            stored = self.keeper.keep(call.weights)
+        if row is None:
+            row = sizes.k - sizes.q if self.kind == "self" and sizes.k > sizes.q and not call.causal else 0
+        block = Block(
+            q,
+            k,
+            v,
+            sizes,
+            formed.mask,
+            formed.bias,
+            formed.uniform,
+            row,
+            column,
+            column + new,
+            stretch,
+            seen_of(call, sizes, formed.keys),
+            ids,
+            parents,
+            stored,
+            call.map,
+        )
+        block.rng = call.rng
+        block.edits = [] if call.editing is None else call.editing.of_map
+        if q is not None and k is not None:
+            block.versions = (version(q), version(k))
+        self.blocks.append(block)
+        return block
+
+    def extend(self, call: Call, memo: Memo, ids: Tensor | None, *, same: bool) -> Block | None:
+        """Take a later call into the same map, where its keys continue what is held; None where they do not.
+
+        `same` says that both calls were made by one method of the model, such as `generate`.
+        """
+        last = self.blocks[-1]
+        if call.q is None or call.k is None or last.q is None or call.q.shape[1] != last.q.shape[1]:
+            return None
+        if call.q.shape[-1] != last.q.shape[-1] or call.q.shape[0] != last.q.shape[0]:
+            return None
+        sizes = Sizes(tuple(call.q.shape[:2]), call.q.shape[2], call.k.shape[2])
+        k = call.k.detach()[:, :, : memo.form(call, sizes).keys]
+        k = k.to(self.store.kept.dtype)
+        q_length, k_length, known = sizes.q, k.shape[2], len(self.store)
+        base = self.blocks[0].column if last.stretch == 0 else last.column
+        before = k_length - q_length
+        if self.kind == "cross" and not same:
+            return None
+        if self.kind == "cross" or (same and k_length == known and q_length < k_length):
+            if k_length == known and self.store.equals(k, 0, known):
+                if self.asked_again(call.q, ids):
+                    self.blocks = []
+                    return self.add(call, memo, ids, row=0, column=0, new=0, stretch=0)
+                row = last.row + last.sizes.q
+                return self.add(call, memo, ids, row=row, column=base, new=k_length, stretch=last.stretch)
+            if self.kind == "cross":
+                return None
+        if before == 0 and same and known <= k_length and self.again(k, ids):  # everything fed again
+            self.cut(0)
+            self.keys = None
+            return self.add(call, memo, ids, row=0, column=0, new=0, stretch=0)
+        if before <= 0:
+            return None
+        parents = None
+        if before <= known and self.store.equals(k, 0, before):  # the usual cache; a shorter one forgot a draft
+            if before < known:
+                self.cut(base + before)
+            column = base
+        elif before <= known and self.store.equals(k, known - before, before):  # a sliding cache
+            column = base + known - before
+        elif before == known and same and (parents := self.store.parents(k, before)) is not None:  # beams
+            self.store.reorder(parents)
+            column = base
+        elif same:
+            return self.another(call, memo, ids, k, before)
+        else:
+            return None
+        self.store.append(k[:, :, before:])
+        return self.add(
+            call, memo, ids, row=column + before, column=column, new=before, stretch=last.stretch, parents=parents
+        )
+
+    def again(self, k: Tensor, ids: Tensor | None) -> bool:
+        """Whether a call without a cache was fed all that is held, and more: its tokens say so, else its keys."""
+        fed = [block.ids for block in self.blocks]
+        if ids is not None and all(part is not None for part in fed):
+            known = torch.cat([part for part in fed if part is not None], -1)
+            return known.shape[0] == ids.shape[0] and torch.equal(ids[:, : known.shape[1]], known)
+        return self.store.near(k, len(self.store))
+
+    def asked_again(self, q: Tensor, ids: Tensor | None) -> bool:
+        """Whether a call asks all rows that are held once more, and perhaps further ones."""
+        rows = sum(block.sizes.q for block in self.blocks)
+        if q.shape[2] < max(2, rows):
+            return False
+        fed = [block.ids for block in self.blocks]
+        if ids is not None and all(part is not None for part in fed):
+            known = torch.cat([part for part in fed if part is not None], -1)
+            return known.shape[0] == ids.shape[0] and torch.equal(ids[:, :rows], known)
+        mine = torch.cat([block.q for block in self.blocks if block.q is not None], 2)
+        return torch.allclose(q.detach()[:, :, :rows].to(mine), mine, rtol=1e-3, atol=1e-4)
+
+    def another(self, call: Call, memo: Memo, ids: Tensor | None, k: Tensor, before: int) -> Block:
+        """Keys that changed since (a quantised cache): a new stretch begins at the same positions."""
+        last = self.blocks[-1]
+        row = last.row + last.sizes.q
+        column = max(0, row + k.shape[2] - before - k.shape[2])
+        self.keys = None
+        if not any("changed" in note for note in self.notes):
+            self.notes.append("keys in the cache changed between steps; each row is shown with the keys it saw")
+        return self.add(call, memo, ids, row=row, column=column, new=0, stretch=last.stretch + 1)
+
+    def cut(self, position: int) -> None:
+        """Forget rows and keys from this position on: they were fed again."""
+        kept = []
+        for block in self.blocks:
+            if block.row >= position:
+                continue
+            over = block.row + block.sizes.q - position
+            if over > 0:
+                rows = block.sizes.q - over
+                columns = min(block.sizes.k, position - block.column)
+                fewer = Sizes(block.sizes.lead, rows, columns)
+                dense = dense_of(block.mask, block.sizes)[:, :, :rows, :columns]
+                block.q = None if block.q is None else block.q[:, :, :rows]
+                new = position - block.first_new
+                block.k = None if block.k is None else block.k[:, :, :new]
+                block.v = None if block.v is None else block.v[:, :, :new]
+                block.mask = compact_mask(dense, fewer)
+                if isinstance(block.bias, Tensor):
+                    block.bias = block.bias[..., : max(1, rows), : max(1, columns)]
+                elif block.bias is not None:
+                    shift = (block.sizes.k - block.sizes.q) - (columns - rows)
+                    block.bias = Shifted(block.bias, shift)
+                block.ids = None if block.ids is None else block.ids[:, :rows]
+                block.sizes = fewer
+                block.seen = Seen()
+            kept.append(block)
+        self.blocks = kept
+        if self.keys is not None:
+            base = self.blocks[0].column if self.blocks else 0
+            self.keys.shrink(position - base)
+
+    @property
+    def stale(self) -> bool:
+        """Whether somebody wrote to a kept reference since."""
+        return any(
+            was is not None and x is not None and version(x) != was
+            for block in self.blocks
+            for x, was in zip((block.q, block.k), block.versions)
+        )
+
+    @property
+    def store(self) -> Grow:
+        if self.keys is None:
+            last = self.blocks[-1]
+            same = [b for b in self.blocks if b.stretch == last.stretch and b.k is not None]
+            parts = [b.k for b in same if b.k is not None]
+            self.keys = Grow(torch.cat(parts, 2) if len(parts) > 1 else parts[0])
+        return self.keys
+
+
+class Shifted:
+    """A bias by distance whose queries now stand elsewhere on the axis of keys."""
+
+    def __init__(self, bias: Bias, by: int) -> None:
+        self.bias, self.by, self.heads = bias, by, bias.heads
+
+    def block(self, queries: Tensor, keys: Tensor, of: Tensor | None = None) -> Tensor:
+        return self.bias.block(queries + self.by, keys, of)
+
+
+def seen_of(call: Call, sizes: Sizes, keys: int) -> Seen:
+    """Copies for the proof: what the kernel got and gave at a few rows."""
+    if call.mix is None or call.mix.shape[-2] != sizes.q:
+        return Seen(dropout=call.dropout)
+    rows = sampled(sizes.q, SAMPLED).to(call.mix.device)
+    seen = Seen(tuple(rows.tolist()), call.mix.index_select(2, rows), dropout=call.dropout, keys=keys)
+    if call.used is not None and call.used.shape[-2] == sizes.q:
+        seen.used = call.used.index_select(2, rows)
+    if call.raw is not None:
+        mask, seen.causal, seen.scale = call.raw
+        seen.facts = True
+        if mask is not None:
+            mask = four_axes(mask.detach(), sizes)
+            seen.allowed = (mask if mask.shape[-2] == 1 else mask.index_select(2, rows))[..., :keys].clone()
+    if call.weights is not None and call.q is not None:
+        seen.weights = call.weights[..., :keys]
+    return seen

@@ -1,0 +1,65 @@
+"""What is kept of a call: a reference where nothing can write behind our back, a copy everywhere else.
+
+A tensor that fills its own storage belongs to the call that made it; a view of a packed projection keeps alive, and a
+slot of a cache changes with, what it is a view of. A kept reference carries its version: a map asked after somebody
+wrote to it raises `Stale`, never a wrong number.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from regard.trace.file.stream import Writer
+
+
+@dataclass(frozen=True)
+class Keeper:
+    """How captured tensors are kept."""
+
+    values: bool = True
+    dtype: torch.dtype | None = None
+    device: torch.device | None = None
+    graph: bool = False
+    writer: Writer | None = None  # a file that takes the numbers, so that memory does not
+
+    def keep(self, x: Tensor, *, beside: tuple[Tensor, ...] = ()) -> Tensor:
+        """`x` as something that stays what it is; `beside` are tensors that are kept at the same time."""
+        if self.graph:
+            return x
+        if self.writer is not None:
+            return self.writer.add(
+                x.detach() if self.dtype is None or not x.is_floating_point() else x.detach().to(self.dtype)
+            )
+        moved = (self.dtype is not None and x.dtype != self.dtype and x.is_floating_point()) or (
+            self.device is not None and x.device != self.device
+        )
+        if moved:
+            return x.detach().to(device=self.device, dtype=self.dtype, copy=True)
+        return x.detach() if owned(x, beside) else x.detach().clone(memory_format=torch.contiguous_format)
+
+    def three(self, q: Tensor, k: Tensor, v: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
+        """q, k and v of one call. Three views that fill one packed storage between them are kept as they are."""
+        if not self.values:
+            v = None
+        others = (q, k) if v is None else (q, k, v)
+        kept = [self.keep(x, beside=tuple(y for y in others if y is not x)) for x in others]
+        return kept[0], kept[1], kept[2] if v is not None else None
+
+
+def owned(x: Tensor, beside: tuple[Tensor, ...] = ()) -> bool:
+    """Whether `x`, with what is kept beside it, fills its storage, and torch counts writes to it."""
+    if x.is_inference():  # torch keeps no version of it, so a later write could not be told
+        return False
+    if 0 in x.stride() and x.numel() > 1:
+        return False
+    storage = x.untyped_storage()
+    size, held = storage.nbytes(), x.numel() * x.element_size()
+    if held < size:
+        where = storage.data_ptr()
+        places = {x.data_ptr()}
+        for y in beside:
+            if y.untyped_storage().data_ptr() == where and y.data_ptr() not in places:
+                places.add(y.data_ptr())
+                held += y.numel() * y.element_size()
+    return held == size

@@ -1,0 +1,118 @@
+"""Which token each row and each column stands for."""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regard.errors import TraceError
+from regard.tokens import Reader, Tokens, patches, square
+from regard.trace.kept.assemble import Kept
+from regard.trace.kept.held import Held
+from regard.trace.trace import Run
+
+Named = tuple[Tokens, ...]
+
+
+class Naming:
+    """Names for the rows and columns of a run, from token ids that went in and whatever reads them.
+
+    `given` is a tokenizer, one list of strings, `Tokens`, or nothing: then ids name themselves.
+    """
+
+    def __init__(self, given: Any) -> None:
+        self.fixed: Tokens | None = None
+        self.read: Callable[[Any], Tokens] | None = None
+        if isinstance(given, Tokens):
+            self.fixed = given
+        elif isinstance(given, Sequence) and not isinstance(given, str):
+            self.fixed = Tokens.of(list(given))
+        elif given is not None:
+            self.read = Reader(given)
+        self.known: dict[tuple[int, ...], Tokens] = {}
+
+    def must_fit(self, lengths: Collection[tuple[int, int]]) -> None:
+        """Raise where strings were given that fit no row and no column."""
+        if self.fixed is None or not lengths or any(len(self.fixed) in pair for pair in lengths):
+            return
+        seen = ", ".join(sorted({f"{q} × {k}" for q, k in lengths})[:4])
+        raise TraceError(
+            f"{len(self.fixed)} tokens were given, but the maps are {seen} (queries × keys); "
+            "give one token per position"
+        )
+
+    def name(self, run: Run, helds: Collection[Held], kept: Kept | None, pixels: tuple[int, ...] | None) -> None:
+        """Name rows and columns of every layer of a run, as far as they are known."""
+        rows: list[Named | None] = []
+        for layer, held in zip(run.layers, helds):
+            ids = ids_of(held, kept)
+            found = None
+            if self.fixed is not None:
+                found = (self.fixed,) * layer.batch if len(self.fixed) == layer.weights.shape[-2] else None
+            elif ids is not None and ids.shape[-1] == layer.weights.shape[-2]:
+                ids = ids.expand(layer.batch, -1) if ids.shape[0] == 1 else ids
+                found = tuple(self.text(line) for line in ids.tolist()) if len(ids) == layer.batch else None
+            elif pixels is not None and held.blocks[0].ids is None:
+                found = self.picture(layer.weights.shape[-2], pixels, layer.batch)
+            rows.append(found)
+        for layer, named in zip(run.layers, rows):
+            layer.queries = named
+            layer.keys = self.columns(layer.kind, layer.weights.shape, named, rows)
+
+    def columns(
+        self, kind: str, shape: tuple[int, ...], queries: Named | None, others: list[Named | None]
+    ) -> Named | None:
+        b, q, k = shape[0], shape[-2], shape[-1]
+        if kind != "cross" and queries is not None and q == k:
+            return queries
+        if self.fixed is not None:
+            return (self.fixed,) * b if len(self.fixed) == k else None
+        if kind != "cross" and queries is not None and q < k:  # keys from before the watch began
+            before = tuple(f"slot {i}" for i in range(k - q))
+            return tuple(Tokens((*before, *tokens.shown)) for tokens in queries)
+        for named in others:
+            if named is not None and kind == "cross" and named is not queries and len(named[0]) == k:
+                if len(named) == b:
+                    return named
+                if b % len(named) == 0:  # beams share their source
+                    return tuple(tokens for tokens in named for _ in range(b // len(named)))
+        return None
+
+    def text(self, ids: list[int]) -> Tokens:
+        key = tuple(ids)
+        if key not in self.known:
+            if self.read is None:
+                self.known[key] = Tokens(tuple(str(i) for i in ids), ids=key)
+            else:
+                self.known[key] = self.read(ids)
+        return self.known[key]
+
+    @staticmethod
+    def picture(count: int, pixels: tuple[int, ...], batch: int) -> Named | None:
+        """Image patches, where their number says how they lie."""
+        height, width = pixels[-2:]
+        for prefix in range(6):
+            for side in range(1, height + 1):
+                rows, columns = height // side, width // side
+                if height % side == 0 and width % side == 0 and rows * columns + prefix == count and rows * columns > 1:
+                    return (patches(rows, columns, prefix=prefix),) * batch
+        grid = square(count)
+        return None if grid is None else (patches(grid.rows, grid.columns, prefix=grid.prefix),) * batch
+
+
+def ids_of(held: Held, kept: Kept | None) -> Tensor | None:
+    """The ids of all rows, stitched as the rows are."""
+    parts = []
+    for block in held.blocks:
+        if block.ids is None:
+            return None
+        ids = block.ids
+        if kept is not None and len(held.blocks) > 1 and block.sizes.lead[0] == kept.batch:
+            entries = kept.entries.get(block.step)
+            if entries is not None:
+                ids = ids.index_select(0, entries.clamp_min(0))
+        parts.append(ids)
+    if len({len(part) for part in parts}) != 1:
+        return None
+    return torch.cat(parts, -1)

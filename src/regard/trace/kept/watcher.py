@@ -1,0 +1,267 @@
+"""Who listens while a model is watched: sorts calls into runs and layers, and keeps what decides each map."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from types import FrameType
+
+import torch
+from torch import Tensor, nn
+
+from regard.errors import WatchError
+from regard.trace.doors.place import Place, Stack, kind_of, stack_of, tree_of
+from regard.trace.doors.scene import Call
+from regard.trace.kept.assemble import Kept, assembled
+from regard.trace.kept.form import Memo
+from regard.trace.kept.held import Block, Held
+from regard.trace.kept.keep import Keeper
+from regard.trace.kept.naming import Naming
+from regard.trace.trace import Run
+
+Key = tuple[str, int]
+
+
+@dataclass(eq=False)
+class Session:
+    """One top-level method of the model that is running, or ran: a forward pass, or a whole `generate()`."""
+
+    frame: FrameType | None
+    held: dict[Key, Held] = field(default_factory=dict)
+    steps: int = 0
+    pixels: tuple[int, ...] | None = None
+    refused: dict[str, str] = field(default_factory=dict)
+    parents: dict[int, Tensor] = field(default_factory=dict)
+    sequences: Tensor | None = None  # what `generate` gave back, once it is known
+
+
+class Watcher:
+    """An ear for one watched model."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        keeper: Keeper,
+        naming: Naming,
+        *,
+        layers: tuple[str, ...] | None = None,
+        gradients: bool = False,
+        budget: int = 1 << 30,
+    ) -> None:
+        self.tree = tree_of(model)
+        self.keeper, self.naming, self.chosen = keeper, naming, layers
+        self.gradients, self.budget, self.stored = gradients, budget, 0
+        self.sessions: list[Session] = []
+        self.step: FrameType | None = None
+        self.counts: dict[str, int] = {}
+        self.memo = Memo()
+        self.notes: list[str] = []
+
+    # An ear
+
+    def owns(self, module: nn.Module) -> bool:
+        return id(module) in self.tree
+
+    def modules(self) -> Iterator[nn.Module]:
+        return (module for _, module in self.tree.values())
+
+    def change(self, call: Call) -> Tensor | None:
+        return None
+
+    def refuse(self, place: Place | None, why: str) -> None:
+        path = self.tree[id(place.module)][0] if place is not None else ""
+        if not self.wanted(path):
+            return
+        if not self.sessions:
+            self.sessions.append(Session(None))
+        self.sessions[-1].refused.setdefault(path or "the model", why)
+
+    def note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def wanted(self, path: str) -> bool:
+        return self.chosen is None or any(f".{part}." in f".{path}." for part in self.chosen)
+
+    def hear(self, call: Call) -> None:
+        path = self.tree[id(call.place.module)][0]
+        if torch._C._current_graph_task_id() != -1:  # activation checkpointing computes it again for the backward pass
+            self.compare(path, call)
+            return
+        if not self.wanted(path):
+            return
+        session = self.sessions[-1] if self.sessions else None
+        stack = stack_of(call.place, self.tree, self.step, None if session is None else session.frame)
+        kind = kind_of(call.place, *lengths(call), call.causal)
+        call.cached = kind.cached
+        held, occurrence = self.enter(stack, path, call)
+        session = self.sessions[-1]
+        session.pixels = session.pixels or stack.pixels
+        ids = self.ids_of(stack, call)
+        block: Block | None
+        if held is None:
+            if not self.affordable(path, call):
+                return
+            name = path or type(call.place.module).__name__
+            name = name if occurrence == 1 else f"{name}#{occurrence}"
+            held = Held(name, kind.name, call.door, self.keeper, notes=list(call.notes))
+            held.first(call, self.memo, ids)
+            session.held[path, occurrence] = held
+            block = held.blocks[-1]
+        else:
+            block = held.blocks[-1]
+        block.step = session.steps
+        if block.parents is not None:
+            session.parents[session.steps] = block.parents
+        if self.gradients and call.grown is not None and call.grown.requires_grad:
+            follow(call, block)
+
+    def compare(self, path: str, call: Call) -> None:
+        """A recomputation is no new call, but it must be the old one: otherwise say so."""
+        first = [
+            held.blocks[0].q for session in self.sessions for (name, _), held in session.held.items() if name == path
+        ]
+        if call.q is None or any(q is None or (q.shape == call.q.shape and torch.equal(q, call.q)) for q in first):
+            return
+        self.note(
+            f"{path} came out otherwise when it was computed again for the backward pass; the first time is shown"
+        )
+
+    def enter(self, stack: Stack, path: str, call: Call) -> tuple[Held | None, int]:
+        """Which layer of which run a call belongs to: (what is held of it and was extended, or None; occurrence)."""
+        session = self.sessions[-1] if self.sessions else None
+        if session is not None and stack.step is self.step:
+            self.counts[path] = occurrence = self.counts.get(path, 0) + 1
+            held = session.held.get((path, occurrence))
+            if held is None:
+                return None, occurrence
+            if held.extend(call, self.memo, self.ids_of(stack, call), same=True) is not None:
+                return held, occurrence
+            self.begin(stack, occurrence, path)
+            return None, occurrence
+        same = session is not None and session.frame is stack.session
+        self.step, self.counts, self.memo = stack.step, {path: 1}, Memo()
+        held = None if session is None else session.held.get((path, 1))
+        if session is not None and held is not None:
+            session.steps += 1
+            if held.extend(call, self.memo, self.ids_of(stack, call), same=same) is not None:
+                session.frame = stack.session
+                return held, 1
+            session.steps -= 1
+        elif session is not None and same:
+            session.steps += 1
+            return None, 1
+        self.begin(stack, 1, path)
+        return None, 1
+
+    def retract(self, place: Place) -> None:
+        path = self.tree[id(place.module)][0]
+        if self.sessions and self.sessions[-1].held.pop((path, self.counts.get(path, 0)), None) is not None:
+            self.counts[path] -= 1
+
+    def begin(self, stack: Stack, occurrence: int, path: str) -> None:
+        self.settle()
+        if self.sessions and self.sessions[-1].frame is None and not self.sessions[-1].held:
+            self.sessions[-1].frame = stack.session  # only refusals so far
+        else:
+            self.sessions.append(Session(stack.session))
+        self.counts = {path: occurrence}
+
+    def settle(self) -> None:
+        """The last session may be over: learn what its method gave back, as long as its frame is still at hand."""
+        if self.sessions:
+            session = self.sessions[-1]
+            if session.frame is not None and session.parents:
+                session.sequences = result_of(session.frame)
+
+    def affordable(self, path: str, call: Call) -> bool:
+        """Whether weights that must be stored fit the budget."""
+        if call.q is not None or call.weights is None or self.keeper.writer is not None:
+            return True
+        self.stored += call.weights.numel() * call.weights.element_size()
+        if self.stored <= self.budget:
+            return True
+        self.refuse_later(path, call)
+        return False
+
+    def refuse_later(self, path: str, call: Call) -> None:
+        assert call.weights is not None
+        self.sessions[-1].refused.setdefault(
+            path or "the model",
+            f"its map of shape {tuple(call.weights.shape)} must be stored as seen, which is beyond the budget of "
+            f"{self.budget >> 20} MB; watch fewer layers with layers=, or write to a file with to=",
+        )
+
+    def ids_of(self, stack: Stack, call: Call) -> Tensor | None:
+        """The token ids that went in around this call, where they are as many as its queries."""
+        q_length, _ = lengths(call)
+        for ids in stack.ids:
+            if ids.shape[-1] == q_length:
+                return self.memo.copy(ids)
+        return None
+
+    # What came of it
+
+    def runs(self) -> list[Run]:
+        """All that was seen, as runs of layers."""
+        self.settle()
+        found = []
+        for session in self.sessions:
+            kept = Kept.of(session.sequences, session.parents, session.held.values())
+            run = Run([assembled(held, kept) for held in session.held.values() if held.blocks])
+            for layer, held in zip(run.layers, session.held.values()):
+                for block in held.blocks:
+                    block.layer = layer
+            run.notes = [f"{path} was refused: {why}" for path, why in session.refused.items()]
+            self.naming.name(run, session.held.values(), kept, session.pixels)
+            found.append(run)
+        return found
+
+    def finish(self) -> None:
+        """The block is over without an error: say so where there was nothing to see."""
+        seen = [held.blocks[0].sizes for session in self.sessions for held in session.held.values() if held.blocks]
+        self.naming.must_fit([(sizes.q, sizes.k) for sizes in seen])
+        if not seen and not self.notes and not any(session.refused for session in self.sessions):
+            raise WatchError(
+                "the watch saw no attention: the model was not called in this thread inside the block, it ran under "
+                "torch.func or as an exported program, or it has no attention (recurrent mixers have none)"
+            )
+
+    def release(self) -> None:
+        """Let go of the model and of every frame."""
+        self.settle()
+        self.tree, self.step = {}, None
+        self.memo = Memo()
+        for session in self.sessions:
+            session.frame = None
+
+
+def lengths(call: Call) -> tuple[int, int]:
+    if call.q is not None and call.k is not None:
+        return call.q.shape[-2], call.k.shape[-2]
+    shape = call.map.shape if call.map is not None else call.weights.shape if call.weights is not None else (0, 0)
+    return shape[-2], shape[-1]
+
+
+def follow(call: Call, block: Block) -> None:
+    """Keep how the loss changes with the mix, when a backward pass comes by."""
+    shaped, grown = call.shaped, call.grown
+    assert shaped is not None
+    assert grown is not None
+
+    def gradient(arrived: Tensor) -> None:
+        block.gradient = shaped(arrived.detach())
+        if block.layer is not None:
+            block.layer.gradient = block.gradient
+
+    grown.register_hook(gradient)
+
+
+def result_of(frame: FrameType) -> Tensor | None:
+    """The sequences that a finished `generate` gave back, read from what its frame still holds."""
+    if frame.f_code.co_name != "generate":
+        return None
+    for name in ("result", "outputs", "output"):
+        found = frame.f_locals.get(name)
+        found = getattr(found, "sequences", found)
+        if isinstance(found, Tensor) and found.ndim == 2 and not found.is_floating_point():
+            return found.detach().cpu().clone()
+    return None
