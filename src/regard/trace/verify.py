@@ -21,6 +21,7 @@ from regard.attention.map.asked import wide
 from regard.attention.weigh.softmax import softmax
 from regard.errors import MapError, Stale
 from regard.trace.kept.held import HOLLOW
+from regard.trace.kept.stitched import Stitched
 from regard.trace.layer import Layer
 from regard.trace.trace import Run
 
@@ -96,7 +97,8 @@ def prove(layer: Layer) -> Proof:
         seen.mix = seen.mix.to(layer.weights.device)
     if HOLLOW in layer.notes:
         blind = ~layer.weights.allowed[..., list(seen.rows), :].any(-1, keepdim=True)
-        seen = layer.seen = replace(seen, mix=seen.mix.masked_fill(blind, 0.0))
+        softmax_seen = None if seen.weights is None else seen.weights.masked_fill(blind, 0.0)
+        seen = layer.seen = replace(seen, mix=seen.mix.masked_fill(blind, 0.0), weights=softmax_seen)
     assert seen.mix is not None
     rows = torch.tensor(seen.rows, device=layer.weights.device)
     try:
@@ -117,7 +119,7 @@ def prove(layer: Layer) -> Proof:
         why = f"the {' and the '.join(wrong)} differ{'s' if len(wrong) == 1 else ''} by more than {limit:g} ulp"
     elif why:
         pass
-    elif kernel is None and kind == "asked":
+    elif kernel is None:
         why = "only the output could be compared, which leaves freedom where values are alike"
     status = "unproven" if wrong or why or not found else "proven"
     return Proof(layer.name, kind, status, output, kernel, normaliser, why)
@@ -162,9 +164,14 @@ def kernel_error(layer: Layer, weights: Tensor, rows: Tensor) -> float | None:
     if seen.weights is not None:
         return ulps(weights, seen.weights, torch.ones_like(weights) * size_of(layer), seen.mix)
     facts = facts_of(layer, rows)
+    if layer.door == "flex" and any(note.startswith("flex:") for note in layer.notes):
+        return None  # only flex itself could say what its function makes
     if facts is None:
         return 0.0 if layer.weights.kind == "stored" else None
     q, k, mask, scale = facts
+    if isinstance(layer.weights._source, Stitched):
+        first = layer.weights._source.parts[-1].column
+        weights = weights[..., first : first + k.shape[2]]
     generator = torch.Generator().manual_seed(len(layer.name) + layer.weights.shape[-1])
     v = torch.randn(k.shape[0], k.shape[1], k.shape[2], 16, generator=generator).to(k)
     theirs = F.scaled_dot_product_attention(q, k, v, mask, scale=scale, enable_gqa=q.shape[1] != k.shape[1])
@@ -178,6 +185,9 @@ def facts_of(layer: Layer, rows: Tensor) -> tuple[Tensor, Tensor, Tensor | None,
     """q at these rows, k, the mask as the kernel got it, and the scale; None where no kernel of torch was called."""
     seen, source = layer.seen, layer.weights._source
     assert seen is not None
+    if isinstance(source, Stitched):  # only rows of the last stretch are sampled
+        last = source.parts[-1].source
+        return facts_from(last, rows - (source.shape[-2] - last.sizes.q))
     if layer.q is None or layer.k is None or not isinstance(source, Asked):
         return None
     q = layer.q.index_select(-2, rows)
@@ -188,6 +198,11 @@ def facts_of(layer: Layer, rows: Tensor) -> tuple[Tensor, Tensor, Tensor | None,
         if mask is not None and mask.dtype != torch.bool:
             mask = mask.to(q.dtype)
         return q, layer.k, mask, seen.scale
+    return facts_from(source, rows)
+
+
+def facts_from(source: Asked, rows: Tensor) -> tuple[Tensor, Tensor, Tensor | None, float | None] | None:
+    """The same from what our map holds, where no kernel of torch told more."""
     plain = source.weigh is softmax and (source.score is None or source.score.is_dot)
     if not plain or source.softcap is not None or source.sink is not None:
         return None
@@ -195,8 +210,8 @@ def facts_of(layer: Layer, rows: Tensor) -> tuple[Tensor, Tensor, Tensor | None,
     if source.bias is not None:
         bias = source.bias_at(rows, slice(None))
         mask = bias if mask is None else bias.masked_fill(~mask, -torch.inf)
-        mask = mask.to(q.dtype)
-    return source.q.index_select(-2, rows), layer.k, mask, source.scale
+        mask = mask.to(source.q.dtype)
+    return source.q.index_select(-2, rows), source.k, mask, source.scale
 
 
 def normaliser_error(layer: Layer, rows: Tensor) -> float | None:

@@ -8,8 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from regard.attention.heads import grouped, times
 from regard.trace.doors.kernel import tell, unreadable
 from regard.trace.doors.place import place_of
+from regard.trace.doors.rows import SAMPLED, sampled
 from regard.trace.doors.scene import Call, deaf, scene_now
 
 
@@ -73,7 +75,8 @@ def heard(function: Callable[..., Any]) -> Callable[..., Any]:
         call = Call(place, "flex", q=query, k=key, v=value, scale=scale)
         with deaf(scene), torch.no_grad():
             call.mask = allowed_by(given.get("block_mask"), query, key)
-            changed_by(given.get("score_mod"), call)
+            if given.get("score_mod") is not None:
+                changed_by(given["score_mod"], call, probe(function, query, key, args, named))
         rest: list[Any] = []
 
         def run() -> Tensor:
@@ -121,23 +124,38 @@ def allowed_by(block_mask: Any, query: Tensor, key: Tensor) -> Tensor | None:
     return each(block_mask.mask_mod, b, h, q, k)
 
 
-def changed_by(score_mod: Any, call: Call) -> None:
+PROBED = 1024  # keys up to which flex is asked for its whole map, which takes one more call of it
+
+
+def probe(function: Callable[..., Any], query: Tensor, key: Tensor, args: Any, named: dict[str, Any]) -> Tensor | None:
+    """The weights that flex itself makes: what it mixes where values are the rows of an identity."""
+    b, g, k = key.shape[:3]
+    if k > PROBED:
+        return None
+    eye = torch.eye(k, dtype=query.dtype, device=query.device).expand(b, g, k, k).contiguous()
+    found = function(query, key, eye, *args, **named)
+    weights: Tensor = found[0] if isinstance(found, tuple) else found
+    return weights
+
+
+def changed_by(score_mod: Any, call: Call, weights: Tensor | None) -> None:
     """A score function that only adds is a bias, −inf included; any other is kept as the weights it made."""
-    if score_mod is None:
-        return
     assert call.q is not None
     assert call.k is not None
     at = cells(call.q, call.k)
-    zero = torch.zeros((), device=call.q.device)
-    added = [each(score_mod, (zero + x).view(1, 1, 1, 1), *at) - x for x in (0.0, 1.0, -3.0)]
-    if all(torch.allclose(added[0], other, atol=1e-5) or torch.equal(added[0], other) for other in added[1:]):
-        call.bias = added[0]
-        return
-    from regard.attention.heads import grouped, times
-
     scores = grouped(times, call.q.float() * call.scale, call.k.float().mT)
-    scores = each(score_mod, scores, *at)
-    if call.mask is not None:
-        scores = scores.masked_fill(~call.mask, -torch.inf)
-    call.weights, call.q = scores.softmax(-1).nan_to_num(0.0), None
+    made = each(score_mod, scores, *at)
+    added = each(score_mod, torch.zeros(1, 1, 1, 1, device=scores.device), *at)
+    if torch.allclose(scores + added, made, atol=1e-5, rtol=1e-5):
+        call.bias = added
+        if weights is None:
+            call.notes.append("flex: its score function could only be compared by the output")
+        else:
+            call.weights = weights.index_select(2, sampled(weights.shape[2], SAMPLED).to(weights.device))
+        return
+    if weights is None:
+        made = made if call.mask is None else made.masked_fill(~call.mask, -torch.inf)
+        weights = made.softmax(-1).nan_to_num(0.0)
+        call.notes.append("flex: its score function could only be compared by the output")
+    call.weights, call.q = weights, None
     call.notes.append("its score function does more than add, so the weights are stored as it made them")

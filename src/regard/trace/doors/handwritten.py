@@ -6,6 +6,7 @@ from types import FrameType
 import torch
 from torch import Tensor
 
+from regard.eager import version
 from regard.errors import WatchError
 from regard.trace.doors.change import changed, told
 from regard.trace.doors.place import Place, around, place_of
@@ -31,7 +32,7 @@ def softmax_seen(scene: Scene, frame: FrameType, out: Tensor) -> None:
             candidate.met = False
             for ear in scene.owners(place.module):
                 ear.retract(place)
-    scene.candidates.append(Candidate(place, around(place), out))
+    scene.candidates.append(Candidate(place, around(place), out, version(out)))
 
 
 def settle(scene: Scene) -> None:
@@ -80,6 +81,8 @@ def product(
     candidate.met = True
     heads = candidate.weights.shape[1] if candidate.weights.ndim == 4 else heads_of(here)
     weights, notes = as_used(candidate.weights, left)
+    if version(candidate.weights) != candidate.version:
+        notes = notes or ["the softmax was written to before it met the values; the map is what met them"]
     call = Call(here, "handwritten", v=as_four(right, heads), weights=as_four(weights, heads), notes=notes)
     if left.data_ptr() != weights.data_ptr():
         call.used = as_four(left.detach(), heads)
@@ -155,7 +158,8 @@ def as_used(softmax: Tensor, left: Tensor) -> tuple[Tensor, list[str]]:
         ratio = (used / made)[kept]
         usual = float(ratio.median())
         dropped = bool((~kept & there).any())  # dropout takes some and raises the others alike
-        if (dropped or abs(usual - 1.0) < slack) and float((ratio / usual - 1).abs().max()) < slack:
+        alike = float((ratio / usual - 1).abs().max()) < slack
+        if alike and (usual > 1.0 + slack if dropped else abs(usual - 1.0) < slack):
             return softmax.detach(), []
     return left.detach(), ["the softmax was changed before it met the values; the map is what met them"]
 

@@ -26,6 +26,7 @@ COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
 BACKENDS = ("CPU", "CUDA", "MPS", "XPU")
 OURS = "regard.attention"
 Kernels = dict[str, Callable[..., Any]]
+Below = dict[str, tuple[Callable[..., Any], Callable[..., Any]]]  # below autograd, and for inference tensors
 
 
 def ours(frame: FrameType) -> bool:
@@ -70,7 +71,7 @@ def attention_kernel(
         return run()
     if scene.pending is not None:
         mix = run()
-        scene.pending.kernels.append((attn_mask, is_causal, scale, dropout_p, key.shape[-2]))
+        scene.pending.kernels.append((attn_mask, is_causal, scale, dropout_p, key.shape[-2], query.dtype))
         return mix
     place = place_of(frame)
     owners = [] if place is None else scene.owners(place.module)
@@ -204,6 +205,24 @@ def bmm_kernel(keys: Any, self: Tensor, mat2: Tensor) -> Tensor:
     return handwritten.product(self, mat2, run, sys._getframe(1), recorded=False)
 
 
+@cache
+def own_kernel(name: str, backend: str) -> Any:
+    """torch's own kernel on this backend, taken before ours stands there."""
+    return torch.library.get_kernel(name, backend)
+
+
+def bmm_inference_kernel(keys: Any, self: Tensor, mat2: Tensor) -> Tensor:
+    """The same for inference tensors, which know no key above the backend's own."""
+
+    def run(left: Tensor = self) -> Tensor:
+        out: Tensor = own_kernel("aten::bmm", self.device.type.upper()).call_boxed(keys, left, mat2)
+        return out
+
+    if not self.is_inference():  # told already, one key above
+        return run()
+    return handwritten.product(self, mat2, run, sys._getframe(1), recorded=False)
+
+
 GRACE = 1.0  # seconds; far longer than any thread stands between looking a kernel up and running it
 
 
@@ -215,7 +234,7 @@ class Library:
     then it hands every call straight on.
     """
 
-    def __init__(self, kernels: Kernels, below: Kernels | None = None) -> None:
+    def __init__(self, kernels: Kernels, below: Below | None = None) -> None:
         self.kernels, self.below = kernels, below or {}
         self.lock = threading.RLock()
         self.users = 0
@@ -241,8 +260,11 @@ class Library:
                 for backend in backends():
                     for key in (f"Autograd{backend}", backend):
                         self.library.impl(name, kernel, key)
-            for name, kernel in self.below.items():
+            for name, (kernel, of_inference) in self.below.items():
                 self.library.impl(name, kernel, "ADInplaceOrView", with_keyset=True)
+                for backend in backends():
+                    own_kernel(f"aten::{name}", backend)
+                    self.library.impl(name, of_inference, backend, with_keyset=True)
         for opening in self.others:
             self.closing.append(opening())
 
@@ -295,4 +317,4 @@ def backends() -> tuple[str, ...]:
 
 DOORS = Library({"scaled_dot_product_attention": attention_kernel, "softmax.int": softmax_kernel})
 # Products are many, also inside every linear layer, so they are overheard only between a softmax and its values.
-PRODUCTS = Library({"matmul": matmul_kernel, "einsum": einsum_kernel}, {"bmm": bmm_kernel})
+PRODUCTS = Library({"matmul": matmul_kernel, "einsum": einsum_kernel}, {"bmm": (bmm_kernel, bmm_inference_kernel)})

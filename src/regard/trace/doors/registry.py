@@ -7,7 +7,7 @@ The library is never imported here; the door opens only if somebody else has.
 
 import sys
 from collections.abc import Callable
-from functools import cache, wraps
+from functools import wraps
 from typing import Any
 
 import torch
@@ -17,10 +17,10 @@ from regard.attention.heads import grouped, times
 from regard.trace.doors.flex import allowed_by
 from regard.trace.doors.kernel import tell, unreadable
 from regard.trace.doors.place import place_of
+from regard.trace.doors.rows import SAMPLED, sampled
 from regard.trace.doors.scene import Call, Pending, deaf, scene_now
 
 LIBRARY = "transformers.modeling_utils"
-SAMPLED = 4  # rows of an eager softmax that an asked map must reproduce
 
 
 def open_registry() -> Callable[[], None]:
@@ -122,7 +122,10 @@ def conclude(call: Call, pending: Pending) -> None:
     assert call.q is not None
     assert call.k is not None
     if len(pending.kernels) == 1 and not pending.softmaxes:
-        mask, causal, scale, dropout, keys = pending.kernels[0]
+        mask, causal, scale, dropout, keys, dtype = pending.kernels[0]
+        if dtype != call.q.dtype:  # autocast, on the way to the kernel
+            call.q, call.k = call.q.to(dtype), call.k.to(dtype)
+            call.v = None if call.v is None else call.v.to(dtype)
         call.raw, call.dropout = (mask, causal, scale), dropout
         call.causal, call.sink, call.softcap = causal, None, None  # the fused kernel knows neither
         if call.bias is None:
@@ -179,15 +182,6 @@ def confirm(call: Call, softmax: Tensor) -> None:
             return
     call.weights, call.q, call.alive = weights, None, alive[..., : k.shape[-2]]
     call.notes.append("its score has more terms than q · k and what was handed over, so the weights are stored as seen")
-
-
-@cache
-def sampled(length: int, count: int) -> Tensor:
-    """A few rows over the whole length, the first and the last among them."""
-    with torch.inference_mode(False):
-        if length <= count:
-            return torch.arange(length)
-        return torch.tensor(sorted({round(i * (length - 1) / (count - 1)) for i in range(count)}))
 
 
 def rows_of(call: Call, rows: Tensor) -> Tensor | None:

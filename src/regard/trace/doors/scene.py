@@ -79,7 +79,7 @@ class Pending:
     """A call of the registry that is running: the kernel inside tells it what finally arrived there."""
 
     module: nn.Module
-    kernels: list[tuple[Tensor | None, bool, float | None, float, int]] = field(default_factory=list)
+    kernels: list[tuple[Tensor | None, bool, float | None, float, int, torch.dtype]] = field(default_factory=list)
     softmaxes: list[Tensor] = field(default_factory=list)
     flex: bool = False
 
@@ -91,6 +91,7 @@ class Candidate:
     place: Place
     outer: Place | None  # the module around, in which softmax and product may be modules of their own
     weights: Tensor
+    version: int | None  # of the weights when softmax gave them
     met: bool = False
 
 

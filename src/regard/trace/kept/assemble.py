@@ -8,6 +8,7 @@ from torch import Tensor
 
 from regard.attention.bias import Bias
 from regard.attention.map import Asked, AttentionMap, Dropped
+from regard.attention.map.given import Stored
 from regard.attention.mask import Mask, Sizes
 from regard.attention.mask.spans import Spans
 from regard.attention.weigh.softmax import softmax
@@ -15,7 +16,8 @@ from regard.trace.editing.edited_map import Edited, Part
 from regard.trace.kept.compact import compact_mask, dense_of, four_axes, of_mask
 from regard.trace.kept.diagonals import Diagonals
 from regard.trace.kept.even import Whole, even_softmax
-from regard.trace.kept.held import Block, Held, Shifted
+from regard.trace.kept.form import Shifted
+from regard.trace.kept.held import Block, Held
 from regard.trace.kept.stitched import Stitch, Stitched
 from regard.trace.layer import Layer, Seen
 
@@ -94,7 +96,15 @@ def assembled(held: Held, kept: Kept | None) -> Layer:
             parts[0].source if len(parts) == 1 else Stitched([Stitch(part.source, part.column) for part in parts])
         )
         layer.k, layer.v = parts[-1].k, parts[-1].v
-        layer.seen = seen_of(blocks)
+        if len(parts) > 1 and layer.v is not None:  # the last keys are known; earlier rows saw others
+            gap = layer.weights.shape[-1] - parts[-1].column - layer.v.shape[2]
+            layer.v = torch.nn.functional.pad(layer.v, (0, 0, parts[-1].column, gap))
+        layer.seen = seen_of(blocks, layer.weights.shape[-1])
+    if held.written("v"):
+        layer.v = None
+        layer.notes.append("v was written to after the call, so it is not shown")
+    if held.written("weights") and isinstance(layer.weights._source, Stored):
+        layer.weights._source.version = -1  # asking says so
     layer.gradient = first.gradient if len(blocks) == 1 else None
     if any(block.edits for block in blocks):
         layer.weights = AttentionMap(Edited(layer.weights._source, edits_of(blocks)))
@@ -167,7 +177,7 @@ def asked(held: Held, block: Block, q: Tensor, k: Tensor, sizes: Sizes, mask: Ma
     source = Asked(
         q, k, sizes, score=score, scale=held.scale, mask=mask, bias=bias, softcap=held.softcap, sink=sink, weigh=weigh
     )
-    if held.stale:
+    if held.written("q", "k"):
         source.versions = (-1, -1)  # what was written to is no longer what the model used: asking says so
     return source
 
@@ -325,6 +335,8 @@ def chosen(block: Block, kept: Kept) -> Block:
         keys=block.seen.keys,
         dropout=block.seen.dropout,
     )
+    if block.seen.weights is not None:
+        seen.weights = take(block.seen.weights)
     if block.seen.allowed is not None:
         seen.allowed = block.seen.allowed if block.seen.allowed.shape[0] == 1 else take(block.seen.allowed)
     if bool(gone.any()):
@@ -351,18 +363,25 @@ def chosen(block: Block, kept: Kept) -> Block:
     )
 
 
-def seen_of(blocks: list[Block]) -> Seen:
-    """The proof of a stitched map: what the last rows of some steps gave."""
+def seen_of(blocks: list[Block], width: int) -> Seen:
+    """The proof of a stitched map: what some rows of some steps gave, as far as the last keys explain it."""
     rows: list[int] = []
     mixes: list[Tensor] = []
-    first = 0
+    softmaxes: list[Tensor] = []
+    first, column = 0, min(block.column for block in blocks)
     for block in blocks:
-        if block.seen.mix is not None and not block.seen.dropout:
+        if block.seen.mix is not None and not block.seen.dropout and block.stretch == blocks[-1].stretch:
             rows += [first + row for row in block.seen.rows]
             mixes.append(block.seen.mix)
+            if block.seen.weights is not None:
+                gap = block.column - column
+                size = block.seen.weights.shape[-1]
+                softmaxes.append(torch.nn.functional.pad(block.seen.weights, (gap, width - gap - size)))
         first += block.sizes.q
     if not mixes:
         return Seen()
     some = sorted({round(i * (len(rows) - 1) / 15) for i in range(16)}) if len(rows) > 16 else list(range(len(rows)))
-    mix = torch.cat(mixes, 2)[:, :, some]
-    return Seen(tuple(rows[i] for i in some), mix)
+    seen = Seen(tuple(rows[i] for i in some), torch.cat(mixes, 2)[:, :, some])
+    if len(softmaxes) == len(mixes):
+        seen.weights = torch.cat(softmaxes, 2)[:, :, some]
+    return seen

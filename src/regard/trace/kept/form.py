@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from regard.attention.bias import Bias
 from regard.attention.mask import Mask, Sizes
 from regard.attention.mask.causal import Causal
 from regard.trace.doors.scene import Call
@@ -17,7 +18,7 @@ class Formed:
     """The mask and bias of a call in their small form, and how many keys are left when unseen last ones are cut."""
 
     mask: Mask | None
-    bias: Tensor | Diagonals | None
+    bias: Tensor | Bias | None
     uniform: bool
     keys: int
     hollow: bool = False  # rows that see nothing are even over all slots of a cache, of which only some are kept
@@ -77,10 +78,15 @@ def form(call: Call, sizes: Sizes) -> Formed:
     if mask is not None and call.cached and sizes.q < sizes.k:
         last = of_mask(mask, sizes)
         stop = sizes.k if last is None else last.span(0, sizes.q, sizes)[1]
-        if 0 < stop < sizes.k and (bias is None):  # a static cache: nobody sees the room at its end
+        if 0 < stop < sizes.k:  # a static cache: nobody sees the room at its end
             fewer = Sizes(sizes.lead, sizes.q, stop)
             seen = dense_of(last, sizes)[..., :stop]
-            return Formed(compact_mask(seen, fewer), None, False, stop, hollow=uniform)
+            less: Tensor | Bias | None = None
+            if isinstance(bias, Tensor):
+                less = bias[..., :stop].clone()
+            elif bias is not None:
+                less = Shifted(bias, sizes.k - stop)
+            return Formed(compact_mask(seen, fewer), less, False, stop, hollow=uniform)
     if isinstance(bias, Tensor) and bias.data_ptr() in {x.data_ptr() for x in (call.mask, call.bias) if x is not None}:
         bias = bias.clone()
     return Formed(mask, bias, uniform, keys)
@@ -95,3 +101,13 @@ def both(a: Tensor | Diagonals, b: Tensor | Diagonals, sizes: Sizes) -> Tensor:
         found = dense if found is None else found + dense
     assert found is not None
     return found
+
+
+class Shifted:
+    """A bias by distance whose queries now stand elsewhere on the axis of keys."""
+
+    def __init__(self, bias: Bias, by: int) -> None:
+        self.bias, self.by, self.heads = bias, by, bias.heads
+
+    def block(self, queries: Tensor, keys: Tensor, of: Tensor | None = None) -> Tensor:
+        return self.bias.block(queries + self.by, keys, of)

@@ -15,11 +15,11 @@ from regard.attention.bias import Bias
 from regard.attention.map import AttentionMap
 from regard.attention.mask import Mask, Sizes
 from regard.eager import version
-from regard.trace.doors.registry import SAMPLED, sampled
+from regard.trace.doors.rows import SAMPLED, sampled
 from regard.trace.doors.scene import Call
 from regard.trace.editing.edits import Placed
 from regard.trace.kept.compact import compact_mask, dense_of, four_axes
-from regard.trace.kept.form import Formed, Memo
+from regard.trace.kept.form import Formed, Memo, Shifted
 from regard.trace.kept.grow import Grow
 from regard.trace.kept.keep import Keeper
 from regard.trace.layer import Layer, Seen
@@ -48,7 +48,7 @@ class Block:
     weights: Tensor | None = None  # stored weights, b h r c
     map: AttentionMap | None = None
     gradient: Tensor | None = None
-    versions: tuple[int | None, int | None] = (None, None)  # of q and k when they were kept
+    versions: tuple[int | None, ...] = (None,) * 4  # of q, k, v and stored weights when they were kept
     rng: Tensor | None = None  # the random state before a call that dropped weights
     edits: list[Placed] = field(default_factory=list)  # what editors changed about the map
     step: int = 0  # which call of the model
@@ -115,7 +115,7 @@ class Held:
             whole = new == 0 and sizes.k == call.k.shape[2]
             k_new = call.k if whole else call.k[:, :, keys]
             v_new = None if call.v is None else call.v if whole else call.v[:, :, keys]
-            q, k, v = self.keeper.three(call.q, k_new, v_new)
+            q, k, v = self.keeper.three(call.q, k_new, v_new, cached=call.cached)
         elif call.v is not None and self.keeper.values:
             v = self.keeper.keep(call.v)
         stored = None
@@ -135,7 +135,7 @@ class Held:
             column,
             column + new,
             stretch,
-            seen_of(call, sizes, formed.keys),
+            seen_of(call, sizes, formed.keys) if few(len(self.blocks)) else Seen(dropout=call.dropout),
             ids,
             parents,
             stored,
@@ -143,8 +143,7 @@ class Held:
         )
         block.rng = call.rng
         block.edits = [] if call.editing is None else call.editing.of_map
-        if q is not None and k is not None:
-            block.versions = (version(q), version(k))
+        block.versions = tuple(None if x is None else version(x) for x in (q, k, v, stored))
         self.blocks.append(block)
         return block
 
@@ -164,8 +163,8 @@ class Held:
         q_length, k_length, known = sizes.q, k.shape[2], len(self.store)
         base = self.blocks[0].column if last.stretch == 0 else last.column
         before = k_length - q_length
-        if self.kind == "cross" and not same:
-            return None
+        if not same and (self.kind == "cross" or not call.cached):
+            return None  # two inputs may begin alike; only a cache says that one goes on with the other
         if self.kind == "cross" or (same and k_length == known and q_length < k_length):
             if k_length == known and self.store.equals(k, 0, known):
                 if self.asked_again(call.q, ids):
@@ -182,16 +181,17 @@ class Held:
         if before <= 0:
             return None
         parents = None
-        if before <= known and self.store.equals(k, 0, before):  # the usual cache; a shorter one forgot a draft
-            if before < known:
-                self.cut(base + before)
+        if before == known and self.store.equals(k, 0, before):  # the usual cache
+            column = base
+        elif before < known and call.cached and self.store.equals(k, 0, before):  # a cache that forgot a draft
+            self.cut(base + before)
             column = base
         elif before <= known and self.store.equals(k, known - before, before):  # a sliding cache
             column = base + known - before
         elif before == known and same and (parents := self.store.parents(k, before)) is not None:  # beams
             self.store.reorder(parents)
             column = base
-        elif same:
+        elif same and call.cached:
             return self.another(call, memo, ids, k, before)
         else:
             return None
@@ -261,13 +261,12 @@ class Held:
             base = self.blocks[0].column if self.blocks else 0
             self.keys.shrink(position - base)
 
-    @property
-    def stale(self) -> bool:
-        """Whether somebody wrote to a kept reference since."""
+    def written(self, *which: str) -> bool:
+        """Whether somebody wrote since to a kept reference: "q", "k", "v" or "weights"."""
         return any(
-            was is not None and x is not None and version(x) != was
+            was is not None and name in which and (x := getattr(block, name)) is not None and version(x) != was
             for block in self.blocks
-            for x, was in zip((block.q, block.k), block.versions)
+            for name, was in zip(("q", "k", "v", "weights"), block.versions)
         )
 
     @property
@@ -280,14 +279,9 @@ class Held:
         return self.keys
 
 
-class Shifted:
-    """A bias by distance whose queries now stand elsewhere on the axis of keys."""
-
-    def __init__(self, bias: Bias, by: int) -> None:
-        self.bias, self.by, self.heads = bias, by, bias.heads
-
-    def block(self, queries: Tensor, keys: Tensor, of: Tensor | None = None) -> Tensor:
-        return self.bias.block(queries + self.by, keys, of)
+def few(step: int) -> bool:
+    """Which steps of a generation are copied for the proof: the first ones, then ever fewer."""
+    return step < 4 or step & (step - 1) == 0
 
 
 def seen_of(call: Call, sizes: Sizes, keys: int) -> Seen:

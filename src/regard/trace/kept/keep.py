@@ -38,10 +38,17 @@ class Keeper:
             return x.detach().to(device=self.device, dtype=self.dtype, copy=True)
         return x.detach() if owned(x, beside) else x.detach().clone(memory_format=torch.contiguous_format)
 
-    def three(self, q: Tensor, k: Tensor, v: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
-        """q, k and v of one call. Three views that fill one packed storage between them are kept as they are."""
+    def three(
+        self, q: Tensor, k: Tensor, v: Tensor | None, *, cached: bool = False
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """q, k and v of one call. Three views that fill one packed storage between them are kept as they are.
+
+        What a cache holds is copied: the next step may write to it.
+        """
         if not self.values:
             v = None
+        if cached and self.writer is None and not self.graph:
+            k, v = k.detach().clone(), None if v is None else v.detach().clone()
         others = (q, k) if v is None else (q, k, v)
         kept = [self.keep(x, beside=tuple(y for y in others if y is not x)) for x in others]
         return kept[0], kept[1], kept[2] if v is not None else None

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from regard.errors import TraceError
-from regard.tokens import Reader, Tokens, patches, square
+from regard.tokens import Reader, Tokens, patches
 from regard.trace.kept.assemble import Kept
 from regard.trace.kept.held import Held
 from regard.trace.trace import Run
@@ -53,7 +53,7 @@ class Naming:
             elif ids is not None and ids.shape[-1] == layer.weights.shape[-2]:
                 ids = ids.expand(layer.batch, -1) if ids.shape[0] == 1 else ids
                 found = tuple(self.text(line) for line in ids.tolist()) if len(ids) == layer.batch else None
-            elif pixels is not None and held.blocks[0].ids is None:
+            elif pixels is not None and held.blocks[0].ids is None and "decoder" not in layer.name:
                 found = self.picture(layer.weights.shape[-2], pixels, layer.batch)
             rows.append(found)
         for layer, named in zip(run.layers, rows):
@@ -93,12 +93,11 @@ class Naming:
         """Image patches, where their number says how they lie."""
         height, width = pixels[-2:]
         for prefix in range(6):
-            for side in range(1, height + 1):
+            for side in range(1, min(height, width)):
                 rows, columns = height // side, width // side
-                if height % side == 0 and width % side == 0 and rows * columns + prefix == count and rows * columns > 1:
+                if height % side == 0 and width % side == 0 and rows * columns + prefix == count > 4 + prefix:
                     return (patches(rows, columns, prefix=prefix),) * batch
-        grid = square(count)
-        return None if grid is None else (patches(grid.rows, grid.columns, prefix=grid.prefix),) * batch
+        return None
 
 
 def ids_of(held: Held, kept: Kept | None) -> Tensor | None:
