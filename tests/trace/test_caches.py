@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -17,18 +17,13 @@ from regard.trace.layer import Layer
 from regard.trace.trace import Trace
 from tests.trace.models import Stack, expected, seeded
 from tests.trace.test_generate import llama, mistral, prompt, t5
+from tests.trace.watched import MODES
 
 transformers = pytest.importorskip("transformers")
 from transformers import Cache, DynamicCache, EncoderDecoderCache, QuantizedCache, StaticCache  # noqa: E402
 from transformers.cache_utils import QuantizedLayer  # noqa: E402
 from transformers.integrations.sdpa_attention import sdpa_attention_forward  # noqa: E402
 from transformers.masking_utils import AttentionMaskInterface, sdpa_mask  # noqa: E402
-
-MODES: dict[str, Callable[[], AbstractContextManager[Any]]] = {
-    "no grad": torch.no_grad,
-    "inference mode": torch.inference_mode,
-}
-modes = pytest.mark.parametrize("mode", MODES.values(), ids=MODES)
 
 
 def weights_of(q: Tensor, k: Tensor, mask: Tensor | None, scale: float) -> Tensor:
@@ -125,7 +120,7 @@ def make(name: str, config: Any, length: int) -> Cache:
         pytest.skip(str(missing))
 
 
-@modes
+@MODES
 @pytest.mark.parametrize("cache", CACHES)
 @pytest.mark.parametrize("kind", ["llama", "mistral"])
 def test_every_row_with_every_cache_is_the_row_of_its_step(kind: str, cache: str, mode: Any, tap: Tap) -> None:
@@ -165,7 +160,7 @@ def must_be_the_same_or_stale(trace: Trace, before: list[Tensor]) -> None:
         assert torch.equal(found, right)
 
 
-@modes
+@MODES
 @pytest.mark.parametrize("cache", ["dynamic", "static", "rounded"])
 def test_a_cache_that_is_used_for_two_generations_gives_right_rows_in_both(cache: str, mode: Any, tap: Tap) -> None:
     model, inputs = llama(), prompt(b=1, n=5)
@@ -182,7 +177,7 @@ def test_a_cache_that_is_used_for_two_generations_gives_right_rows_in_both(cache
     assert rows == 3 * (5 + 3 + 4 + 2 if len(trace.runs) == 1 else 4 + 2)
 
 
-@modes
+@MODES
 def test_a_static_cache_that_was_emptied_and_used_again_makes_a_new_run(mode: Any, tap: Tap) -> None:
     model = llama()
     model.set_attn_implementation("tapped")
@@ -199,7 +194,7 @@ def test_a_static_cache_that_was_emptied_and_used_again_makes_a_new_run(mode: An
                 must_be_live(layer, live[4 * number : 4 * number + 4])
 
 
-@modes
+@MODES
 def test_two_answers_to_one_prompt_from_copies_of_its_cache_are_right(mode: Any, tap: Tap) -> None:
     model, inputs = llama(), prompt(b=1, n=6)
     model.set_attn_implementation("tapped")
@@ -211,7 +206,7 @@ def test_two_answers_to_one_prompt_from_copies_of_its_cache_are_right(mode: Any,
         assert must_be_live(layer, [live[0], live[2]] if len(trace.runs) == 1 else live[2:]) in (2, 8)
 
 
-@modes
+@MODES
 @pytest.mark.parametrize("static", [False, True], ids=["dynamic", "static"])
 def test_the_caches_of_an_encoder_decoder(static: bool, mode: Any) -> None:
     model, inputs = t5(), prompt(b=2, n=7)
@@ -272,7 +267,7 @@ class Ring(nn.Module):
         return torch.cat([self(x) for x in xs])
 
 
-@modes
+@MODES
 @pytest.mark.parametrize("masked", [False, True], ids=["open", "masked"])
 @pytest.mark.parametrize("copies", [False, True], ids=["in place", "copied"])
 @pytest.mark.parametrize("inside", [False, True], ids=["a loop outside", "a loop of its own"])
@@ -309,7 +304,7 @@ class Pooling(nn.Module):
         return F.scaled_dot_product_attention(self.query.expand(len(x), -1, -1, -1), x, x)
 
 
-@modes
+@MODES
 @pytest.mark.parametrize("changed", [1, 2, 5])
 def test_two_inputs_that_begin_alike_are_two_runs(changed: int, mode: Any) -> None:
     model: Any = seeded(Pooling())
@@ -353,7 +348,7 @@ class Written(nn.Module):
         return mixed
 
 
-@modes
+@MODES
 @pytest.mark.parametrize("what", ["q", "k", "v", "source of q", "softmax", "mix"])
 def test_a_residual_added_in_place_leaves_the_right_map_or_stale(what: str, mode: Any) -> None:
     with mode():
@@ -378,7 +373,7 @@ def test_a_residual_added_in_place_leaves_the_right_map_or_stale(what: str, mode
             assert trace.verify(), trace.verify()
 
 
-@modes
+@MODES
 def test_maps_of_an_earlier_layer_survive_a_stream_that_is_added_to_in_place(mode: Any) -> None:
     class InPlace(Stack):
         def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:

@@ -21,11 +21,14 @@ def open_flex(modules: list[nn.Module]) -> Callable[[], None]:
     if library is None:
         return lambda: None
     original = library.flex_attention
-    names = {type(module).__module__ for module in modules} | {"transformers.integrations.flex_attention"}
+    names = {type(module).__module__ for module in modules} | {
+        "transformers.integrations.flex_attention",
+        library.__name__,
+    }
     changed: list[tuple[dict[str, Any], str, Any]] = []
     for name in names:
         source = sys.modules.get(name)
-        if source is None or source is library:
+        if source is None:
             continue
         for word in words_of(source, original):
             value = vars(source)[word]

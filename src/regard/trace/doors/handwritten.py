@@ -60,17 +60,18 @@ def product(
     *,
     order: tuple[int, ...] | None = None,
     recorded: bool = True,
+    named: bool = False,
 ) -> Tensor:
     """A product, and perhaps the one in which weights meet values.
 
     `order` are the axes of the outcome that stand for those of `left`, the last for that of `right`; `recorded` says
-    whether autograd sees what is done here.
+    whether autograd sees what is done here, `named` whether the axes were named, as in an einsum.
     """
     scene = scene_now()
     if scene is None or not scene.candidates or scene.pending is not None:
         return run()
     candidate = scene.candidates[-1]
-    if not fits(candidate.weights, left, right) or candidate.met:
+    if candidate.met or not fits(candidate.weights, left, right, shared=named):
         return run()
     here = common(place_of(frame), candidate)
     if here is None:
@@ -82,8 +83,14 @@ def product(
     heads = candidate.weights.shape[1] if candidate.weights.ndim == 4 else heads_of(here)
     weights, notes = as_used(candidate.weights, left)
     if version(candidate.weights) != candidate.version:
-        notes = notes or ["the softmax was written to before it met the values; the map is what met them"]
-    call = Call(here, "handwritten", v=as_four(right, heads), weights=as_four(weights, heads), notes=notes)
+        notes = notes or ["the softmax was changed in place before it met the values; the map is what met them"]
+    call = Call(
+        here,
+        "handwritten",
+        v=right.unsqueeze(1) if right.ndim < left.ndim else as_four(right, heads),
+        weights=as_four(weights, heads),
+        notes=notes,
+    )
     if left.data_ptr() != weights.data_ptr():
         call.used = as_four(left.detach(), heads)
     call.alive = as_four(left if notes else candidate.weights, heads)
@@ -139,8 +146,11 @@ def looks_like_attention(candidate: Candidate) -> bool:
     return candidate.weights.ndim >= 4 or heads_of(candidate.place) is not None or "att" in name
 
 
-def fits(weights: Tensor, left: Tensor, right: Tensor) -> bool:
-    if left.ndim < 3 or left.ndim != right.ndim or left.shape[-2:] != weights.shape[-2:]:
+def fits(weights: Tensor, left: Tensor, right: Tensor, *, shared: bool) -> bool:
+    """`shared` says that values without a head axis serve all heads, as they may in an einsum."""
+    if left.ndim < 3 or left.shape[-2:] != weights.shape[-2:]:
+        return False
+    if left.ndim != right.ndim and not (shared and left.ndim == 4 and right.ndim == 3):
         return False
     return left.numel() == weights.numel() and right.shape[-2] == left.shape[-1]
 

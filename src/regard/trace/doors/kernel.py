@@ -194,7 +194,7 @@ def einsum_kernel(equation: str, tensors: list[Tensor], *, path: list[int] | Non
     if len(tensors) != 2 or not handwritten.is_mixing(equation):
         return run()
     order = handwritten.order_of(equation)
-    return handwritten.product(tensors[0], tensors[1], run, sys._getframe(1), order=order)
+    return handwritten.product(tensors[0], tensors[1], run, sys._getframe(1), order=order, named=True)
 
 
 def bmm_kernel(keys: Any, self: Tensor, mat2: Tensor) -> Tensor:

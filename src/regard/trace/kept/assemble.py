@@ -17,7 +17,7 @@ from regard.trace.kept.compact import compact_mask, dense_of, four_axes, of_mask
 from regard.trace.kept.diagonals import Diagonals
 from regard.trace.kept.even import Whole, even_softmax
 from regard.trace.kept.form import Shifted
-from regard.trace.kept.held import Block, Held
+from regard.trace.kept.held import HOLLOW, Block, Held
 from regard.trace.kept.stitched import Stitch, Stitched
 from regard.trace.layer import Layer, Seen
 
@@ -75,7 +75,7 @@ def assembled(held: Held, kept: Kept | None) -> Layer:
     first = blocks[0]
     if kept is not None and len(blocks) > 1 and first.sizes.lead[0] == kept.batch:
         blocks = [chosen(block, kept) for block in blocks]
-    layer = Layer(held.name, held.kind, stored_map(first), door=held.door, notes=list(held.notes))
+    layer = Layer(held.name, held.kind, stored_map(first), door=held.door)
     if first.q is None or first.k is None:
         layer.v, layer.seen = first.v, first.seen
     elif len(blocks) == 1:
@@ -91,7 +91,7 @@ def assembled(held: Held, kept: Kept | None) -> Layer:
     else:
         stretches = sorted({block.stretch for block in blocks})
         parts = [joined(held, [b for b in blocks if b.stretch == stretch]) for stretch in stretches]
-        layer.q = torch.cat([part.q for part in parts], 2)
+        layer.q = parts[0].q if len(parts) == 1 else torch.cat([part.q for part in parts], 2)
         layer.weights = AttentionMap(
             parts[0].source if len(parts) == 1 else Stitched([Stitch(part.source, part.column) for part in parts])
         )
@@ -100,6 +100,7 @@ def assembled(held: Held, kept: Kept | None) -> Layer:
             gap = layer.weights.shape[-1] - parts[-1].column - layer.v.shape[2]
             layer.v = torch.nn.functional.pad(layer.v, (0, 0, parts[-1].column, gap))
         layer.seen = seen_of(blocks, layer.weights.shape[-1])
+    layer.notes = list(held.notes)
     if held.written("v"):
         layer.v = None
         layer.notes.append("v was written to after the call, so it is not shown")
@@ -209,8 +210,13 @@ def evened(block: Block) -> Block:
 
 def joined(held: Held, blocks: list[Block]) -> Joined:
     asking = [evened(block) for block in blocks]
-    rows = torch.cat([block.q for block in asking if block.q is not None], 2)
+    if len(blocks) > 1 and any(block.uniform for block in asking):  # even over the keys of their own step only
+        asking = [replace(block, uniform=False) for block in asking]
+        if HOLLOW not in held.notes:
+            held.notes.append(HOLLOW)
     q = torch.cat([block.q for block in blocks if block.q is not None], 2)
+    same = all(a.q is b.q for a, b in zip(asking, blocks))
+    rows = q if same else torch.cat([block.q for block in asking if block.q is not None], 2)
     parts = [block.k for block in blocks if block.k is not None and block.k.shape[2]]
     k = torch.cat(parts, 2) if len(parts) > 1 else parts[0]
     values = [block.v for block in blocks if block.v is not None and block.v.shape[2]]

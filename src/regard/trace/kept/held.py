@@ -24,7 +24,7 @@ from regard.trace.kept.grow import Grow
 from regard.trace.kept.keep import Keeper
 from regard.trace.layer import Layer, Seen
 
-HOLLOW = "rows of padding are even over all slots of the cache, also empty ones, and are shown as seeing nothing"
+HOLLOW = "rows of padding were even over all keys of their step, which is not kept; they are shown as seeing nothing"
 
 
 @dataclass(eq=False)
