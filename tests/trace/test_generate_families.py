@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import regard
+from regard.trace.doors.kernel import alone
 from tests.trace.test_generate import prompt, settled
 from tests.trace.watched import MODES
 
@@ -41,6 +42,8 @@ def rows(trace: regard.Trace, layer: int, length: int) -> Tensor:
 @pytest.mark.parametrize("left", [False, True], ids=["even", "left-padded"])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_every_family_generates_rows_that_one_eager_pass_has_too(name: str, left: bool, cache: str, mode: Any) -> None:
+    if "bmm" in name and mode is torch.inference_mode and not alone():
+        pytest.skip("beside other threads bmm of inference tensors is not heard")
     model, inputs = family(name), prompt(b=2, n=6, left=left)
     how = {"max_new_tokens": 6, "min_new_tokens": 6, "do_sample": False, "cache_implementation": cache}
     with mode():

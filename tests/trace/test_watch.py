@@ -336,6 +336,22 @@ def test_alone_in_its_process_a_watch_takes_its_kernels_along_at_once() -> None:
     assert done.stdout.strip() == "the same", done.stderr
 
 
+def test_alone_in_its_process_bmm_is_heard_in_inference_mode_too() -> None:
+    code = (
+        "import torch, regard, warnings; warnings.simplefilter('error')\n"
+        "from tests.trace.models import Stack, expected, seeded\n"
+        "model = seeded(Stack(way='by_bmm')); x = torch.randn(2, 7, 24)\n"
+        "with torch.inference_mode():\n"
+        "    plain = model(x)\n"
+        "    with regard.watch(model) as trace: assert torch.equal(model(x), plain)\n"
+        "assert trace.verify(), trace.verify()\n"
+        "torch.testing.assert_close(trace[0].weights.dense(), expected(model.layers[0], x).float())\n"
+        "print(len(trace.layers), torch.equal(model(x), plain))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["2", "True"], done.stderr
+
+
 def test_nothing_is_left_after_a_block_or_an_error() -> None:
     model, x = seeded(Stack()), x_of()
     gone()

@@ -8,6 +8,7 @@ Removing kernels uses a private method of torch: it stands in this file only.
 
 import sys
 import threading
+import warnings
 from collections.abc import Callable
 from functools import cache
 from types import FrameType
@@ -262,9 +263,12 @@ class Library:
                         self.library.impl(name, kernel, key)
             for name, (kernel, of_inference) in self.below.items():
                 self.library.impl(name, kernel, "ADInplaceOrView", with_keyset=True)
-                for backend in backends():
-                    own_kernel(f"aten::{name}", backend)
-                    self.library.impl(name, of_inference, backend, with_keyset=True)
+                if alone():  # beside other threads, which all pass this way, a kernel cannot be exchanged safely
+                    for backend in backends():
+                        own_kernel(f"aten::{name}", backend)
+                        with warnings.catch_warnings():  # torch warns, once, that a kernel is overridden
+                            warnings.simplefilter("ignore", UserWarning)
+                            self.library.impl(name, of_inference, backend, with_keyset=True)
         for opening in self.others:
             self.closing.append(opening())
 
