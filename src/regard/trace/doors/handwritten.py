@@ -55,7 +55,7 @@ def settle(scene: Scene) -> None:
 def product(
     left: Tensor,
     right: Tensor,
-    run: Callable[..., Tensor],
+    run: Callable[[], Tensor],
     frame: FrameType,
     *,
     order: tuple[int, ...] | None = None,

@@ -24,7 +24,6 @@ from regard.trace.doors.scene import Call, Scene, deaf, scene_now
 
 ATEN = torch.ops.aten
 COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
-BACKENDS = ("CPU", "CUDA", "MPS", "XPU")
 OURS = "regard.attention"
 Kernels = dict[str, Callable[..., Any]]
 Below = dict[str, tuple[Callable[..., Any], Callable[..., Any]]]  # below autograd, and for inference tensors
@@ -179,17 +178,16 @@ def softmax_kernel(self: Tensor, dim: int, dtype: torch.dtype | None = None) -> 
 
 
 def matmul_kernel(self: Tensor, other: Tensor) -> Tensor:
-    def run(left: Tensor = self) -> Tensor:
-        out: Tensor = ATEN.matmul.default._op_dk(COMPOSITE, left, other)
+    def run() -> Tensor:
+        out: Tensor = ATEN.matmul.default._op_dk(COMPOSITE, self, other)
         return out
 
     return handwritten.product(self, other, run, sys._getframe(1))
 
 
 def einsum_kernel(equation: str, tensors: list[Tensor], *, path: list[int] | None = None) -> Tensor:
-    def run(left: Tensor | None = None) -> Tensor:
-        given = tensors if left is None else [left, *tensors[1:]]
-        out: Tensor = ATEN.einsum.default._op_dk(COMPOSITE, equation, given, path=path)
+    def run() -> Tensor:
+        out: Tensor = ATEN.einsum.default._op_dk(COMPOSITE, equation, tensors, path=path)
         return out
 
     if len(tensors) != 2 or not handwritten.is_mixing(equation):
@@ -199,8 +197,8 @@ def einsum_kernel(equation: str, tensors: list[Tensor], *, path: list[int] | Non
 
 
 def bmm_kernel(keys: Any, self: Tensor, mat2: Tensor) -> Tensor:
-    def run(left: Tensor = self) -> Tensor:
-        out: Tensor = ATEN.bmm.default.redispatch(keys & torch._C._after_ADInplaceOrView_keyset, left, mat2)
+    def run() -> Tensor:
+        out: Tensor = ATEN.bmm.default.redispatch(keys & torch._C._after_ADInplaceOrView_keyset, self, mat2)
         return out
 
     return handwritten.product(self, mat2, run, sys._getframe(1), recorded=False)
@@ -215,8 +213,8 @@ def own_kernel(name: str, backend: str) -> Any:
 def bmm_inference_kernel(keys: Any, self: Tensor, mat2: Tensor) -> Tensor:
     """The same for inference tensors, which know no key above the backend's own."""
 
-    def run(left: Tensor = self) -> Tensor:
-        out: Tensor = own_kernel("aten::bmm", self.device.type.upper()).call_boxed(keys, left, mat2)
+    def run() -> Tensor:
+        out: Tensor = own_kernel("aten::bmm", self.device.type.upper()).call_boxed(keys, self, mat2)
         return out
 
     if not self.is_inference():  # told already, one key above

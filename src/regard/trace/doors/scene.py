@@ -4,7 +4,6 @@ import threading
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from types import FrameType
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -46,7 +45,15 @@ class Call:
     refused: str = ""  # why there is no map of it
     shaped: Callable[[Tensor], Tensor] | None = None  # how `grown` becomes b h q e
     alive: Tensor | None = None  # b h q k: stored weights with their graph, for who computes with them
-    editing: Any = None  # what editors change about this call (trace/edited.py)
+    editing: Any = None  # what editors change about this call (trace/editing/edited.py)
+
+    @property
+    def lengths(self) -> tuple[int, int]:
+        """How many queries and keys it has."""
+        if self.q is not None and self.k is not None:
+            return self.q.shape[-2], self.k.shape[-2]
+        shape = self.map.shape if self.map is not None else (0, 0) if self.weights is None else self.weights.shape
+        return shape[-2], shape[-1]
 
 
 @runtime_checkable
@@ -137,6 +144,3 @@ class deaf:  # noqa: N801 - reads as a statement: `with deaf(scene):`
 
     def __exit__(self, *_: object) -> None:
         self.scene.deaf -= 1
-
-
-Frame = FrameType

@@ -14,7 +14,7 @@ from regard.trace.editing.aim import LISTED, Named, Part, heads_of, places_of, s
 from regard.trace.editing.edited import Editing, edited
 from regard.trace.editing.edits import Edit, MapEdit, Placed, Replace
 from regard.trace.editing.elsewhere import Counting, name_of
-from regard.trace.editing.standing import lengths, standing
+from regard.trace.editing.standing import standing
 
 
 @dataclass(eq=False)
@@ -117,7 +117,7 @@ class Changing:
         if not isinstance(edit, MapEdit):
             met.cells = True
             return Placed(edit, layer, heads, torch.arange(editing.own.shape[2]), torch.arange(0))
-        (q, k), at = lengths(call), standing(call)
+        (q, k), at = call.lengths, standing(call)
         if isinstance(edit, Replace):
             must_replace(edit, heads, (editing.own.shape[0], count, q, k), layer)
         queries = places_of(edit.queries, torch.arange(at.first, at.first + q), at.queries)

@@ -21,17 +21,9 @@ class Standing(NamedTuple):
     length: int  # how many positions keys have
 
 
-def lengths(call: Call) -> tuple[int, int]:
-    """How many queries and keys a call has."""
-    if call.q is not None and call.k is not None:
-        return call.q.shape[-2], call.k.shape[-2]
-    shape = call.map.shape if call.map is not None else () if call.weights is None else call.weights.shape
-    return shape[-2], shape[-1]
-
-
 def standing(call: Call) -> Standing:
     """Where a call stands. What its cache says counts; without one, the last query stands at the last key it sees."""
-    q, k = lengths(call)
+    q, k = call.lengths
     kind = kind_of(call.place, q, k, call.causal)
     cache = cache_of(call.place) if kind.cached else None
     fed = fed_of(cache, call.place)

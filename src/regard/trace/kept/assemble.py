@@ -191,7 +191,6 @@ class Joined:
     q: Tensor
     k: Tensor
     v: Tensor | None
-    row: int
     column: int
 
 
@@ -225,7 +224,7 @@ def joined(held: Held, blocks: list[Block]) -> Joined:
     sizes = Sizes((q.shape[0], q.shape[1]), q.shape[2], k.shape[2])
     mask = masks_joined(asking, sizes, column)
     bias = biases_joined(blocks, sizes, column)
-    return Joined(asked(held, asking[0], rows, k, sizes, mask, bias), q, k, v, blocks[0].row, column)
+    return Joined(asked(held, asking[0], rows, k, sizes, mask, bias), q, k, v, column)
 
 
 def masks_joined(blocks: list[Block], sizes: Sizes, column: int) -> Mask | None:

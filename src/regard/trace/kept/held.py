@@ -71,11 +71,6 @@ class Held:
     sink: Tensor | None = None
     dropout: float = 0.0
 
-    @property
-    def length(self) -> int:
-        """How many key positions are known."""
-        return max((block.column + block.sizes.k for block in self.blocks), default=0)
-
     def first(self, call: Call, memo: Memo, ids: Tensor | None) -> None:
         self.scale, self.softcap, self.dropout = call.scale, call.softcap, call.dropout
         self.sink = None if call.sink is None else call.sink.detach().clone()
@@ -202,29 +197,33 @@ class Held:
 
     def again(self, k: Tensor, ids: Tensor | None) -> bool:
         """Whether a call without a cache was fed all that is held, and more: its tokens say so, else its keys."""
-        fed = [block.ids for block in self.blocks]
-        if ids is not None and all(part is not None for part in fed):
-            known = torch.cat([part for part in fed if part is not None], -1)
-            return known.shape[0] == ids.shape[0] and torch.equal(ids[:, : known.shape[1]], known)
-        return self.store.near(k, len(self.store))
+        told = self.fed_again(ids)
+        return self.store.near(k, len(self.store)) if told is None else told
 
     def asked_again(self, q: Tensor, ids: Tensor | None) -> bool:
         """Whether a call asks all rows that are held once more, and perhaps further ones."""
         rows = sum(block.sizes.q for block in self.blocks)
         if q.shape[2] < max(2, rows):
             return False
-        fed = [block.ids for block in self.blocks]
-        if ids is not None and all(part is not None for part in fed):
-            known = torch.cat([part for part in fed if part is not None], -1)
-            return known.shape[0] == ids.shape[0] and torch.equal(ids[:, :rows], known)
+        told = self.fed_again(ids)
+        if told is not None:
+            return told
         mine = torch.cat([block.q for block in self.blocks if block.q is not None], 2)
         return torch.allclose(q.detach()[:, :, :rows].to(mine), mine, rtol=1e-3, atol=1e-4)
+
+    def fed_again(self, ids: Tensor | None) -> bool | None:
+        """Whether these tokens begin with all that were fed; None where tokens are not known."""
+        fed = [block.ids for block in self.blocks]
+        if ids is None or any(part is None for part in fed):
+            return None
+        known = torch.cat([part for part in fed if part is not None], -1)
+        return known.shape[0] == ids.shape[0] and torch.equal(ids[:, : known.shape[1]], known)
 
     def another(self, call: Call, memo: Memo, ids: Tensor | None, k: Tensor, before: int) -> Block:
         """Keys that changed since (a quantised cache): a new stretch begins at the same positions."""
         last = self.blocks[-1]
         row = last.row + last.sizes.q
-        column = max(0, row + k.shape[2] - before - k.shape[2])
+        column = max(0, row - before)
         self.keys = None
         if not any("changed" in note for note in self.notes):
             self.notes.append("keys in the cache changed between steps; each row is shown with the keys it saw")

@@ -90,13 +90,12 @@ class Watcher:
             return
         session = self.sessions[-1] if self.sessions else None
         stack = stack_of(call.place, self.tree, self.step, None if session is None else session.frame)
-        kind = kind_of(call.place, *lengths(call), call.causal)
+        kind = kind_of(call.place, *call.lengths, call.causal)
         call.cached = kind.cached
         held, occurrence = self.enter(stack, path, call)
         session = self.sessions[-1]
         session.pixels = session.pixels or stack.pixels
         ids = self.ids_of(stack, call)
-        block: Block | None
         if held is None:
             if not self.affordable(path, call):
                 return
@@ -105,9 +104,7 @@ class Watcher:
             held = Held(name, kind.name, call.door, self.keeper, notes=list(call.notes))
             held.first(call, self.memo, ids)
             session.held[path, occurrence] = held
-            block = held.blocks[-1]
-        else:
-            block = held.blocks[-1]
+        block = held.blocks[-1]
         block.step = session.steps
         if block.parents is not None:
             session.parents[session.steps] = block.parents
@@ -192,7 +189,7 @@ class Watcher:
 
     def ids_of(self, stack: Stack, call: Call) -> Tensor | None:
         """The token ids that went in around this call, where they are as many as its queries."""
-        q_length, _ = lengths(call)
+        q_length, _ = call.lengths
         for ids in stack.ids:
             if ids.shape[-1] == q_length:
                 return self.memo.copy(ids)
@@ -232,13 +229,6 @@ class Watcher:
         self.memo = Memo()
         for session in self.sessions:
             session.frame = None
-
-
-def lengths(call: Call) -> tuple[int, int]:
-    if call.q is not None and call.k is not None:
-        return call.q.shape[-2], call.k.shape[-2]
-    shape = call.map.shape if call.map is not None else call.weights.shape if call.weights is not None else (0, 0)
-    return shape[-2], shape[-1]
 
 
 def follow(call: Call, block: Block) -> None:
