@@ -13,8 +13,8 @@ import pytest
 import regard
 
 STATIONS = [
-    *("shapes", "errors", "eager", "tokens", "attention", "positions", "layers", "models", "decode", "tasks"),
-    *("data", "training", "trace", "views", "app", "learn", "cli"),
+    *("shapes", "errors", "eager", "tokens", "attention", "positions", "layers", "models", "decode", "data"),
+    *("tasks", "training", "trace", "views", "app", "learn", "cli"),
 ]
 EVERYONE = STATIONS[-1]  # who says `import regard` knows everyone, as only the last station may
 

@@ -59,3 +59,15 @@ class WatchError(RegardError, RuntimeError):
 
 class ModelError(RegardError, ValueError):
     """A model, or a text for it, that cannot be opened or read, and why."""
+
+
+class DataError(RegardError, ValueError):
+    """Data that cannot be read or does not fit together, and where."""
+
+
+class ConfigError(RegardError, ValueError):
+    """A setting that does not exist, or a value that it cannot have."""
+
+
+class RunError(RegardError, RuntimeError):
+    """A training run that cannot begin, go on or be read, and why."""

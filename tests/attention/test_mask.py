@@ -117,6 +117,24 @@ def test_no_row_sees_a_key_outside_its_span(name):
 
 
 @pytest.mark.parametrize("name", MASKS)
+def test_every_row_sees_every_key_that_is_called_clear(name):
+    mask, _ = MASKS[name]
+    sizes = Sizes((B, H), Q, K)
+    dense = mask.dense(Q, K, batch=B, heads=H)
+    for first, stop in product(range(Q), range(1, Q + 1)):
+        if first < stop:
+            low, high = mask.clear(first, stop, sizes)
+            assert 0 <= low <= high <= K
+            assert dense[:, :, first:stop, low:high].all()
+
+
+def test_what_is_clear_under_a_window_and_a_causal_mask_is_all_but_the_edges():
+    sizes = Sizes((1, 1), 900, 1000)
+    assert regard.causal().clear(50, 60, sizes) == (0, 151)
+    assert (regard.causal() & regard.window(40, 3)).clear(50, 60, sizes) == (119, 151)
+
+
+@pytest.mark.parametrize("name", MASKS)
 def test_a_mask_describes_itself_and_survives_pickling(name):
     mask, _ = MASKS[name]
     assert len(mask.describe()) > 10

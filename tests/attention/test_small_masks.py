@@ -44,6 +44,15 @@ def test_the_range_of_spans_is_exactly_what_their_rows_see(first, rows, seed):
     assert spans.span(first, min(Q, first + rows), Sizes((B, H), Q, K)) == want
 
 
+@given(st.integers(0, Q - 1), st.integers(1, Q), st.integers(0, 99))
+def test_what_all_rows_of_spans_see_is_clear(first, rows, seed):
+    torch.manual_seed(seed)
+    spans = some_spans(b=1, h=1)
+    seen = spans.dense(Q, K, batch=1, heads=1)[0, 0, first : first + rows].all(0).nonzero()
+    want = (int(seen.min()), int(seen.max()) + 1) if len(seen) else (0, 0)
+    assert spans.clear(first, min(Q, first + rows), Sizes((1, 1), Q, K)) == want
+
+
 def test_rows_that_see_nothing_do_not_widen_the_range_of_spans():
     spans = Spans(torch.tensor([[[0, 4, 6]]]), torch.tensor([[[0, 6, 6]]]))
     assert spans.span(0, 3, Sizes((1, 1), 3, 7)) == (4, 6)

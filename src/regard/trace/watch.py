@@ -2,7 +2,7 @@
 
 import sys
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -66,7 +66,7 @@ def watch(
         raise WatchError(f"no part of the model fits layers={layers!r}; its first parts are: {known}")
     trace = Trace(model=type(model).__name__)
     trace._live, trace._over = watcher.runs, False
-    trace._prints = Prints(model)
+    trace._prints = Prints(model, watcher.modules())
     try:
         with listening(watcher) as scene:
             yield trace
@@ -84,19 +84,20 @@ def watch(
 class Prints:
     """The fingerprint of a model, made when somebody asks, from weights that are still those of the watch."""
 
-    def __init__(self, model: nn.Module) -> None:
-        self.model, self.versions = weakref.ref(model), versions_of(model)
+    def __init__(self, model: nn.Module, modules: Iterable[nn.Module]) -> None:
+        self.model, self.versions = weakref.ref(model), versions_of(modules)
 
     def __call__(self) -> str:
         from regard.trace.file.fingerprint import fingerprint
 
         model = self.model()
-        return "" if model is None or versions_of(model) != self.versions else fingerprint(model)
+        return "" if model is None or versions_of(model.modules()) != self.versions else fingerprint(model)
 
 
-def versions_of(model: nn.Module) -> int:
+def versions_of(modules: Iterable[nn.Module]) -> int:
     """A number that changes when weights are written to."""
-    return sum(0 if p.is_inference() else p._version for p in model.parameters())
+    weights = (p for module in modules for p in module._parameters.values() if p is not None)
+    return sum(0 if p.is_inference() else p._version for p in weights)
 
 
 @contextmanager
@@ -136,11 +137,13 @@ def must_be_watchable(model: Any) -> None:
 def is_compiled(modules: list[nn.Module]) -> bool:
     """Whether some part of the model runs compiled: then, while watched, it runs uncompiled (process-wide)."""
     for module in modules:
-        if module._compiled_call_impl is not None or type(module).__name__ == "OptimizedModule":
+        own = module.__dict__
+        if own.get("_compiled_call_impl") is not None or ("forward" in own and hasattr(own["forward"], COMPILED)):
             return True
-        if hasattr(module.__dict__.get("forward"), COMPILED):
-            return True
-    return any(compiled_in(name) for name in {type(module).__module__ for module in modules})
+    types = {type(module) for module in modules}
+    return any(kind.__name__ == "OptimizedModule" for kind in types) or any(
+        compiled_in(name) for name in {kind.__module__ for kind in types}
+    )
 
 
 COMPILED = "_torchdynamo_orig_callable"

@@ -45,6 +45,18 @@ class Block(NamedTuple):
         height, width = self.rows.stop - self.rows.start, self.columns.stop - self.columns.start
         return (*self.part.shape[:-2], height, width)
 
+    def fringe(self) -> list[slice]:
+        """The columns that a mask may hide from some of the rows, on both sides of those that all of them see."""
+        start, stop = self.columns.start, self.columns.stop
+        mask = getattr(self.part, "mask", None)
+        if mask is None or not isinstance(self.part, Asked):
+            return [] if isinstance(self.part, Asked) else [self.columns]
+        low, high = mask.clear(self.rows.start, self.rows.stop, self.part.sizes)
+        low, high = max(low, start), min(high, stop)
+        if low >= high:
+            return [self.columns]
+        return [side for side in (slice(start, low), slice(high, stop)) if side.start < side.stop]
+
     def room(self, name: str) -> Tensor:
         """Scratch of the block's shape."""
         return self.scratch(name, self.shape, self.part.dtype, self.part.device)

@@ -327,10 +327,9 @@ def weights_at(source: Source, rows: Where, columns: Where) -> Float[Tensor, "*_
     for some in runs(rows, q, height):
         if isinstance(some, slice):
             seen = slice(*source.span(some.start, some.stop))
-            block = widen(weights_of_rows(source, some, seen, scratch), seen, k)
+            part = cut(weights_of_rows(source, some, seen, scratch), seen, columns, k)
         else:
-            block = source.weights(some.to(source.device))
-        part = take(block, -1, columns)
+            part = take(source.weights(some.to(source.device)), -1, columns)
         if part.shape[-2] == count:
             return part.expand(*lead, *part.shape[-2:])
         if part.requires_grad or torch.compiler.is_compiling():
@@ -365,6 +364,18 @@ def runs(rows: Where, length: int, height: int) -> Iterator[Where]:
             return
         rows = torch.arange(start, stop, step)
     yield from rows.split(height)
+
+
+def cut(weights: Tensor, known: slice, columns: Where, k: int) -> Tensor:
+    """Some columns of rows of which only the `known` ones were computed, the others being 0."""
+    if isinstance(columns, slice):
+        start, stop, step = bounds(columns, k)
+        low, high = max(start, known.start), min(stop, known.stop)
+        if step == 1 and low < high:
+            return widen(
+                weights[..., low - known.start : high - known.start], slice(low - start, high - start), stop - start
+            )
+    return take(widen(weights, known, k), -1, columns)
 
 
 def widen(weights: Tensor, columns: slice, k: int) -> Tensor:

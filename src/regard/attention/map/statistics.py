@@ -13,6 +13,7 @@ from torch import Tensor
 
 from regard.attention.map.asked import Asked
 from regard.attention.map.blocks import Block, Source, blocks
+from regard.attention.map.grid import Grid
 from regard.attention.weigh.softmax import softmax
 from regard.errors import MapError, ShapeError
 
@@ -43,8 +44,12 @@ def masked_scores(block: Block) -> Float[Tensor, "*b r c"]:
     if not isinstance(part, Asked):
         raise MapError(f"this map is {part.kind}, so its scores are not known")
     scores = part.scores_into(block.room("scores"), block.rows, block.columns)
-    allowed = part.allowed(block.rows, block.columns)
-    return scores if allowed is None else scores.masked_fill_(~allowed, -torch.inf)
+    for side in block.fringe():
+        allowed = part.allowed(block.rows, side)
+        if allowed is not None:
+            first = block.columns.start
+            scores[..., side.start - first : side.stop - first].masked_fill_(~allowed, -torch.inf)
+    return scores
 
 
 def soften(block: Block, scores: Tensor | None = None) -> Softened:
@@ -215,44 +220,16 @@ def pool(source: Source, rows: int, columns: int) -> Pooled:
     shape = (*source.shape[:-2], rows, columns)
     most = torch.zeros(shape, dtype=source.dtype, device=source.device)
     total, count = torch.zeros_like(most), torch.zeros_like(most)
-    gather = cell_columns(k, columns, source.device)
-    sizes = torch.bincount(torch.arange(k, device=source.device) * columns // max(k, 1), minlength=columns)
+    grid = Grid(k, columns, source.device)
     for block in blocks(source):
         weights = weights_of(block)
-        allowed = block.part.allowed(block.rows, block.columns)
-        edge = (block.columns.start, k - block.columns.stop)
-        cells = by_cell(torch.nn.functional.pad(weights, edge), columns, gather)
         to = torch.arange(block.rows.start, block.rows.stop, device=source.device) * rows // q
         here: Place = (*block.lead, ...)
-        highest = cells.amax(-1)
-        most[here].scatter_reduce_(-2, to[:, None].expand_as(highest), highest, "amax")
-        total[here].index_add_(-2, to, cells.sum(-1))
-        if allowed is None:
-            seen = sizes.to(total.dtype).expand(*weights.shape[:-1], columns)
-        else:
-            allowed = allowed.expand(*allowed.shape[:-2], *weights.shape[-2:]).to(total.dtype)
-            seen = by_cell(torch.nn.functional.pad(allowed, edge), columns, gather).sum(-1)
-            seen = seen.expand(*weights.shape[:-1], columns)
-        count[here].index_add_(-2, to, seen)
+        cells, highest, sums = grid.fold(weights, block.columns)
+        most[here][..., cells].scatter_reduce_(-2, to[:, None].expand_as(highest), highest, "amax")
+        total[here][..., cells].index_add_(-2, to, sums)
+        count[here].index_add_(-2, to, grid.seen(block, weights.shape).to(total.dtype))
     return Pooled(most, total / count.clamp_min(1))
-
-
-def cell_columns(k: int, columns: int, device: torch.device) -> Int[Tensor, "columns width"] | None:
-    """Which keys each cell holds, filled up with the index k; None where all cells hold equally many."""
-    if k % columns == 0:
-        return None
-    edges = torch.tensor([-(-i * k // columns) for i in range(columns + 1)], device=device)
-    width = int((edges[1:] - edges[:-1]).max())
-    index = edges[:-1, None] + torch.arange(width, device=device)
-    return index.masked_fill(index >= edges[1:, None], k)
-
-
-def by_cell(values: Tensor, columns: int, gather: Tensor | None) -> Float[Tensor, "*b r columns width"]:
-    """Each row cut into `columns` cells of keys; a shorter cell is filled up with zeros."""
-    if gather is None:
-        return values.unflatten(-1, (columns, -1))
-    padded = torch.nn.functional.pad(values, (0, 1))
-    return padded.index_select(-1, gather.flatten()).unflatten(-1, tuple(gather.shape))
 
 
 def kind_of(source: Source) -> str:

@@ -78,6 +78,10 @@ class Mask:
         """A range of keys beyond which queries first…stop−1 see nothing (may be too wide, never too narrow)."""
         return 0, sizes.k
 
+    def clear(self, first: int, stop: int, sizes: Sizes) -> tuple[int, int]:
+        """A range of keys all of which queries first…stop−1 see, every one of them (may be too narrow, or empty)."""
+        return 0, 0
+
     def whole(self, sizes: Sizes, device: torch.device) -> Bool[Tensor, "..."]:
         """All of it in its small form: axes of size 1 where they say nothing. Small ones are remembered."""
         from regard.attention.mask.lead import tile, whole
@@ -227,6 +231,11 @@ class And(Both):
         low, high = max(a[0], b[0]), min(a[1], b[1])
         return (low, high) if low < high else (0, 0)
 
+    def clear(self, first: int, stop: int, sizes: Sizes) -> tuple[int, int]:
+        a, b = self.left.clear(first, stop, sizes), self.right.clear(first, stop, sizes)
+        low, high = max(a[0], b[0]), min(a[1], b[1])
+        return (low, high) if low < high else (0, 0)
+
     def describe(self) -> str:
         return f"{self.left.describe()}, and {self.right.describe()}"
 
@@ -242,6 +251,10 @@ class Or(Both):
     def span(self, first: int, stop: int, sizes: Sizes) -> tuple[int, int]:
         a, b = self.left.span(first, stop, sizes), self.right.span(first, stop, sizes)
         return min(a[0], b[0]), max(a[1], b[1])
+
+    def clear(self, first: int, stop: int, sizes: Sizes) -> tuple[int, int]:
+        a, b = self.left.clear(first, stop, sizes), self.right.clear(first, stop, sizes)
+        return max(a, b, key=lambda range_: range_[1] - range_[0])
 
     def describe(self) -> str:
         return f"either {self.left.describe()}, or {self.right.describe()}"

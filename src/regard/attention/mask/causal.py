@@ -19,6 +19,9 @@ class Causal(Mask):
     def span(self, first: int, stop: int, sizes: Sizes) -> tuple[int, int]:
         return 0, min(sizes.k, max(0, stop + self.offset(sizes)))
 
+    def clear(self, first: int, stop: int, sizes: Sizes) -> tuple[int, int]:
+        return 0, min(sizes.k, max(0, first + 1 + self.offset(sizes)))
+
     def describe(self) -> str:
         where = "" if self.align == "last" else " (the first query stands at the first key)"
         return f"each query sees itself and the keys before it{where}"

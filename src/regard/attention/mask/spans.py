@@ -55,6 +55,15 @@ class Spans(Mask):
             return 0, 0
         return min(int(low.min()), sizes.k), min(most, sizes.k)
 
+    def clear(self, first: int, stop: int, sizes: Sizes) -> tuple[int, int]:
+        """From the largest start to the smallest stop of these queries."""
+        rows = slice(0, 1) if self.start.shape[-1] == 1 else slice(first, stop)
+        start, end = self.start[..., rows], self.stop[..., rows]
+        if not readable(start) or not start.numel():
+            return 0, 0
+        low, high = int(start.max()), int(end.min())
+        return (low, high) if low < high else (0, 0)
+
     def describe(self) -> str:
         return "each query sees one run of keys, from where its own begins to where it ends"
 

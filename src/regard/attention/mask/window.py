@@ -26,6 +26,11 @@ class Window(Mask):
             low, high = 0, max(high, min(self.keep_first, sizes.k))
         return low, high
 
+    def clear(self, first: int, stop: int, sizes: Sizes) -> tuple[int, int]:
+        low = max(0, stop - 1 + sizes.offset - self.before)
+        high = min(sizes.k, first + 1 + sizes.offset + self.after)
+        return (low, high) if low < high and self.dilation == 1 else (0, 0)
+
     def describe(self) -> str:
         words = f"each query sees itself, {self.before} keys before it and {self.after} after it"
         if self.dilation > 1:

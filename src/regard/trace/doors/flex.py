@@ -21,7 +21,7 @@ def open_flex(modules: list[nn.Module]) -> Callable[[], None]:
     if library is None:
         return lambda: None
     original = library.flex_attention
-    names = {type(module).__module__ for module in modules} | {
+    names = {kind.__module__ for kind in {type(module) for module in modules}} | {
         "transformers.integrations.flex_attention",
         library.__name__,
     }

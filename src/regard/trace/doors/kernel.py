@@ -24,6 +24,7 @@ from regard.trace.doors.scene import Call, Scene, deaf, scene_now
 
 ATEN = torch.ops.aten
 COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
+ATTENTION: Callable[..., Tensor] = ATEN.scaled_dot_product_attention.default._op_dk
 OURS = "regard.attention"
 Kernels = dict[str, Callable[..., Any]]
 Below = dict[str, tuple[Callable[..., Any], Callable[..., Any]]]  # below autograd, and for inference tensors
@@ -33,9 +34,11 @@ def ours(frame: FrameType) -> bool:
     """Whether this package's own mechanism is calling: it tells of itself, with more than a kernel knows."""
     near: FrameType | None = frame
     for _ in range(3):  # a checker of types may stand between
-        if near is not None and str(near.f_globals.get("__name__", "")).startswith(OURS):
+        if near is None:
+            return False
+        if str(near.f_globals.get("__name__", "")).startswith(OURS):
             return True
-        near = None if near is None else near.f_back
+        near = near.f_back
     return False
 
 
@@ -51,28 +54,24 @@ def attention_kernel(
     enable_gqa: bool = False,
 ) -> Tensor:
     """torch's own answer; whoever listens is told what went in and what came out."""
-
+    given = (COMPOSITE, query, key, value, attn_mask, dropout_p, is_causal)
     scene = scene_now()
+    if scene is None:
+        return ATTENTION(*given, scale=scale, enable_gqa=enable_gqa)
 
     def run() -> Tensor:
-        if scene is not None:
-            scene.deaf += 1  # where no fused kernel fits, torch writes it out with softmax and products of its own
+        scene.deaf += 1  # where no fused kernel fits, torch writes it out with softmax and products of its own
         try:
-            found: Tensor = ATEN.scaled_dot_product_attention.default._op_dk(
-                COMPOSITE, query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
-            )
+            return ATTENTION(*given, scale=scale, enable_gqa=enable_gqa)
         finally:
-            if scene is not None:
-                scene.deaf -= 1
-        return found
+            scene.deaf -= 1
 
     frame = sys._getframe(1)
-    if scene is None or ours(frame):
+    if ours(frame):
         return run()
     if scene.pending is not None:
-        mix = run()
         scene.pending.kernels.append((attn_mask, is_causal, scale, dropout_p, key.shape[-2], query.dtype))
-        return mix
+        return run()
     place = place_of(frame)
     owners = [] if place is None else scene.owners(place.module)
     if place is None or not owners:
@@ -122,9 +121,14 @@ def tell(
     mix = run()
     call.grown, call.shaped = mix, shape
     mix = changed(scene, owners, call, mix, back)
-    with deaf(scene), torch.no_grad():
-        call.mix = call.shaped(call.grown.detach())
-        told(owners, call)
+    if torch.is_grad_enabled():
+        with deaf(scene), torch.no_grad():
+            call.mix = call.shaped(call.grown.detach())
+            told(owners, call)
+    else:
+        with deaf(scene):
+            call.mix = call.shaped(call.grown)
+            told(owners, call)
     return mix
 
 

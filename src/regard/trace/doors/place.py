@@ -180,6 +180,7 @@ def kind_of(place: Place, q_length: int, k_length: int, causal: bool) -> Kind:
                 name = name or ("self" if q is k else "cross")
             cached = cached or any(here.get(word) is not None for word in CACHES)
         frame = frame.f_back
-    if any(getattr(place.module, word, False) is True for word in CROSSED):
+    own, shared = place.module.__dict__, type(place.module)
+    if any(own.get(word) is True or getattr(shared, word, False) is True for word in CROSSED):
         name = "cross"
     return Kind(name or ("self" if causal or cached or q_length == k_length else "unknown"), cached)

@@ -12,6 +12,12 @@ SAMPLED = 4
 def sampled(length: int, count: int) -> Tensor:
     """A few rows over the whole length, the first and the last among them."""
     with torch.inference_mode(False):
-        if length <= count:
-            return torch.arange(length)
-        return torch.tensor(sorted({round(i * (length - 1) / (count - 1)) for i in range(count)}))
+        return torch.tensor(numbers(length, count), dtype=torch.long)
+
+
+@cache
+def numbers(length: int, count: int) -> tuple[int, ...]:
+    """The same as plain numbers."""
+    if length <= count:
+        return tuple(range(length))
+    return tuple(sorted({round(i * (length - 1) / (count - 1)) for i in range(count)}))

@@ -15,7 +15,7 @@ from regard.attention.bias import Bias
 from regard.attention.map import AttentionMap
 from regard.attention.mask import Mask, Sizes
 from regard.eager import version
-from regard.trace.doors.rows import SAMPLED, sampled
+from regard.trace.doors.rows import SAMPLED, numbers, sampled
 from regard.trace.doors.scene import Call
 from regard.trace.editing.edits import Placed
 from regard.trace.kept.compact import compact_mask, dense_of, four_axes
@@ -288,7 +288,7 @@ def seen_of(call: Call, sizes: Sizes, keys: int) -> Seen:
     if call.mix is None or call.mix.shape[-2] != sizes.q:
         return Seen(dropout=call.dropout)
     rows = sampled(sizes.q, SAMPLED).to(call.mix.device)
-    seen = Seen(tuple(rows.tolist()), call.mix.index_select(2, rows), dropout=call.dropout, keys=keys)
+    seen = Seen(numbers(sizes.q, SAMPLED), call.mix.index_select(2, rows), dropout=call.dropout, keys=keys)
     if call.used is not None and call.used.shape[-2] == sizes.q:
         seen.used = call.used.index_select(2, rows)
     if call.raw is not None:

@@ -1,0 +1,22 @@
+"""A model in the middle of writing, as decoding sees it."""
+
+from typing import Protocol, runtime_checkable
+
+from torch import Tensor
+
+
+@runtime_checkable
+class Steps(Protocol):
+    """What a model has read and written so far, one row per text."""
+
+    def __call__(self, ids: Tensor) -> Tensor:
+        """Reads the next tokens of every row, (b, t); the logits of the token after the last of them, (b, n)."""
+        ...
+
+    def reorder(self, index: Tensor) -> None:
+        """Row i becomes what row index[i] was. There may be fewer rows than before, or more."""
+        ...
+
+    def attention(self) -> Tensor | None:
+        """Where the last step looked in the source, (b, s), mean over the heads of the last layer; None without."""
+        ...
