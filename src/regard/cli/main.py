@@ -98,6 +98,68 @@ def models(as_json: Annotated[bool, JSON] = False) -> None:
     typer.echo(listed(as_json=as_json))
 
 
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def train(
+    context: typer.Context,
+    task: Annotated[str, typer.Argument(help="What to learn; `regard tasks` lists them.")],
+    config: Annotated[Path | None, typer.Option(help="A TOML file with settings; flags go before it.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the run; a new one under runs/ otherwise.")] = None,
+    resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")] = False,
+) -> None:
+    """Train a model on TASK. Every setting is a flag: --steps 1000 --width 128; `regard tasks TASK` lists them.
+
+    Ctrl-C saves and stops; --resume goes on as if nothing had happened. Exit codes: 0 done, 2 an error that is told
+    in one sentence, 130 stopped by Ctrl-C, 143 by SIGTERM (both saved before).
+    """
+    from regard.cli.train import trained
+
+    code = trained(task, context.args, config=config, out=out, resume=resume, quiet=quiet)
+    if code:
+        raise typer.Exit(code)
+
+
+@app.command()
+def translate(
+    model: Annotated[str, typer.Argument(help="A run, a folder of a model, or an embedded translator.")],
+    texts: Annotated[list[str] | None, typer.Argument(help="What to translate; - or nothing reads lines.")] = None,
+    file: Annotated[Path | None, typer.Option(help="Translate the lines of this file.")] = None,
+    beams: Annotated[int, typer.Option(min=1, help="Candidates that are followed at once; 1 is greedy.")] = 5,
+    see: Annotated[bool, typer.Option("--see", help="Show which word looked at which.")] = False,
+    to: Annotated[Path | None, typer.Option(help="Write its map: .html, .svg, .png, .pdf or .trace.")] = None,
+    as_json: Annotated[bool, JSON] = False,
+) -> None:
+    """Translate TEXTS, a file, or the lines of the standard input."""
+    from regard.cli.translate import translated
+
+    for line in translated(model, texts or [], file=file, beams=beams, see=see, to=to, as_json=as_json):
+        typer.echo(line)
+
+
+@app.command()
+def evaluate(
+    run: Annotated[str, typer.Argument(help="A run, a folder of a model, or an embedded translator.")],
+    data: Annotated[str | None, typer.Option(help="A file of pairs, two as a,b, or `grammar`.")] = None,
+    part: Annotated[str, typer.Option(help="validation, test, unseen or long, where no file is named.")] = "validation",
+    beams: Annotated[int, typer.Option(min=1, help="Candidates that are followed at once; 1 is greedy.")] = 5,
+    lower: Annotated[bool | None, typer.Option("--lower/--cased", help="Compare lower-cased text, or not.")] = None,
+    count: Annotated[int, typer.Option(min=1, help="Sentences that the grammar makes.")] = 1000,
+    as_json: Annotated[bool, JSON] = False,
+) -> None:
+    """Score a translator: BLEU and chrF with their signatures, samples, and how well it aligns."""
+    from regard.cli.translate import evaluated
+
+    typer.echo(evaluated(run, data=data, part=part, beams=beams, lower=lower, count=count, as_json=as_json))
+
+
+@app.command()
+def tasks(name: Annotated[str | None, typer.Argument(help="One task, to list its settings.")] = None) -> None:
+    """List what can be learnt, or the settings of one task."""
+    from regard.cli.train import listed
+
+    typer.echo(listed(name))
+
+
 def main() -> None:
     """Run one command. What goes wrong on purpose is told in one sentence, without a traceback."""
     for stream in (sys.stdout, sys.stderr):

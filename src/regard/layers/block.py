@@ -6,6 +6,7 @@ from torch import Tensor, nn
 from regard.attention.attend import Maskable
 from regard.attention.bias import Bias
 from regard.attention.mask import causal
+from regard.attention.score.named import make_score
 from regard.layers.cache import KeyValueCache
 from regard.layers.feedforward import FeedForward
 from regard.layers.multihead import MultiHead
@@ -18,9 +19,9 @@ class EncoderBlock(nn.Module):
 
     Without a mask every position sees every other. Given `causal()` and a cache it is the block of a decoder-only
     model (GPT, Llama). `order`, `norm` are those of `Residual`, `activation` of `FeedForward`, the others of
-    `MultiHead`. With `order="pre"` the last block of a stack wants one more norm behind it. `dropout` falls on
-    weights, hidden layer and both sublayers, in training only. `nn.TransformerEncoderLayer` with the same weights
-    gives the same numbers.
+    `MultiHead`; `score` is the name of one, such as "additive". With `order="pre"` the last block of a stack wants
+    one more norm behind it. `dropout` falls on weights, hidden layer and both sublayers, in training only.
+    `nn.TransformerEncoderLayer` with the same weights gives the same numbers.
 
     >>> import regard, torch
     >>> block = regard.EncoderBlock(24, heads=8, hidden=48)
@@ -43,6 +44,7 @@ class EncoderBlock(nn.Module):
         positions: Rotary | Bias | None = None,
         qk_norm: bool = False,
         bias: bool = True,
+        score: str = "scaled dot",
     ) -> None:
         super().__init__()
         self.attention = MultiHead(
@@ -53,6 +55,7 @@ class EncoderBlock(nn.Module):
             bias=bias,
             qk_norm=qk_norm,
             positions=positions,
+            score=make_score(score, head_width or width // max(1, heads)),
             dropout=dropout,
         )
         self.feed_forward = FeedForward(width, hidden, activation=activation, dropout=dropout, bias=bias)
@@ -102,6 +105,7 @@ class DecoderBlock(nn.Module):
         positions: Rotary | Bias | None = None,
         qk_norm: bool = False,
         bias: bool = True,
+        score: str = "scaled dot",
     ) -> None:
         super().__init__()
         self.self_attention, self.cross_attention = (
@@ -115,6 +119,7 @@ class DecoderBlock(nn.Module):
                 bias=bias,
                 qk_norm=qk_norm,
                 positions=where,
+                score=make_score(score, head_width or width // max(1, heads)),
                 dropout=dropout,
             )
             for source_width, where in ((None, positions), (memory_width, None))
@@ -145,3 +150,9 @@ class DecoderBlock(nn.Module):
         x = self.around_self_attention(x, lambda y: self.self_attention(y, mask=mask, cache=own, places=places))
         x = self.around_cross_attention(x, lambda y: self.cross_attention(y, memory, mask=memory_mask, cache=others))
         return self.around_feed_forward(x, self.feed_forward)
+
+    def make_cache(self, memory: Float[Tensor, "*_s k n"]) -> tuple[KeyValueCache, KeyValueCache]:
+        """The pair that `forward` takes: an empty one, and one that holds this memory, projected once and for all."""
+        others = KeyValueCache()
+        others.store(*self.cross_attention._keys_values(memory, memory, 0))
+        return KeyValueCache(), others

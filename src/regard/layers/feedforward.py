@@ -6,6 +6,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from regard.layers.dropout import Dropout
+
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "swiglu": F.silu}
 
 
@@ -34,7 +36,7 @@ class FeedForward(nn.Module):
         self.to_hidden = nn.Linear(width, hidden, bias=bias)
         self.to_gate = nn.Linear(width, hidden, bias=bias) if activation == "swiglu" else None
         self.to_out = nn.Linear(hidden, width, bias=bias)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x: Float[Tensor, "*b m"]) -> Float[Tensor, "*b m"]:
         bend = ACTIVATIONS[self.activation]

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from regard.layers.dropout import Dropout
+
 ORDERS = ("pre", "post")
 NORMS = ("layer", "rms")
 
@@ -33,7 +35,7 @@ class Residual(nn.Module):
             raise ValueError(f"order is {order!r}; choose one of {', '.join(map(repr, ORDERS))}")
         self.order = order
         self.norm = make_norm(norm, width, bias=bias)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x: Float[Tensor, "*b m"], sublayer: Callable[[Tensor], Tensor]) -> Float[Tensor, "*b m"]:
         if self.order == "pre":

@@ -15,6 +15,7 @@ from regard.attention.mask import causal
 from regard.eager import readable
 from regard.errors import CacheError, DtypeError, PositionError, ShapeError
 from regard.layers import EncoderBlock, KeyValueCache, MultiHead, Residual
+from regard.layers.dropout import Dropout
 from regard.layers.norm import make_norm
 from regard.positions import ALiBi, Learned, Rotary, Sinusoid
 
@@ -73,7 +74,7 @@ class GPT(nn.Module):
             self.added = Learned(context, width)
         elif positions == "sinusoid":
             self.added = Sinusoid(width)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         inside: Rotary | Bias | None = None  # one for all layers: it keeps a table, and learns nothing
         if positions == "rotary":
             inside = Rotary(width // heads)

@@ -1,11 +1,13 @@
 """A model of our own as a folder: weights in safetensors, and a manifest that says what they are.
 
-The manifest is written last and holds the checksum of the weights, so that what was not finished is recognised.
+The manifest is written last and holds the checksums of the weights and of what lies beside them, such as the
+vocabularies of a translator, so that what was not finished is recognised.
 """
 
 import hashlib
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -13,32 +15,79 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
+from torch import Tensor
 
 from regard.errors import ModelError, RegardError
 from regard.models.gpt import GPT, GPTConfig
+from regard.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from regard.models.translator import Translator, TranslatorConfig
 
 FORMAT = "regard-model/1"
 MANIFEST, WEIGHTS = "manifest.json", "model.safetensors"
+Model = GPT | Translator | Seq2Seq
+Config = GPTConfig | TranslatorConfig | Seq2SeqConfig
+KINDS: dict[str, type[GPTConfig] | type[TranslatorConfig] | type[Seq2SeqConfig]] = {
+    "gpt": GPTConfig,
+    "translator": TranslatorConfig,
+    "seq2seq": Seq2SeqConfig,
+}
 
 
-def write(folder: Path, model: GPT, config: GPTConfig, facts: dict[str, Any]) -> dict[str, Any]:
-    """The manifest, after it and the weights were written to `folder`; `facts` are what else it says."""
+def write(
+    folder: Path,
+    model: Model,
+    config: Config,
+    facts: Mapping[str, Any],
+    files: Mapping[str, bytes] | None = None,
+    *,
+    dtype: torch.dtype | None = None,
+) -> dict[str, Any]:
+    """The manifest, after it, the weights and `files` were written to `folder`; `facts` are what else it says.
+
+    `dtype` is how weights are stored where that is not how they are: float16 takes half the space, and `read` gives
+    float32 again.
+    """
+    state = {
+        name: tensor.detach().to(dtype or tensor.dtype).contiguous() for name, tensor in model.state_dict().items()
+    }
+    lost = next((name for name, tensor in state.items() if not tensor.isfinite().all()), None)
+    if lost is not None:
+        raise ModelError(
+            f"{lost} has numbers that are not finite as {state[lost].dtype}; store it as torch.float32, "
+            "and if that does not help, the model has diverged"
+        )
+    beside = dict(files or {})
+    for name in beside:
+        must_be_plain(folder, name)
     folder.mkdir(parents=True, exist_ok=True)
-    data = save({name: tensor.contiguous() for name, tensor in model.state_dict().items()})
+    data = save(state)
     manifest = {
         "format": FORMAT,
         **facts,
+        "kind": next(kind for kind, made in KINDS.items() if type(config) is made),
         "config": asdict(config),
         "weights": {
             "file": WEIGHTS,
-            "bytes": len(data),
             "parameters": sum(p.numel() for p in model.parameters()),
-            "sha256": hashlib.sha256(data).hexdigest(),
+            "dtype": str(next(iter(state.values())).dtype).removeprefix("torch."),
+            **sealed(data),
         },
+        **({"files": {name: sealed(content) for name, content in beside.items()}} if beside else {}),
     }
-    put(folder / WEIGHTS, data)
+    for name, content in {**beside, WEIGHTS: data}.items():
+        put(folder / name, content)
     put(folder / MANIFEST, (json.dumps(manifest, indent=1, ensure_ascii=False) + "\n").encode())
     return manifest
+
+
+def sealed(data: bytes) -> dict[str, Any]:
+    """What a manifest says of a file."""
+    return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+
+
+def must_be_plain(folder: Path, name: str) -> None:
+    if name in (MANIFEST, WEIGHTS, "", ".", "..") or set(name) & set("/\\:\0"):
+        raise ModelError(f"{name!r} cannot lie beside the weights in {folder}; give it a plain name of its own")
 
 
 def put(path: Path, data: bytes) -> None:
@@ -80,44 +129,91 @@ def vocabulary_of(folder: Path) -> list[str]:
     return words
 
 
-def read(folder: Path) -> GPT:
-    """The model in a folder that `write` made, in eval mode. Nothing larger than the file is made."""
+def read(folder: Path) -> Model:
+    """The model in a folder that `write` made, in eval mode, in float32. Nothing larger than the file is made."""
     manifest = describe(folder)
-    try:
-        data = (folder / WEIGHTS).read_bytes()
-    except OSError as error:
-        raise ModelError(f"{folder} has no {WEIGHTS} that can be read; write the model again") from error
-    if hashlib.sha256(data).hexdigest() != dict(manifest.get("weights") or {}).get("sha256"):
-        raise ModelError(f"{folder / WEIGHTS} is not the file that its manifest describes; write the model again")
+    data = checked(folder, WEIGHTS, manifest.get("weights"))
+    for name in files_of(folder, manifest):
+        read_file(folder, name)
     try:
         state = load(data)
     except SafetensorError as error:
         raise ModelError(f"{folder / WEIGHTS} is no safetensors file ({error}); write the model again") from error
-    config = config_of(folder, manifest, tensors=len(state))
+    config = config_of(folder, manifest, state)
     try:
         with torch.device("meta"):  # sizes alone: a config that lies about them costs no memory
             wanted = {name: tuple(tensor.shape) for name, tensor in config.build().state_dict().items()}
-    except (RegardError, ValueError, TypeError, RuntimeError) as error:
+    except (RegardError, ValueError, TypeError, RuntimeError, OverflowError) as error:
         raise ModelError(f"{folder / MANIFEST} describes no model: {error}") from error
-    if wanted != {name: tuple(tensor.shape) for name, tensor in state.items()}:
-        raise ModelError(
-            f"{folder / WEIGHTS} holds other tensors than the config of its manifest; write the model again"
-        )
+    if wanted != {name: tuple(tensor.shape) for name, tensor in state.items() if tensor.is_floating_point()}:
+        raise other_tensors(folder)
     model = config.build()
     model.load_state_dict(state)
     return model.eval()
 
 
-def config_of(folder: Path, manifest: dict[str, Any], tensors: int) -> GPTConfig:
-    """The config, with no more layers than there are tensors."""
-    given = manifest.get("config")
-    known = {field.name for field in fields(GPTConfig)}
-    if not isinstance(given, dict) or not set(given) <= known:
-        raise ModelError(f"{folder / MANIFEST} has no config of a GPT; give one with {', '.join(sorted(known))}")
+def read_file(folder: Path, name: str) -> bytes:
+    """What was written beside the weights under this name, as it was."""
+    files = files_of(folder, describe(folder))
+    if name not in files:
+        there = f"there are: {', '.join(files)}" if files else "there is nothing beside the weights"
+        raise ModelError(f"{folder} has no {name!r}; {there}")
+    return checked(folder, name, files[name])
+
+
+def files_of(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
+    """What the manifest says of the files beside the weights, none of which lies elsewhere."""
+    files = manifest.get("files", {})
+    if not isinstance(files, dict):
+        raise ModelError(f"{folder / MANIFEST} has no list of files; write the model again")
+    for name in files:
+        must_be_plain(folder, name)
+    return files
+
+
+def checked(folder: Path, name: str, told: object) -> bytes:
+    """The bytes of a file, if they are those that the manifest tells of."""
     try:
-        config = GPTConfig(**given)
+        data = (folder / name).read_bytes()
+    except OSError as error:
+        raise ModelError(f"{folder} has no {name} that can be read; write the model again") from error
+    if not isinstance(told, dict) or hashlib.sha256(data).hexdigest() != told.get("sha256"):
+        raise ModelError(f"{folder / name} is not the file that its manifest describes; write the model again")
+    return data
+
+
+def config_of(folder: Path, manifest: dict[str, Any], state: dict[str, Tensor]) -> Config:
+    """The config, of the kind that the manifest names, with no size that the file could not hold."""
+    kind = manifest.get("kind", "gpt")  # as manifests were that name none
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise ModelError(
+            f"{folder / MANIFEST} is of kind {kind!r}, but {', '.join(KINDS)} are read here; take a newer regard"
+        )
+    made, given = KINDS[kind], manifest.get("config")
+    known = {field.name for field in fields(made)}
+    name = made.__name__.removesuffix("Config")
+    if not isinstance(given, dict) or not set(given) <= known:
+        raise ModelError(f"{folder / MANIFEST} has no config of a {name}; give one with {', '.join(sorted(known))}")
+    for field in fields(made):
+        if field.type is float and type(given.get(field.name)) is int:  # JSON writes 0.0 as it likes
+            given[field.name] = float(given[field.name])
+        if field.name in given and not isinstance(given[field.name], field.type):  # type: ignore[arg-type]
+            raise ModelError(
+                f"{folder / MANIFEST} describes no model: its {field.name} is {given[field.name]!r}; write it again"
+            )
+    try:
+        config = made(**given)
     except TypeError as error:
-        raise ModelError(f"{folder / MANIFEST} has no config of a GPT ({error})") from error
-    if not isinstance(config.layers, int) or config.layers > tensors:
-        raise ModelError(f"{folder / MANIFEST} speaks of {config.layers} layers, but the file has {tensors} tensors")
+        raise ModelError(f"{folder / MANIFEST} has no config of a {name} ({error})") from error
+    for layers in (given.get("layers"), given.get("decoder_layers")):
+        if layers is not None and layers > len(state):
+            raise ModelError(f"{folder / MANIFEST} speaks of {layers} layers, but the file has {len(state)} tensors")
+    numbers = sum(tensor.numel() for tensor in state.values())
+    # Tables are made of these even where sizes alone count.
+    if any((given.get(size) or 0) > numbers for size in ("width", "heads", "hidden", "embedding")):
+        raise other_tensors(folder)
     return config
+
+
+def other_tensors(folder: Path) -> ModelError:
+    return ModelError(f"{folder / WEIGHTS} holds other tensors than the config of its manifest; write the model again")

@@ -6,6 +6,7 @@ The text is the same with and without colour, so that it reads in a log too.
 import os
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -111,14 +112,22 @@ def one_head(layer: Layer, head: int, said: str, width: int) -> "Text":
     if left + sum(wide) + len(wide) + 1 > width or one.shape[0] > LINES:
         return text.append_text(listed(layer, head, queries, keys, width))
     grid, _ = grid_of(one, *one.shape)
-    text.append(" " * (left + 2) + " ".join(right(key, size) for key, size in zip(keys, wide, strict=True)) + "\n")
+    return ended(text.append_text(grid_text(grid, queries, keys)))
+
+
+def grid_text(grid: Any, queries: Sequence[str], keys: Sequence[str]) -> "Text":
+    """Every weight as a block and a number, with the names of rows and columns."""
+    from rich.text import Text
+
+    wide, left = [max(columns(key), 4) for key in keys], max(map(columns, queries))
+    text = Text(" " * (left + 2) + " ".join(right(key, size) for key, size in zip(keys, wide, strict=True)) + "\n")
     for query, row in zip(queries, grid, strict=True):
         text.append(padded(query, left) + "  ")
         for place, (value, size) in enumerate(zip(row, wide, strict=True)):
             text.append(" " * (place > 0) + " " * (size - 4))
             text.append(*cell(value))
         text.append("\n")
-    return ended(text)
+    return text
 
 
 def cell(value: float) -> tuple[str, str]:

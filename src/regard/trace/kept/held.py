@@ -195,6 +195,21 @@ class Held:
             call, memo, ids, row=column + before, column=column, new=before, stretch=last.stretch, parents=parents
         )
 
+    def looks_again(self, call: Call) -> bool:
+        """Whether one more query asks the very keys of a source that is held, as in each step of a recurrent decoder."""
+        if self.kind == "self" or call.q is None or call.k is None or call.q.shape[2] != 1 or call.cached:
+            return False
+        last = self.blocks[-1]
+        if last.q is None or last.sizes.q != 1 or call.q.shape != last.q.shape or call.k.shape[2] == 1:
+            return False
+        k = call.k.detach().to(self.store.kept.dtype)
+        return k.shape[2] == len(self.store) and self.store.equals(k, 0, len(self.store))
+
+    def next_row(self, call: Call, memo: Memo, ids: Tensor | None) -> None:
+        last = self.blocks[-1]
+        assert call.k is not None
+        self.add(call, memo, ids, row=last.row + 1, column=0, new=call.k.shape[2], stretch=last.stretch)
+
     def again(self, k: Tensor, ids: Tensor | None) -> bool:
         """Whether a call without a cache was fed all that is held, and more: its tokens say so, else its keys."""
         told = self.fed_again(ids)

@@ -126,6 +126,10 @@ class Watcher:
         """Which layer of which run a call belongs to: (what is held of it and was extended, or None; occurrence)."""
         session = self.sessions[-1] if self.sessions else None
         if session is not None and stack.step is self.step:
+            known = session.held.get((path, self.counts.get(path, 0)))
+            if known is not None and known.looks_again(call):  # a recurrent decoder asks once per step
+                known.next_row(call, self.memo, self.ids_of(stack, call))
+                return known, self.counts[path]
             self.counts[path] = occurrence = self.counts.get(path, 0) + 1
             held = session.held.get((path, occurrence))
             if held is None:

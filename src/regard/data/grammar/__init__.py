@@ -1,0 +1,1 @@
+"""English sentences with their Chinese and the words that mean each other, made by rule."""

@@ -1,0 +1,45 @@
+"""One text per row, one token per step: the loop that greedy and sampling share."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from regard.decode.chances import banned, log_probabilities, not_numbers
+from regard.decode.decoded import Decoded
+from regard.decode.limits import Limits, first
+from regard.models.steps import Steps
+
+Choose = Callable[[Tensor, Tensor], Tensor]  # log-probabilities (b, n) and the rows they are of (b,) → ids (b,)
+
+
+def write(steps: Steps, rows: int, limits: Limits, choose: Choose) -> list[Decoded]:
+    """Every row to its end, each token as `choose` says. Rows that have ended leave the batch."""
+    ids = first(steps, rows, limits)
+    alive = torch.arange(rows, device=ids.device)  # which row stands where
+    longest = limits.per_row(rows, ids.device)
+    score = torch.zeros(rows, dtype=torch.float32, device=ids.device)
+    told: list[Tensor] = []
+    while len(alive):
+        logits = steps(ids)
+        if not told:
+            limits.check(logits.shape[-1])
+        chances = log_probabilities(logits)  # b n
+        score = score.to(chances.dtype)
+        forbidden = banned(limits, len(told), chances.device)
+        token = choose(chances.index_fill(-1, forbidden, -torch.inf), alive)  # b
+        token = token.where(longest[alive] > len(told), limits.end)
+        score[alive] += chances.gather(-1, token[:, None])[:, 0]
+        told.append(score.new_full((rows,), limits.end, dtype=torch.int64).index_copy_(0, alive, token))
+        ended = token == limits.end
+        *gone, wrong = torch.cat([ended, score.isnan().any()[None]]).tolist()
+        if wrong:
+            raise not_numbers(len(told) - 1)
+        if any(gone):
+            going = (~ended).nonzero()[:, 0]
+            alive, token = alive[going], token[going]
+            if len(alive):
+                steps.reorder(going)
+        ids = token[:, None]
+    whole = torch.stack(told, 1).tolist() if told else []
+    return [Decoded(row[: row.index(limits.end)], value) for row, value in zip(whole, score.tolist())]

@@ -1,0 +1,96 @@
+"""Which word of a translation stands for which word of its source: what the model shows against what is true."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.data.grammar import Aligned, word_spans
+from regard.data.special import END, SPECIAL
+from regard.tasks.interpreter import Interpreter
+from regard.tasks.shown import Shown, watched
+from regard.tasks.translate import names_of
+
+Span = tuple[int, int]
+
+
+class Quality(NamedTuple):
+    """Alignment error rates, over sentences whose true alignment is known."""
+
+    error_rate: float  # of the layer that aligns best
+    layer: int  # which of the layers that look across
+    by_layer: tuple[float, ...]
+    chance: float  # of a straight line from the first to the last word
+
+
+def error_rate(found: set[tuple[int, int]], true: set[tuple[int, int]]) -> float:
+    """1 − 2 |found ∩ true| / (|found| + |true|): Och & Ney 2003 with sure links only.
+
+    >>> error_rate({(0, 1), (1, 1)}, {(0, 1)})
+    0.33333333333333337
+    """
+    return 1.0 - 2.0 * len(found & true) / max(1, len(found) + len(true))
+
+
+def by_word(
+    weights: Float[Tensor, "t s"],
+    rows: Sequence[Span],
+    columns: Sequence[Span],
+    targets: Sequence[Span],
+    sources: Sequence[Span],
+) -> Float[Tensor, "_t _s"]:
+    """Weights between tokens as weights between words: columns of a word add up, its rows are averaged.
+
+    `rows` and `columns` are the characters of each token, `targets` and `sources` those of each word.
+    """  # fmt: skip
+    down, across = belonging(rows, targets), belonging(columns, sources)
+    return (down / down.sum(1, keepdim=True).clamp_min(1)) @ weights.double() @ across.T
+
+
+def belonging(tokens: Sequence[Span], words: Sequence[Span]) -> Float[Tensor, "w t"]:
+    """1 where a token has a character of a word."""
+    found = torch.zeros(len(words), len(tokens), dtype=torch.float64)
+    for i, (first, stop) in enumerate(words):
+        for j, (start, end) in enumerate(tokens):
+            found[i, j] = float(max(first, start) < min(stop, end))
+    return found
+
+
+@torch.no_grad()
+def quality(interpreter: Interpreter, pairs: Sequence[Aligned]) -> Quality:
+    """How well each cross-attention, mean over its heads, finds the words that mean each other.
+
+    The true translation is fed, so that every word has its true partner. Each target word that has one is linked to
+    the source word it looks at most.
+    """
+    totals: list[list[int]] = []
+    straight = [0, 0]
+    for pair in pairs:
+        sources, targets = word_spans(pair)
+        linked = sorted({target for target, _ in pair.links})
+        true = set(pair.links)
+        shown = Shown(
+            [*interpreter.source.encode(pair.source), END],
+            [*interpreter.source.tokens(pair.source), SPECIAL[END]],
+            interpreter.target.encode(pair.target),
+            names_of(interpreter.target, interpreter.target.encode(pair.target)),
+        )
+        crossing = [layer for layer in watched(interpreter.model, shown).layers if layer.kind != "self"]
+        totals = totals or [[0, 0] for _ in crossing]
+        rows, columns = interpreter.target.offsets(pair.target), interpreter.source.offsets(pair.source)
+        for number, layer in enumerate(crossing):
+            weights = layer.weights[0].dense().mean(0)[: len(rows), : len(columns)]
+            words = by_word(weights, rows, columns, targets, sources)
+            count(totals[number], {(t, int(words[t].argmax())) for t in linked}, true)
+        slope = (len(sources) - 1) / max(1, len(targets) - 1)
+        count(straight, {(t, round(t * slope)) for t in linked}, true)
+    rates = tuple(1.0 - 2.0 * hits / max(1, size) for hits, size in totals)
+    best = min(range(len(rates)), key=rates.__getitem__)
+    return Quality(rates[best], best, rates, 1.0 - 2.0 * straight[0] / max(1, straight[1]))
+
+
+def count(total: list[int], found: set[tuple[int, int]], true: set[tuple[int, int]]) -> None:
+    total[0] += len(found & true)
+    total[1] += len(found) + len(true)

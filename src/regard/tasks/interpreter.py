@@ -1,0 +1,117 @@
+"""A trained translator with its two vocabularies: text in, text out, and where it looked."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from regard.data.special import END, SPECIAL
+from regard.data.vocabulary import Vocabulary
+from regard.errors import DataError, ModelError
+from regard.models import embedded, store
+from regard.tasks.shown import Shown, watched
+from regard.tasks.translate import SOURCE, TARGET, names_of
+from regard.tasks.writing import write
+from regard.training.run import MODEL
+
+if TYPE_CHECKING:
+    from regard.trace.trace import Trace
+
+LONGEST = 1000  # tokens of one text
+
+
+class Translation:
+    """One text, what was written for it, and how it came about."""
+
+    def __init__(self, interpreter: "Interpreter", text: str, shown: Shown) -> None:
+        self.interpreter, self.source, self.shown = interpreter, text, shown
+        self.text = interpreter.target.decode(shown.written)
+
+    def trace(self) -> "Trace":
+        """What the model attended to, with its tokens."""
+        return watched(self.interpreter.model, self.shown)
+
+    def alignment(self, trace: "Trace | None" = None) -> tuple[list[str], list[str], Tensor]:
+        """Written tokens, read tokens, and how much of each read token each written one took, (written, read).
+
+        The mean over the heads of the layer that aligns best, as its manifest says, else of the last one that looks
+        across. `<eos>` stands at the end of both.
+        """
+        crossing = [layer for layer in (trace or self.trace()).layers if layer.kind != "self"]
+        if not crossing:
+            raise ModelError("this model looks at nothing while it writes (attention = none), so nothing is aligned")
+        best = self.interpreter.facts.get("alignment", {}).get("layer", len(crossing) - 1)
+        weights = crossing[min(int(best), len(crossing) - 1)].weights[0].dense().mean(0)
+        return [*self.shown.written_names, SPECIAL[END]], list(self.shown.source_names), weights
+
+    def __repr__(self) -> str:
+        return f"Translation({self.source!r} → {self.text!r})"
+
+
+class Interpreter:
+    """A model that translates, as `open_translator` gives it."""
+
+    def __init__(self, model: nn.Module, source: Vocabulary, target: Vocabulary, facts: dict[str, Any]) -> None:
+        self.model, self.source, self.target, self.facts = model.eval(), source, target, facts
+        sizes = facts.get("config", {})
+        for side, vocabulary in (("source", source), ("target", target)):
+            wanted = sizes.get(f"{side}_vocabulary", len(vocabulary))
+            if wanted != len(vocabulary):
+                raise ModelError(
+                    f"the {side} vocabulary has {len(vocabulary)} tokens, but the model knows {wanted}; "
+                    "it is the vocabulary of another model"
+                )
+
+    @torch.no_grad()
+    def translate(self, texts: Sequence[str], *, beams: int = 5, **more: Any) -> list[Translation]:
+        """Each text in the other language."""
+        asked = [[*self.source.encode(text), END] for text in texts]
+        for text, ids in zip(texts, asked):
+            if len(ids) == 1:
+                raise DataError("there is nothing to translate: a text is empty; give some words")
+            if len(ids) > LONGEST:
+                raise DataError(
+                    f"{text[:30]!r}… has {len(ids) - 1} tokens, but at most {LONGEST} are read at once; "
+                    "give one sentence at a time"
+                )
+        written = write(self.model, asked, beams=beams, **more)
+        return [
+            Translation(
+                self,
+                text,
+                Shown(ids, [*self.source.tokens(text), SPECIAL[END]], found.ids, names_of(self.target, found.ids)),
+            )
+            for text, ids, found in zip(texts, asked, written)
+        ]
+
+
+def open_translator(where: str | Path) -> Interpreter:
+    """The translator of this name (`regard models`), or in this folder of a run or of a model.
+
+    >>> open_translator("nowhere")
+    Traceback (most recent call last):
+    regard.errors.ModelError: there is no translator 'nowhere': ...
+    """
+    folder = place_of(str(where))
+    facts = store.describe(folder)
+    if not (folder / SOURCE).exists():
+        raise ModelError(f"{where} holds a model without vocabularies, so it translates nothing; name a translator")
+    model = store.read(folder)
+    return Interpreter(model, Vocabulary.load(folder / SOURCE), Vocabulary.load(folder / TARGET), facts)
+
+
+def place_of(where: str) -> Path:
+    """The folder of a model by a name, of a run, or of the model itself."""
+    if where in embedded.names():
+        return embedded.folder(where)
+    for folder in (Path(where) / MODEL, Path(where)):
+        if (folder / store.MANIFEST).exists():
+            return folder
+    if (Path(where) / "run.json").exists():
+        raise ModelError(f"{where} is a run that has not come to its end; go on with regard train … --resume {where}")
+    raise ModelError(
+        f"there is no translator {where!r}: it is neither embedded ({', '.join(embedded.names())}) nor a folder with "
+        "a model; train one with: regard train translate"
+    )

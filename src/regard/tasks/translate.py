@@ -1,0 +1,164 @@
+"""Translation: pairs of sentences in, a model that writes the other language out."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from pydantic import Field
+from torch import nn
+
+from regard.data.examples import Examples
+from regard.data.grammar import sentences
+from regard.data.pairs import Pair, read_pairs
+from regard.data.pieces import SPACE
+from regard.data.special import END, SPECIAL
+from regard.data.split import references, split
+from regard.data.vocabulary import Vocabulary
+from regard.errors import ConfigError
+from regard.models import store
+from regard.tasks.score import scores, tokenizer_for
+from regard.tasks.shown import Shown, show
+from regard.tasks.writing import WriterSettings, Writing, write
+from regard.training.task import Better
+
+Kind = Literal["auto", "bpe", "unigram", "characters", "words"]
+SOURCE, TARGET = "source.json", "target.json"
+
+
+class TranslateSettings(WriterSettings):
+    """Which sentences, and how they are cut into tokens."""
+
+    data: str = Field("grammar", description="'grammar', a .tsv or .jsonl file, or two files as 'a.en,a.zh'")
+    validation: str = Field("", description="sentences to validate by, named as data; else a part of data")
+    held_out: int = Field(1000, ge=1, description="different sentences kept for validation where no file is named")
+    tested: int = Field(0, ge=0, description="different sentences kept for a test, and never seen in training")
+    swap: bool = Field(False, description="whether the second language is the one to read")
+    lower: bool = Field(False, description="whether all letters are made small")
+    vocabulary: int = Field(8000, ge=10, description="tokens of each vocabulary")
+    source_kind: Kind = Field("auto", description="how the source is cut; auto: characters for Chinese, else bpe")
+    target_kind: Kind = Field("auto", description="how the target is cut")
+    joint: bool = Field(False, description="whether one vocabulary serves both languages; follows shared")
+    examples: int = Field(60_000, ge=10, description="sentences that the grammar makes")
+    decoded: int = Field(200, ge=1, description="sentences that a validation translates")
+
+
+def pairs_from(named: str, *, swap: bool = False) -> list[Pair]:
+    """The sentences in one file, or in two."""
+    files = [Path(part.strip()) for part in named.split(",")]
+    if len(files) > 2:
+        raise ConfigError(f"data names {len(files)} files; give one, or two as source,target")
+    found = read_pairs(*files, skip_empty=True)
+    return [Pair(pair.target, pair.source, pair.credit) for pair in found] if swap else found
+
+
+def parts_of(settings: TranslateSettings) -> tuple[list[Pair], list[Pair], list[Pair]]:
+    """What to learn from, to validate by, and to test by."""
+    if settings.data == "grammar":
+        made = {
+            part: [
+                Pair(one.target, one.source) if settings.swap else Pair(one.source, one.target)
+                for one in sentences(count, seed=settings.seed, part=part)
+            ]
+            for part, count in (
+                ("train", settings.examples),
+                ("validation", settings.held_out),
+                ("test", settings.tested),
+            )
+        }
+        return made["train"], made["validation"], made["test"]
+    pairs = pairs_from(settings.data, swap=settings.swap)
+    if settings.validation:
+        return pairs, pairs_from(settings.validation, swap=settings.swap), []
+    parts = split(pairs, validation=settings.held_out, test=settings.tested, seed=settings.seed)
+    return list(parts.train), list(parts.validation), list(parts.test)
+
+
+class Translating(Writing):
+    """A translation task made ready."""
+
+    better = Better("bleu")
+
+    def __init__(self, settings: TranslateSettings, folder: Path) -> None:
+        train, validation, _ = parts_of(settings)
+        self.pairs = validation
+        self.source, self.target = vocabularies(settings, train, folder)
+        encoded = [
+            Examples.encode(pairs, self.source, self.target, longest=settings.longest) for pairs in (train, validation)
+        ]
+        super().__init__(settings, *encoded)
+        self.sizes = settings.sizes(len(self.source), len(self.target))
+        self.model = self.sizes.build()
+
+    def validate(self, model: nn.Module) -> dict[str, float]:
+        """Loss over all, BLEU and chrF of a part that is translated freely."""
+        asked = references(self.pairs)[: self.given.decoded]  # type: ignore[attr-defined]
+        written = translate(model, self.source, self.target, [source for source, _ in asked])
+        right = [answers for _, answers in asked]
+        found = scores(written, right, tokenizer=tokenizer_for(right[0]))
+        return {"loss": self.validation_loss(model), "bleu": found.bleu, "chrf": found.chrf}
+
+    def show(self, model: nn.Module, folder: Path) -> None:
+        show(model, shown(model, self.source, self.target, [one for one, _ in references(self.pairs)[:3]]), folder)
+
+    def export(self, model: Any, folder: Path, facts: dict[str, Any]) -> None:
+        files = {SOURCE: self.source.json.encode(), TARGET: self.target.json.encode()}
+        store.write(folder, model, self.sizes, facts | {"name": "translate"}, files=files)
+
+
+def vocabularies(settings: TranslateSettings, train: Sequence[Pair], folder: Path) -> tuple[Vocabulary, Vocabulary]:
+    """Of the two languages: those in the folder where there are any, else learnt from the pairs and written there."""
+    places = folder / SOURCE, folder / TARGET
+    if all(place.exists() for place in places):
+        return Vocabulary.load(places[0]), Vocabulary.load(places[1])
+    sides = [pair.source for pair in train], [pair.target for pair in train]
+    kinds = [
+        ("characters" if tokenizer_for(texts) == "zh" else "bpe") if kind == "auto" else kind
+        for kind, texts in zip((settings.source_kind, settings.target_kind), sides)
+    ]
+    if settings.joint or settings.shared:
+        both = Vocabulary.train([*sides[0], *sides[1]], kind=kinds[0], size=settings.vocabulary, lower=settings.lower)
+        made = both, both
+    else:
+        made = tuple(  # type: ignore[assignment]
+            Vocabulary.train(texts, kind=kind, size=settings.vocabulary, lower=settings.lower)
+            for kind, texts in zip(kinds, sides)
+        )
+    for place, vocabulary in zip(places, made):
+        vocabulary.save(place)
+    return made
+
+
+def translate(
+    model: nn.Module, source: Vocabulary, target: Vocabulary, texts: Sequence[str], *, beams: int = 1, **more: Any
+) -> list[str]:
+    """Each text in the other language."""
+    asked = [[*source.encode(text), END] for text in texts]
+    return [target.decode(found.ids) for found in write(model, asked, beams=beams, **more)]
+
+
+def shown(
+    model: nn.Module, source: Vocabulary, target: Vocabulary, texts: Sequence[str], *, beams: int = 1
+) -> list[Shown]:
+    """Each text with what the model writes for it, tokens named."""
+    asked = [[*source.encode(text), END] for text in texts]
+    written = write(model, asked, beams=beams)
+    return [
+        Shown(ids, [*source.tokens(text), SPECIAL[END]], found.ids, names_of(target, found.ids))
+        for text, ids, found in zip(texts, asked, written)
+    ]
+
+
+def names_of(vocabulary: Vocabulary, ids: Sequence[int]) -> list[str]:
+    """Each token as it is spelled, without the mark of a space before it."""
+    return [str(vocabulary.tokenizer.id_to_token(i)).removeprefix(SPACE) or " " for i in ids]
+
+
+class Translate:
+    """English to Chinese, or whatever pairs of sentences are given."""
+
+    name, about, settings = "translate", "write a sentence in another language", TranslateSettings
+
+    def prepare(self, settings: TranslateSettings, folder: Path) -> Translating:
+        torch.manual_seed(settings.seed)
+        return Translating(settings, folder)

@@ -1,0 +1,46 @@
+"""Batches on their way into the model, prepared here or by worker processes, always in the same order."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from torch.utils.data import DataLoader, Dataset
+
+from regard.training.settings import Settings
+from regard.training.task import Work
+from regard.training.team import Team
+
+
+class Update(NamedTuple):
+    """What this process computes of one update."""
+
+    examples: np.ndarray  # all of them, over all processes
+    weight: int  # how many tokens count, over all processes
+    parts: list[tuple[Any, bool]]  # tensors, and whether it is the last part
+
+
+class Shares(Dataset[Update]):
+    """One entry per update: the share of this process, in parts."""
+
+    def __init__(self, work: Work, batches: Sequence[np.ndarray], team: Team, accumulate: int) -> None:
+        self.work, self.batches, self.accumulate = work, batches, accumulate
+        self.rank, self.world = team.rank, team.world
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __getitem__(self, i: int) -> Update:
+        indices, work = self.batches[i], self.work
+        shares = work.parts(indices, self.accumulate * self.world)
+        mine = [share for share in shares[self.rank :: self.world] if len(share)]
+        parts = [(work.collate(share), number == len(mine) - 1) for number, share in enumerate(mine)]
+        return Update(indices, work.weight(indices), parts or [(work.collate(indices[:0]), True)])
+
+
+def feed(work: Work, batches: Sequence[np.ndarray], team: Team, settings: Settings) -> Iterator[Update]:
+    """The updates in order."""
+    shares = Shares(work, batches, team, settings.accumulate)
+    if not settings.workers:
+        yield from (shares[i] for i in range(len(shares)))
+        return
+    yield from DataLoader(shares, batch_size=None, num_workers=settings.workers)

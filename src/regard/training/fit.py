@@ -1,0 +1,358 @@
+"""The training loop. Every number that it makes is a function of the settings, the data and the step.
+
+The order of examples follows from (seed, epoch) and dropout from (seed, step), so a run that was stopped anywhere and
+resumed goes through exactly the steps it would have gone through.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from regard.errors import RunError
+from regard.training import checkpoint as checkpoints
+from regard.training.checkpoint import Checkpoint
+from regard.training.feed import Update, feed
+from regard.training.run import MODEL, TIMING, Run
+from regard.training.schedule import rate_at
+from regard.training.settings import Settings
+from regard.training.stop import Stop, listening
+from regard.training.task import Task, Work
+from regard.training.team import Team, full, together
+
+
+class Event(NamedTuple):
+    """Something worth telling: "begin", "step", "log", "validation", "checkpoint", "end"."""
+
+    kind: str
+    step: int
+    facts: dict[str, Any]
+
+
+Tell = Callable[[Event], None]
+
+
+@dataclass
+class Place:
+    """Where a run stands, beside its weights."""
+
+    step: int = 0  # updates made
+    epoch: int = 0
+    index: int = 0  # batches of the epoch that are done
+    best: float | None = None  # best score so far, and when
+    best_step: int = 0
+    waited: int = 0  # validations since
+    since: dict[str, float] = field(default_factory=lambda: {"loss": 0.0, "nll": 0.0, "count": 0.0})  # the last line
+    over: bool = False  # stopped early
+
+
+class Result(NamedTuple):
+    """How a run ended."""
+
+    step: int
+    scores: dict[str, float]
+    folder: Path
+    code: int  # 0, or 128 + the signal that stopped it
+
+
+def fit(task: Task, settings: Settings, folder: Path, *, resume: bool = False, tell: Tell | None = None) -> Result:
+    """Train in a folder, from its last checkpoint where it has one and `resume` is given."""
+    tell = tell or (lambda event: None)
+    with together() as team:
+        run = Run(folder)
+        if team.first and not resume:
+            Run.begin(folder, task.name, settings.model_dump(mode="json"))
+        team.wait()
+        if not team.first:
+            return Fit(task, settings, run, team, lambda event: None).go(resume)
+        with run.alone():
+            return Fit(task, settings, run, team, tell).go(resume)
+
+
+class Fit:
+    """One run while it runs."""
+
+    def __init__(self, task: Task, settings: Settings, run: Run, team: Team, tell: Tell) -> None:
+        self.task, self.settings, self.run, self.team, self.tell = task, settings, run, team, tell
+        torch.manual_seed(settings.seed)
+        if team.first:  # what is learnt from the data, such as a vocabulary, is written once
+            self.work: Work = task.prepare(settings, run.folder)
+        team.wait()
+        if not team.first:
+            torch.manual_seed(settings.seed)
+            self.work = task.prepare(settings, run.folder)
+        self.model = self.work.model
+        self.place = Place()
+        self.scores: dict[str, float] = {}
+        self.stop = Stop()
+
+    def go(self, resume: bool) -> Result:
+        settings = self.settings
+        before = checkpoints.newest(self.run.checkpoints) if resume else None
+        computing = self.team.wrap(Computing(self.model, self.work), settings.parallel)
+        self.optimizer = torch.optim.AdamW(
+            self.model.parameters(),
+            lr=settings.rate,
+            betas=settings.betas,
+            weight_decay=settings.decay,
+            fused=settings.parallel == "ddp" or self.team.world == 1,
+        )
+        if before is not None:
+            self.restore(before)
+        if self.team.first:
+            self.run.cut(self.place.step)
+        self.computing = torch.compile(computing) if settings.compiled else computing
+        self.tell(Event("begin", self.place.step, {"steps": settings.steps, "parameters": size_of(self.model)}))
+        self.started, self.first_step = time.perf_counter(), self.place.step
+        with listening() as self.stop:
+            for batch in self.updates():
+                self.update(batch)
+                if self.after():
+                    break
+        if self.stop.signal is None:
+            self.finish()
+        self.tell(Event("end", self.place.step, dict(self.scores)))
+        return Result(self.place.step, self.scores, self.run.folder, self.stop.code)
+
+    # One update
+
+    def updates(self) -> Iterator[Update]:
+        """What is left to do, from where the run stands."""
+        place, settings = self.place, self.settings
+        while place.step < settings.steps and not place.over:
+            batches = self.work.batches(place.epoch)
+            if not batches:
+                raise RunError("there is nothing to learn from: no example is left after the limits on length")
+            for parts in feed(self.work, batches[place.index :], self.team, settings):
+                if place.step >= settings.steps or place.over:
+                    return
+                yield parts
+                if place.step >= settings.steps or place.over:
+                    return
+            place.epoch, place.index = place.epoch + 1, 0
+
+    def update(self, batch: Update) -> None:
+        settings, place = self.settings, self.place
+        rate = rate_at(
+            place.step,
+            kind=settings.schedule,
+            peak=settings.rate,
+            warmup=settings.warmup,
+            steps=settings.steps,
+            floor=settings.floor,
+        )
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        torch.manual_seed(seed_of(settings.seed, place.step, self.team.rank))
+        self.model.train()
+        self.optimizer.zero_grad(set_to_none=True)
+        loss = nll = 0.0
+        for part, last in batch.parts:
+            whole, sums = self.compute(part, last)
+            (whole * (self.team.world / batch.weight)).backward()
+            loss, nll = loss + sums[0], nll + sums[1]
+        norm = self.clip()
+        loss, nll, stop = self.team.add(loss, nll, float(self.stop.signal or 0))
+        if stop and self.stop.signal is None:
+            self.stop.signal = int(stop)
+        self.must_be_finite(loss, norm, batch)
+        self.optimizer.step()
+        place.step, place.index = place.step + 1, place.index + 1
+        place.since["loss"] += loss
+        place.since["nll"] += nll
+        place.since["count"] += batch.weight
+        self.rate, self.norm = rate, norm
+
+    def compute(self, part: Any, last: bool) -> tuple[Tensor, tuple[float, float]]:
+        """The summed loss of one part; gradients are shared after the last one only."""
+        quiet = getattr(self.computing, "no_sync", None)
+        if last or quiet is None:
+            found = self.computing(part)
+        else:
+            with quiet():
+                found = self.computing(part)
+        return found[0], (float(found[0].detach()), float(found[1]))
+
+    def clip(self) -> float:
+        limit = self.settings.clip or math.inf
+        return float(full(nn.utils.clip_grad_norm_(self.model.parameters(), limit)))
+
+    def must_be_finite(self, loss: float, norm: float, batch: Update) -> None:
+        if math.isfinite(loss) and math.isfinite(norm):
+            return
+        kept = checkpoints.found(self.run.checkpoints)
+        what = "loss" if not math.isfinite(loss) else "gradient"
+        raise RunError(
+            f"the {what} is no number at step {self.place.step + 1}, batch {self.place.index} of epoch "
+            f"{self.place.epoch} (examples {', '.join(map(str, batch.examples[:8].tolist()))}…); the last good "
+            f"checkpoint is {kept[-1] if kept else 'none'}; lower the rate, or look at these examples"
+        )
+
+    # Between updates
+
+    def after(self) -> bool:
+        """Write, validate and save where it is time to; whether it is time to stop."""
+        settings, place = self.settings, self.place
+        last = place.step == settings.steps
+        self.tell(Event("step", place.step, {"loss": place.since["loss"] / place.since["count"], "rate": self.rate}))
+        if place.step % settings.log_every == 0 or last:
+            self.log()
+        if place.step % settings.validate_every == 0 or last:
+            self.validate()
+        stopped = self.stop.signal is not None
+        if place.step % settings.save_every == 0 or last or stopped or place.over:
+            self.save(scheduled=not stopped or place.step % settings.save_every == 0)
+        return stopped or place.over
+
+    def log(self) -> None:
+        since = self.place.since
+        line = {
+            "step": self.place.step,
+            "epoch": self.place.epoch,
+            "loss": since["loss"] / since["count"],
+            "nll": since["nll"] / since["count"],
+            "rate": self.rate,
+            "norm": self.norm,
+        }
+        self.place.since = {"loss": 0.0, "nll": 0.0, "count": 0.0}
+        taken = time.perf_counter() - self.started
+        speed = (self.place.step - self.first_step) / taken
+        if self.team.first:
+            self.run.write(line)
+            self.run.write({"step": self.place.step, "seconds": taken, "updates_per_second": speed}, TIMING)
+        self.tell(Event("log", self.place.step, line | {"speed": speed}))
+
+    def validate(self) -> None:
+        """Scores of the model as it is; the first process computes them, the others wait."""
+        place, scores = self.place, {}
+        if self.team.first:
+            self.model.eval()
+            with torch.no_grad(), torch.random.fork_rng(devices=[]):
+                scores = self.work.validate(self.model)
+                self.work.show(self.model, self.run.shown / checkpoints.name_of(place.step))
+        self.scores = scores = self.team.share(scores)
+        name, more = self.work.better
+        better = place.best is None or (scores[name] > place.best if more else scores[name] < place.best)
+        if better:
+            place.best, place.best_step, place.waited = scores[name], place.step, 0
+        else:
+            place.waited += 1
+            place.over = bool(self.settings.patience) and place.waited >= self.settings.patience
+        if self.team.first:
+            self.run.write({"step": place.step, "validation": scores})
+        self.tell(Event("validation", place.step, dict(scores) | {"better": better}))
+
+    # Keeping and going on
+
+    def state(self) -> dict[str, Tensor]:
+        tensors = {f"model.{name}": full(value) for name, value in self.model.state_dict().items()}
+        for name, weight in self.model.named_parameters():
+            for key, value in self.optimizer.state.get(weight, {}).items():
+                tensors[f"optimizer.{key}.{name}"] = full(value)
+        return distinct(tensors)
+
+    def save(self, *, scheduled: bool) -> None:
+        place, settings = self.place, self.settings
+        tensors = self.state()
+        if self.team.first:
+            facts = {"place": vars(place), "scores": self.scores, "scheduled": scheduled}
+            try:
+                checkpoints.write(self.run.checkpoints, Checkpoint(place.step, facts, tensors))
+            except OSError as error:
+                kept = checkpoints.found(self.run.checkpoints)
+                raise RunError(
+                    f"step {place.step} could not be saved ({error.strerror or error}); "
+                    f"the last good checkpoint is {kept[-1] if kept else 'none'}; make room, then --resume"
+                ) from error
+            self.prune()
+        self.tell(Event("checkpoint", place.step, {}))
+        self.team.wait()
+        if settings.parallel == "fsdp":
+            self.model.train()
+
+    def prune(self) -> None:
+        """Keep the last ones that were planned, the best, and the newest."""
+        steps = [checkpoints.describe(place) for place in checkpoints.found(self.run.checkpoints)]
+        planned = [int(one["step"]) for one in steps if one["scheduled"]]
+        keep = max(self.settings.keep, self.settings.average)
+        checkpoints.prune(self.run.checkpoints, {*planned[-keep:], self.place.best_step, self.place.step})
+
+    def restore(self, before: Checkpoint) -> None:
+        """Stand exactly where the checkpoint was taken."""
+        tensors = before.tensors
+        own = {name.removeprefix("model."): x for name, x in tensors.items() if name.startswith("model.")}
+        from regard.training.restore import put_optimizer, put_weights
+
+        put_weights(self.model, own)
+        put_optimizer(self.model, self.optimizer, tensors)
+        self.place = Place(**before.facts["place"])
+        self.scores = dict(before.facts["scores"])
+
+    def finish(self) -> None:
+        """The result as a model that opens by itself: the average, the best, or the last weights."""
+        settings, place = self.settings, self.place
+        if not self.team.first:
+            self.team.wait()
+            return
+        kept = checkpoints.found(self.run.checkpoints)
+        if settings.average:
+            planned = [one for one in kept if checkpoints.describe(one)["scheduled"]]
+            chosen, which = planned[-settings.average :], f"the average of the last {settings.average} checkpoints"
+        else:
+            chosen, which = [self.run.checkpoints / checkpoints.name_of(place.best_step)], f"step {place.best_step}"
+            if not chosen[0].is_dir():  # the best score was seen between two checkpoints
+                chosen, which = kept[-1:], f"step {place.step}"
+        from regard.training.restore import average_of, put_weights
+
+        put_weights(self.model, average_of([checkpoints.read(one).tensors for one in chosen]))
+        self.model.eval()
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            self.scores = self.work.validate(self.model)
+        described = self.run.described()
+        facts = {"task": described["task"], "settings": described["settings"], "weights_of": which}
+        self.work.export(self.model, self.run.folder / MODEL, facts | {"steps": place.step, "scores": self.scores})
+        self.team.wait()
+
+
+class Computing(nn.Module):
+    """The loss as a module, so that what wraps modules (DDP, FSDP, a compiler) wraps all of it."""
+
+    def __init__(self, model: nn.Module, work: Work) -> None:
+        super().__init__()
+        self.model = model
+        self.work = work
+
+    def forward(self, batch: Any) -> tuple[Tensor, Tensor]:
+        found = self.work.loss(self.model, batch)
+        return found.sum, found.nll
+
+
+def seed_of(seed: int, step: int, rank: int) -> int:
+    """One number for the dropout of one step in one process.
+
+    >>> seed_of(0, 1, 0) != seed_of(0, 0, 1) != seed_of(1, 0, 0)
+    True
+    """
+    return (seed * 1_000_003 + step) * 1_009 + rank
+
+
+def size_of(model: nn.Module) -> int:
+    return sum(p.numel() for p in model.parameters())
+
+
+def distinct(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Tensors that share memory, as tied weights do, kept under their first name only."""
+    seen: set[tuple[int, tuple[int, ...]]] = set()
+    kept: dict[str, Tensor] = {}
+    for name, tensor in tensors.items():
+        key = (tensor.data_ptr(), tuple(tensor.shape))
+        if tensor.numel() and key in seen:
+            continue
+        seen.add(key)
+        kept[name] = tensor
+    return kept

@@ -1,0 +1,67 @@
+"""Tensors of a checkpoint back into a model and its optimiser."""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from regard.errors import RunError
+
+
+def put_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
+    """Write these weights into the model; what shares memory with them is among them under another name."""
+    own = model.state_dict()
+    unknown = set(weights) - set(own)
+    wrong = [name for name, value in weights.items() if name in own and own[name].shape != value.shape]
+    if unknown or wrong:
+        raise RunError(
+            f"the checkpoint holds {', '.join(sorted(unknown) or wrong)} of another model; "
+            "resume with the settings and the data of the run"
+        )
+    places = {value.data_ptr() for name, value in own.items() if name in weights}
+    missing = [name for name, value in own.items() if name not in weights and value.data_ptr() not in places]
+    if missing:
+        raise RunError(f"the checkpoint lacks {', '.join(missing)}; it is of another model")
+    with torch.no_grad():
+        for name, value in weights.items():
+            spread(own[name], value)
+
+
+def put_optimizer(model: nn.Module, optimizer: Optimizer, tensors: Mapping[str, Tensor]) -> None:
+    """Give the optimiser back what it remembered of every weight."""
+    for name, weight in model.named_parameters():
+        remembered: dict[str, Tensor] = {}
+        for key in ("step", "exp_avg", "exp_avg_sq"):
+            value = tensors.get(f"optimizer.{key}.{name}")
+            if value is None:
+                continue
+            if key == "step":
+                remembered[key] = value.clone()
+            else:
+                remembered[key] = torch.zeros_like(weight)
+                spread(remembered[key], value)
+        if remembered:
+            optimizer.state[weight] = remembered
+
+
+def spread(place: Tensor, value: Tensor) -> None:
+    """Copy a whole tensor to where it belongs, also where that place is split over processes."""
+    mesh = getattr(place, "device_mesh", None)
+    if mesh is None:
+        place.copy_(value)
+        return
+    from torch.distributed.tensor import distribute_tensor
+
+    place.copy_(distribute_tensor(value, mesh, place.placements))  # type: ignore[attr-defined]
+
+
+def average_of(states: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """The mean of each weight over several checkpoints."""
+    names = [name for name in states[0] if name.startswith("model.")]
+    found = {}
+    for name in names:
+        values = [state[name] for state in states]
+        mean = torch.stack([value.double() for value in values]).mean(0) if len(values) > 1 else values[0]
+        found[name.removeprefix("model.")] = mean.to(values[0].dtype)
+    return found

@@ -1,0 +1,117 @@
+"""What a run is told: typed, described, and refused by name where a key or a value is wrong."""
+
+import difflib
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from regard.errors import ConfigError
+
+
+class Settings(BaseModel):
+    """What every run has. A task adds its own: what to read, and which model."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    seed: int = Field(0, ge=0, description="of first weights, order of examples and dropout")
+    steps: int = Field(2000, ge=1, description="updates of the weights")
+    tokens: int = Field(4096, ge=1, description="tokens of one update, padding included, over all processes")
+    accumulate: int = Field(1, ge=1, description="parts in which the tokens of one update are computed")
+    rate: float = Field(1e-3, gt=0, description="learning rate at its peak")
+    warmup: int = Field(400, ge=0, description="updates over which the learning rate rises")
+    schedule: Literal["linear", "cosine", "inverse square root", "constant"] = Field(
+        "linear", description="how the learning rate falls after that"
+    )
+    floor: float = Field(0.0, ge=0, description="learning rate below which it does not fall")
+    decay: float = Field(0.01, ge=0, description="weight decay of AdamW")
+    betas: tuple[float, float] = Field((0.9, 0.98), description="the two averages of AdamW")
+    clip: float = Field(1.0, ge=0, description="largest norm of the gradient; 0 does not clip")
+    smoothing: float = Field(0.1, ge=0, lt=1, description="label smoothing")
+    validate_every: int = Field(500, ge=1, description="updates between two validations")
+    patience: int = Field(0, ge=0, description="validations without a better score before it stops; 0: never")
+    save_every: int = Field(500, ge=1, description="updates between two checkpoints")
+    keep: int = Field(2, ge=1, description="checkpoints that are kept")
+    average: int = Field(0, ge=0, description="last checkpoints whose weights are averaged at the end; 0: none")
+    log_every: int = Field(50, ge=1, description="updates between two lines of the history")
+    workers: int = Field(0, ge=0, description="processes that prepare batches; 0: this one does")
+    compiled: bool = Field(False, description="whether torch.compile makes the model faster, after a while")
+    tensorboard: bool = Field(False, description="whether TensorBoard gets the history too")
+    parallel: Literal["ddp", "fsdp"] = Field("ddp", description="how several processes share the work")
+
+
+S = TypeVar("S", bound=Settings)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The settings in a TOML file; sections only group them."""
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read ({error.strerror}); name a TOML file") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is no TOML ({error}); write lines such as `steps = 1000`") from error
+    flat: dict[str, Any] = {}
+    for name, value in found.items():
+        flat.update(value if isinstance(value, dict) else {name: value})
+    return flat
+
+
+def read_flags(words: Sequence[str]) -> dict[str, Any]:
+    """`--steps 1000 --lower --no-tied --rate=0.001` as names and texts; a flag without a value is True.
+
+    >>> read_flags(["--steps", "1000", "--lower", "--validate-every=7"])
+    {'steps': '1000', 'lower': True, 'validate_every': '7'}
+    """
+    found: dict[str, Any] = {}
+    waiting: str | None = None
+    for word in words:
+        if word.startswith("--") and len(word) > 2:
+            name, given, value = word[2:].partition("=")
+            name = name.replace("-", "_")
+            waiting = None if given else name
+            found[name] = value if given else True
+        elif waiting is not None:
+            found[waiting], waiting = word, None
+        else:
+            raise ConfigError(f"{word!r} belongs to no setting; write --name value")
+    for name in [name for name, value in found.items() if value is True and name.startswith("no_")]:
+        del found[name]
+        found[name[3:]] = False
+    return found
+
+
+def settings_from(kind: type[S], given: Mapping[str, Any]) -> S:
+    """Settings of this kind, or a `ConfigError` that names the nearest key, or what the value may be.
+
+    >>> settings_from(Settings, {"setps": 3})
+    Traceback (most recent call last):
+    regard.errors.ConfigError: there is no setting 'setps'; did you mean 'steps'?
+    """
+    known = kind.model_fields
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1, 0.5)
+            advice = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(known))}"
+            raise ConfigError(f"there is no setting {name!r}; {advice}")
+    try:
+        return kind.model_validate(dict(given))
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0]) if first["loc"] else "a setting"
+        about = known[name].description if name in known else ""
+        said = str(first["msg"]).removeprefix("Value error, ")
+        raise ConfigError(
+            f"{name} is {first['input']!r}, but {said[:1].lower()}{said[1:]}" + (f" ({name}: {about})" if about else "")
+        ) from error
+
+
+def described(kind: type[Settings]) -> list[tuple[str, str, str]]:
+    """Every setting as (name, default, what it is)."""
+    rows = []
+    for name, field in kind.model_fields.items():
+        default = "(needed)" if field.is_required() else repr(field.default)
+        rows.append((name.replace("_", "-"), default, field.description or ""))
+    return rows

@@ -1,0 +1,41 @@
+"""Being asked to stop: the step that is running is finished, then everything is saved."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+NAMES = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
+
+
+class Stop:
+    """Whether somebody asked, and by which signal. A second Ctrl-C does not wait."""
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+
+    def hear(self, number: int, frame: FrameType | None) -> None:
+        if self.signal is not None and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.signal = number
+
+    @property
+    def code(self) -> int:
+        """What the process says when it ends because of this."""
+        return 0 if self.signal is None else 128 + self.signal
+
+
+@contextmanager
+def listening() -> Iterator[Stop]:
+    """A `Stop` that hears Ctrl-C and SIGTERM while the block runs; in a thread of somebody's it hears nothing."""
+    stop = Stop()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    before = {number: signal.signal(number, stop.hear) for number in NAMES}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
