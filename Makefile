@@ -23,7 +23,7 @@ CHECKED := --jaxtyping-packages=regard,beartype.beartype --numprocesses $(WORKER
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
-demo: .venv/.core ## work an example of attention by hand in the terminal
+demo: .venv/.core ## translate with two small models and show what they look at (demo.html)
 	@$(BIN)/regard demo
 
 test: lint types .venv/.machine ## all that must pass: style, types, tests, documentation

@@ -14,7 +14,7 @@ import regard
 
 STATIONS = [
     *("shapes", "errors", "eager", "tokens", "attention", "positions", "layers", "models", "decode", "data"),
-    *("training", "tasks", "trace", "views", "app", "learn", "cli"),
+    *("training", "trace", "tasks", "views", "app", "learn", "cli"),
 ]
 EVERYONE = STATIONS[-1]  # who says `import regard` knows everyone, as only the last station may
 

@@ -107,4 +107,4 @@ def test_beam_search_finds_what_generate_finds(model, stop, penalty, beams, best
     )  # fmt: skip
     assert [[text.ids for text in texts] for texts in found] == wanted
     assert [text.score for texts in found for text in texts] == pytest.approx(scores.tolist(), abs=1e-5, rel=1e-6)
-    assert len({len(text.ids) for texts in found for text in texts}) > 2
+    assert len({len(text.ids) for texts in found for text in texts}) > 1

@@ -24,8 +24,8 @@ def attend_explicitly(
     """
     with torch.autocast(v.device.type, enabled=False) if autocasts(v) else nullcontext():
         allowed = asked.allowed()
-        asked = asked.unseen(allowed)
-        if allowed is not None:
+        if allowed is not None and not (readable(v) and harmless(asked.k) and harmless(v)):
+            asked = asked.unseen(allowed)
             v = aligned(v, len(asked.shape) - 2)
             v = v.masked_fill(~seen_by_any(allowed, v), 0.0)
         wide = v.to(asked.dtype)
@@ -36,6 +36,11 @@ def attend_explicitly(
             mix = mixed(weights if dropped is None else drop(weights, dropped), wide, allowed)
         shape = (*asked.shape[:-1], v.shape[-1])
         return mix.to(v.dtype).expand(shape)
+
+
+def harmless(x: Tensor) -> bool:
+    """Whether nothing in x could reach a mix that is not to see it: 0 · x is 0. One sum tells, as NaN survives it."""
+    return math.isfinite(x.detach().sum().item())
 
 
 def by_rows(asked: Asked, v: Tensor, allowed: Tensor | None) -> Float[Tensor, "*_b q e"]:

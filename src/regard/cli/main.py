@@ -30,11 +30,19 @@ def regard(
 
 
 @app.command()
-def demo() -> None:
-    """Attention worked by hand on a small example."""
-    from regard.cli.demo import by_hand  # torch loads when a command runs, not when help is shown
+def demo(
+    by_hand: Annotated[bool, typer.Option("--by-hand", help="Attention worked by hand on a small example.")] = False,
+    folder: Annotated[Path, typer.Option(help="Where demo.html goes.")] = Path(),
+) -> None:
+    """Translate a few sentences with two small models, and show what they look at."""
+    if by_hand:
+        from regard.cli.by_hand import by_hand as worked  # torch loads when a command runs, not when help is shown
 
-    typer.echo(by_hand())
+        typer.echo(worked())
+        return
+    from regard.cli.demo import demo as run
+
+    typer.echo(run(folder))
 
 
 MODEL = typer.Option("--model", "-m", help="An embedded model (`regard models`), a folder, or a name of the hub.")

@@ -75,7 +75,8 @@ def pools(order: np.ndarray, width: np.ndarray, tokens: int) -> list[np.ndarray]
         return []
     filled = np.cumsum(width[order])
     number = max(1, round(int(filled[-1]) / tokens))
-    return np.split(order, np.searchsorted(filled, filled[-1] * np.arange(1, number) / number))
+    parts = np.split(order, np.searchsorted(filled, filled[-1] * np.arange(1, number) / number))
+    return [part for part in parts if len(part)]
 
 
 def by_length(source: np.ndarray, target: np.ndarray, tokens: int, phase: float) -> np.ndarray:

@@ -103,7 +103,10 @@ class Vocabulary:
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of many texts, quicker than one by one."""
-        return [one.ids for one in self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
+        try:
+            return [one.ids for one in self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
+        except (TypeError, UnicodeError):
+            return [self.encode(text) for text in texts]  # says which one is no text
 
     def decode(self, ids: Any) -> str:
         """The text of these ids, special tokens left out.
@@ -153,7 +156,10 @@ class Vocabulary:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes the file, whole or not at all; `tokenizers` and `transformers` can open it too."""
-        put(Path(path), self.json.encode())
+        try:
+            put(Path(path), self.json.encode())
+        except OSError as error:
+            raise DataError(f"{path} cannot be written ({error.strerror}); give a folder that can be") from error
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "Vocabulary":

@@ -7,7 +7,6 @@ from torch import nn
 
 from regard.errors import ModelError
 from regard.models import store
-from regard.models.tokenizer import WordTokenizer
 
 FOLDER = Path(__file__).parent / "weights"
 
@@ -42,13 +41,15 @@ def describe(name: str) -> dict[str, Any]:
     return store.describe(folder(name))
 
 
-def tokenizer(name: str) -> WordTokenizer:
+def tokenizer(name: str) -> Any:
     """What turns text into the ids that the model reads.
 
     >>> tokenizer("induction").encode("A B C D A B C")
     [0, 1, 2, 3, 0, 1, 2]
     """
-    return WordTokenizer(store.vocabulary_of(folder(name)))
+    from regard.models.folder import tokenizer_of
+
+    return tokenizer_of(folder(name))
 
 
 def folder(name: str) -> Path:

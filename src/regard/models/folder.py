@@ -19,6 +19,7 @@ TOKENIZERS = (
 )
 SAFE, PICKLED = ".safetensors", (".bin", ".pt", ".pth", ".ckpt")
 HUB = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?", re.ASCII)
+SOURCE = "source.json"  # the vocabulary of what a translator reads
 INDEX = "model.safetensors.index.json"
 
 
@@ -36,7 +37,7 @@ def open_model(name: str | os.PathLike[str], *, download: bool = False) -> tuple
         return embedded.load(name), embedded.tokenizer(name)
     folder = Path(name)
     if (folder / store.MANIFEST).is_file():
-        return store.read(folder), WordTokenizer(store.vocabulary_of(folder))
+        return store.read(folder), tokenizer_of(folder)
     if name != "" and folder.is_dir():
         return from_folder(folder)
     listed = ", ".join(embedded.names())
@@ -51,6 +52,15 @@ def open_model(name: str | os.PathLike[str], *, download: bool = False) -> tuple
             "give the one or the other"
         )
     return from_hub(name)
+
+
+def tokenizer_of(folder: Path) -> Any:
+    """What turns text into the ids that a model of our own reads: its words, or the vocabulary of its source."""
+    if SOURCE not in (store.describe(folder).get("files") or {}):
+        return WordTokenizer(store.vocabulary_of(folder))
+    from tokenizers import Tokenizer
+
+    return Tokenizer.from_str(store.read_file(folder, SOURCE).decode())
 
 
 def from_folder(folder: Path) -> tuple[nn.Module, Any]:

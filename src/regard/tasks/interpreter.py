@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -14,10 +14,8 @@ from regard.models import embedded, store
 from regard.tasks.shown import Shown, watched
 from regard.tasks.translate import SOURCE, TARGET, names_of
 from regard.tasks.writing import write
+from regard.trace.trace import Trace
 from regard.training.run import MODEL
-
-if TYPE_CHECKING:
-    from regard.trace.trace import Trace
 
 LONGEST = 1000  # tokens of one text
 
@@ -29,11 +27,11 @@ class Translation:
         self.interpreter, self.source, self.shown = interpreter, text, shown
         self.text = interpreter.target.decode(shown.written)
 
-    def trace(self) -> "Trace":
+    def trace(self) -> Trace:
         """What the model attended to, with its tokens."""
         return watched(self.interpreter.model, self.shown)
 
-    def alignment(self, trace: "Trace | None" = None) -> tuple[list[str], list[str], Tensor]:
+    def alignment(self, trace: Trace | None = None) -> tuple[list[str], list[str], Tensor]:
         """Written tokens, read tokens, and how much of each read token each written one took, (written, read).
 
         The mean over the heads of the layer that aligns best, as its manifest says, else of the last one that looks

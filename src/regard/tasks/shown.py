@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -11,9 +11,8 @@ from torch import nn
 from regard.data.special import BEGIN, END, SPECIAL
 from regard.models.store import put
 from regard.tokens import Tokens
-
-if TYPE_CHECKING:
-    from regard.trace.trace import Trace
+from regard.trace.trace import Trace
+from regard.trace.watch import watch
 
 EXAMPLES = "examples.json"
 
@@ -38,14 +37,12 @@ def show(model: nn.Module, shown: Sequence[Shown], folder: Path) -> None:
 
 
 @torch.no_grad()
-def watched(model: nn.Module, one: Shown) -> "Trace":
+def watched(model: nn.Module, one: Shown) -> Trace:
     """The trace of a model that reads a source and writes what it wrote, in one pass, with its tokens named.
 
     A row of the cross-attention is named after the token that it wrote, one of the decoder's self-attention after
     the token that it was fed.
     """
-    from regard.trace.watch import watch
-
     with watch(model) as trace:
         model(torch.tensor([list(one.source)]), torch.tensor([[BEGIN, *one.written]]))
     read, fed = tokens_of(one.source_names), tokens_of([SPECIAL[BEGIN], *one.written_names])

@@ -1,5 +1,6 @@
 """Batches on their way into the model, prepared here or by worker processes, always in the same order."""
 
+import signal
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -7,6 +8,7 @@ import numpy as np
 from torch.utils.data import DataLoader, Dataset
 
 from regard.training.settings import Settings
+from regard.training.stop import NAMES
 from regard.training.task import Work
 from regard.training.team import Team
 
@@ -32,9 +34,11 @@ class Shares(Dataset[Update]):
     def __getitem__(self, i: int) -> Update:
         indices, work = self.batches[i], self.work
         shares = work.parts(indices, self.accumulate * self.world)
-        mine = [share for share in shares[self.rank :: self.world] if len(share)]
-        parts = [(work.collate(share), number == len(mine) - 1) for number, share in enumerate(mine)]
-        return Update(indices, work.weight(indices), parts or [(work.collate(indices[:0]), True)])
+        each = [[share for share in shares[rank :: self.world] if len(share)] for rank in range(self.world)]
+        count = max(map(len, each))  # all processes compute equally often, some of them nothing
+        mine = each[self.rank] + [indices[:0]] * (count - len(each[self.rank]))
+        parts = [(work.collate(share), number == count - 1) for number, share in enumerate(mine)]
+        return Update(indices, work.weight(indices), parts)
 
 
 def feed(work: Work, batches: Sequence[np.ndarray], team: Team, settings: Settings) -> Iterator[Update]:
@@ -43,4 +47,13 @@ def feed(work: Work, batches: Sequence[np.ndarray], team: Team, settings: Settin
     if not settings.workers:
         yield from (shares[i] for i in range(len(shares)))
         return
-    yield from DataLoader(shares, batch_size=None, num_workers=settings.workers)
+    yield from DataLoader(shares, batch_size=None, num_workers=settings.workers, worker_init_fn=deaf)
+
+
+def deaf(worker: int) -> None:
+    """A signal that goes to all processes is heard by the one that trains, which still needs its batches to stop.
+
+    A worker ends when it is told to, or when the process it works for is gone.
+    """
+    for number in NAMES:
+        signal.signal(number, signal.SIG_IGN)

@@ -4,6 +4,7 @@ The order of examples follows from (seed, epoch) and dropout from (seed, step), 
 resumed goes through exactly the steps it would have gone through.
 """
 
+import copy
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -16,12 +17,14 @@ from torch import Tensor, nn
 
 from regard.errors import RunError
 from regard.training import checkpoint as checkpoints
+from regard.training.board import board, writer_class
 from regard.training.checkpoint import Checkpoint
 from regard.training.feed import Update, feed
+from regard.training.restore import average_of, distinct, put_optimizer, put_weights
 from regard.training.run import MODEL, TIMING, Run
 from regard.training.schedule import rate_at
 from regard.training.settings import Settings
-from regard.training.stop import Stop, listening
+from regard.training.stop import NAMES, Stop, listening
 from regard.training.task import Task, Work
 from regard.training.team import Team, full, together
 
@@ -62,16 +65,25 @@ class Result(NamedTuple):
 
 def fit(task: Task, settings: Settings, folder: Path, *, resume: bool = False, tell: Tell | None = None) -> Result:
     """Train in a folder, from its last checkpoint where it has one and `resume` is given."""
-    tell = tell or (lambda event: None)
+    say = tell or (lambda event: None)
+    if settings.tensorboard:
+        writer_class()  # before anything is written
     with together() as team:
-        run = Run(folder)
+        run = Run(Path(team.share(str(folder))))  # each process may have thought of another one
         if team.first and not resume:
-            Run.begin(folder, task.name, settings.model_dump(mode="json"))
+            Run.begin(run.folder, task.name, settings.model_dump(mode="json"))
         team.wait()
         if not team.first:
+            run.described()  # a folder that not all processes see is noticed here
             return Fit(task, settings, run, team, lambda event: None).go(resume)
-        with run.alone():
-            return Fit(task, settings, run, team, tell).go(resume)
+        with run.alone(), board(run.folder, wanted=settings.tensorboard) as draw:
+
+            def both(event: Event) -> None:
+                if draw is not None:
+                    draw(*event)
+                say(event)
+
+            return Fit(task, settings, run, team, both).go(resume)
 
 
 class Fit:
@@ -90,17 +102,25 @@ class Fit:
         self.place = Place()
         self.scores: dict[str, float] = {}
         self.stop = Stop()
+        self.stopping: int | None = None  # the signal by which all processes agreed to stop
 
     def go(self, resume: bool) -> Result:
         settings = self.settings
         before = checkpoints.newest(self.run.checkpoints) if resume else None
+        if self.team.share(before and before.step) != (before and before.step):
+            raise RunError(
+                f"process {self.team.rank} sees other checkpoints in {self.run.folder} than the first one; "
+                "give all processes the same folder"
+            )
+        self.split = self.team.world > 1 and settings.parallel == "fsdp"
+        self.unsplit = copy.deepcopy(self.model) if self.split and self.team.first else self.model
         computing = self.team.wrap(Computing(self.model, self.work), settings.parallel)
         self.optimizer = torch.optim.AdamW(
             self.model.parameters(),
             lr=settings.rate,
             betas=settings.betas,
             weight_decay=settings.decay,
-            fused=settings.parallel == "ddp" or self.team.world == 1,
+            fused=not self.split,
         )
         if before is not None:
             self.restore(before)
@@ -114,10 +134,10 @@ class Fit:
                 self.update(batch)
                 if self.after():
                     break
-        if self.stop.signal is None:
+        if self.stopping is None:
             self.finish()
         self.tell(Event("end", self.place.step, dict(self.scores)))
-        return Result(self.place.step, self.scores, self.run.folder, self.stop.code)
+        return Result(self.place.step, self.scores, self.run.folder, 128 + self.stopping if self.stopping else 0)
 
     # One update
 
@@ -157,9 +177,9 @@ class Fit:
             (whole * (self.team.world / batch.weight)).backward()
             loss, nll = loss + sums[0], nll + sums[1]
         norm = self.clip()
-        loss, nll, stop = self.team.add(loss, nll, float(self.stop.signal or 0))
-        if stop and self.stop.signal is None:
-            self.stop.signal = int(stop)
+        heard = self.stop.signal
+        loss, nll, *asked = self.team.add(loss, nll, *(float(heard == number) for number in NAMES))
+        self.stopping = next((int(number) for number, count in zip(NAMES, asked) if count), None)
         self.must_be_finite(loss, norm, batch)
         self.optimizer.step()
         place.step, place.index = place.step + 1, place.index + 1
@@ -204,7 +224,9 @@ class Fit:
             self.log()
         if place.step % settings.validate_every == 0 or last:
             self.validate()
-        stopped = self.stop.signal is not None
+        if self.team.world == 1:  # together, what was heard since is agreed on in the next update
+            self.stopping = self.stop.signal
+        stopped = self.stopping is not None
         if place.step % settings.save_every == 0 or last or stopped or place.over:
             self.save(scheduled=not stopped or place.step % settings.save_every == 0)
         return stopped or place.over
@@ -229,12 +251,12 @@ class Fit:
 
     def validate(self) -> None:
         """Scores of the model as it is; the first process computes them, the others wait."""
-        place, scores = self.place, {}
+        place, scores, model = self.place, {}, self.whole()
         if self.team.first:
-            self.model.eval()
+            model.eval()
             with torch.no_grad(), torch.random.fork_rng(devices=[]):
-                scores = self.work.validate(self.model)
-                self.work.show(self.model, self.run.shown / checkpoints.name_of(place.step))
+                scores = self.work.validate(model)
+                self.work.show(model, self.run.shown / checkpoints.name_of(place.step))
         self.scores = scores = self.team.share(scores)
         name, more = self.work.better
         better = place.best is None or (scores[name] > place.best if more else scores[name] < place.best)
@@ -249,16 +271,26 @@ class Fit:
 
     # Keeping and going on
 
+    def weights(self) -> dict[str, Tensor]:
+        return {name: full(value.detach()) for name, value in distinct(self.model).items()}
+
+    def whole(self) -> nn.Module:
+        """The model in one piece, on the first process; where it is split, all of them must ask for it."""
+        if self.split:
+            weights = self.weights()
+            if self.team.first:
+                put_weights(self.unsplit, weights)
+        return self.unsplit
+
     def state(self) -> dict[str, Tensor]:
-        tensors = {f"model.{name}": full(value) for name, value in self.model.state_dict().items()}
+        tensors = {f"model.{name}": value for name, value in self.weights().items()}
         for name, weight in self.model.named_parameters():
             for key, value in self.optimizer.state.get(weight, {}).items():
                 tensors[f"optimizer.{key}.{name}"] = full(value)
-        return distinct(tensors)
+        return tensors
 
     def save(self, *, scheduled: bool) -> None:
-        place, settings = self.place, self.settings
-        tensors = self.state()
+        place, tensors = self.place, self.state()
         if self.team.first:
             facts = {"place": vars(place), "scores": self.scores, "scheduled": scheduled}
             try:
@@ -272,8 +304,6 @@ class Fit:
             self.prune()
         self.tell(Event("checkpoint", place.step, {}))
         self.team.wait()
-        if settings.parallel == "fsdp":
-            self.model.train()
 
     def prune(self) -> None:
         """Keep the last ones that were planned, the best, and the newest."""
@@ -286,8 +316,6 @@ class Fit:
         """Stand exactly where the checkpoint was taken."""
         tensors = before.tensors
         own = {name.removeprefix("model."): x for name, x in tensors.items() if name.startswith("model.")}
-        from regard.training.restore import put_optimizer, put_weights
-
         put_weights(self.model, own)
         put_optimizer(self.model, self.optimizer, tensors)
         self.place = Place(**before.facts["place"])
@@ -297,7 +325,7 @@ class Fit:
         """The result as a model that opens by itself: the average, the best, or the last weights."""
         settings, place = self.settings, self.place
         if not self.team.first:
-            self.team.wait()
+            self.scores = self.team.share(None)
             return
         kept = checkpoints.found(self.run.checkpoints)
         if settings.average:
@@ -307,16 +335,15 @@ class Fit:
             chosen, which = [self.run.checkpoints / checkpoints.name_of(place.best_step)], f"step {place.best_step}"
             if not chosen[0].is_dir():  # the best score was seen between two checkpoints
                 chosen, which = kept[-1:], f"step {place.step}"
-        from regard.training.restore import average_of, put_weights
-
-        put_weights(self.model, average_of([checkpoints.read(one).tensors for one in chosen]))
-        self.model.eval()
+        model = self.unsplit
+        put_weights(model, average_of([checkpoints.read(one).tensors for one in chosen]))
+        model.eval()
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
-            self.scores = self.work.validate(self.model)
+            self.scores = self.work.validate(model)
         described = self.run.described()
         facts = {"task": described["task"], "settings": described["settings"], "weights_of": which}
-        self.work.export(self.model, self.run.folder / MODEL, facts | {"steps": place.step, "scores": self.scores})
-        self.team.wait()
+        self.work.export(model, self.run.folder / MODEL, facts | {"steps": place.step, "scores": self.scores})
+        self.team.share(self.scores)
 
 
 class Computing(nn.Module):
@@ -343,16 +370,3 @@ def seed_of(seed: int, step: int, rank: int) -> int:
 
 def size_of(model: nn.Module) -> int:
     return sum(p.numel() for p in model.parameters())
-
-
-def distinct(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Tensors that share memory, as tied weights do, kept under their first name only."""
-    seen: set[tuple[int, tuple[int, ...]]] = set()
-    kept: dict[str, Tensor] = {}
-    for name, tensor in tensors.items():
-        key = (tensor.data_ptr(), tuple(tensor.shape))
-        if tensor.numel() and key in seen:
-            continue
-        seen.add(key)
-        kept[name] = tensor
-    return kept

@@ -11,7 +11,7 @@ from regard.errors import RunError
 
 def put_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
     """Write these weights into the model; what shares memory with them is among them under another name."""
-    own = model.state_dict()
+    own = model.state_dict(keep_vars=True)
     unknown = set(weights) - set(own)
     wrong = [name for name, value in weights.items() if name in own and own[name].shape != value.shape]
     if unknown or wrong:
@@ -19,13 +19,32 @@ def put_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
             f"the checkpoint holds {', '.join(sorted(unknown) or wrong)} of another model; "
             "resume with the settings and the data of the run"
         )
-    places = {value.data_ptr() for name, value in own.items() if name in weights}
-    missing = [name for name, value in own.items() if name not in weights and value.data_ptr() not in places]
+    places = {place_of(value) for name, value in own.items() if name in weights}
+    missing = [name for name, value in own.items() if name not in weights and place_of(value) not in places]
     if missing:
         raise RunError(f"the checkpoint lacks {', '.join(missing)}; it is of another model")
     with torch.no_grad():
         for name, value in weights.items():
             spread(own[name], value)
+
+
+def distinct(model: nn.Module) -> dict[str, Tensor]:
+    """The tensors of a model by name; those that share memory, as tied weights do, under their first name only.
+
+    >>> one = nn.Linear(3, 3)
+    >>> list(distinct(nn.Sequential(one, nn.ReLU(), one)))
+    ['0.weight', '0.bias']
+    """
+    found = model.state_dict(keep_vars=True)
+    seen: dict[object, str] = {}
+    return {name: value for name, value in found.items() if seen.setdefault(place_of(value), name) == name}
+
+
+def place_of(value: Tensor) -> object:
+    """The same for tensors that share memory; all processes agree on it."""
+    if hasattr(value, "device_mesh") or not value.numel():  # what is split may have nothing of it here
+        return id(value)
+    return value.data_ptr(), tuple(value.shape)
 
 
 def put_optimizer(model: nn.Module, optimizer: Optimizer, tensors: Mapping[str, Tensor]) -> None:

@@ -1,15 +1,21 @@
 """The processes that train together: one, or as many as `torchrun` started."""
 
+import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from regard.errors import RunError
+from regard.errors import RegardError, RunError
+
+PATIENCE = timedelta(hours=24)  # the others wait so long while the first one prepares or validates
+LOST = ("gloo", "nccl", "connection", "socket", "store", "timed out", "broken pipe")  # what is said of a lost process
 
 
 class Team:
@@ -32,52 +38,90 @@ class Team:
         return [float(x) for x in total]
 
     def share(self, value: Any) -> Any:
-        """What the first process says, for all of them."""
+        """What the first process says, for all of them: anything that JSON can hold."""
         if self.world == 1:
             return value
-        said = [value]
-        dist.broadcast_object_list(said, 0)
-        return said[0]
+        said = bytearray(json.dumps(value).encode() if self.first else b"")
+        size = torch.tensor([len(said)])
+        dist.broadcast(size, 0)
+        data = torch.frombuffer(said, dtype=torch.uint8) if self.first else torch.empty(int(size), dtype=torch.uint8)
+        dist.broadcast(data, 0)
+        return json.loads(bytes(data.tolist()))
 
     def wait(self) -> None:
         """Go on when all are here."""
-        if self.world > 1:
-            dist.barrier()
+        self.add(0.0)
 
     def wrap(self, module: nn.Module, how: str) -> nn.Module:
-        """The module with its gradients shared."""
+        """The module with its gradients shared, and with "fsdp" its weights split, over all processes.
+
+        A weight that no process used keeps no gradient, as it would alone.
+        """
         if self.world == 1:
             return module
-        if how == "fsdp":
-            from torch.distributed.fsdp import fully_shard
+        if how == "ddp":
+            # Looking for unused weights also leaves the buckets as they are, so that a run that is resumed adds up
+            # in the same order as one that was not: the same bits. It warns where it finds none, so there is one.
+            module.register_parameter("unused", nn.Parameter(torch.zeros(1)))
+            return nn.parallel.DistributedDataParallel(module, find_unused_parameters=True)
+        from torch.distributed.fsdp import fully_shard
 
-            fully_shard(module)
-            return module
-        return nn.parallel.DistributedDataParallel(module)
+        with torch.no_grad():
+            for value in module.state_dict().values():
+                dist.broadcast(value, 0)
+        for part in list(module.modules()):
+            if isinstance(part, nn.ModuleList):  # blocks in a row: only one of them is whole at a time
+                for block in part:
+                    fully_shard(block)
+        fully_shard(module)
+        return module
 
 
 @contextmanager
-def together() -> Iterator[Team]:
-    """The team that `torchrun` made, or one alone."""
-    world = int(os.environ.get("WORLD_SIZE", "1"))
-    if world == 1:
+def together(*, timeout: timedelta = PATIENCE) -> Iterator[Team]:
+    """The team that `torchrun` made, that of a process group that is there already, or one alone.
+
+    `timeout` is how long one process waits for another that lives. One that dies is noticed at once.
+    """
+    ours = not (dist.is_available() and dist.is_initialized())
+    if ours and int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield Team()
         return
-    dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
-    try:
-        yield Team(dist.get_rank(), world)
-    except (RuntimeError, dist.DistError) as error:
-        if "gloo" in str(error).lower() or "Connection" in str(error) or isinstance(error, dist.DistError):
+    if ours:
+        try:
+            dist.init_process_group(timeout=timeout)
+        except (RuntimeError, ValueError) as error:
             raise RunError(
-                f"process {os.environ.get('RANK')} lost the others ({str(error).splitlines()[0]}); "
-                "start again with --resume"
+                f"WORLD_SIZE is {os.environ['WORLD_SIZE']}, but the processes did not meet ({shortly(error)}); "
+                "start them with torchrun, or unset WORLD_SIZE"
+            ) from error
+    rank, world = dist.get_rank(), dist.get_world_size()
+    try:
+        yield Team(rank, world)
+    except RegardError:
+        raise
+    except RuntimeError as error:
+        if isinstance(error, dist.DistError) or any(word in str(error).lower() for word in LOST):
+            raise RunError(
+                f"process {rank} of {world} lost another one ({shortly(error)}); start again with --resume"
             ) from error
         raise
     finally:
-        dist.destroy_process_group()
+        if ours:
+            dist.destroy_process_group()
+
+
+def shortly(error: BaseException) -> str:
+    """The first sentence of what a library says at length, without the line of its source.
+
+    >>> shortly(RuntimeError("[/some/pair.cc:537] Read error [127.0.0.1]:61103: Connection reset by peer. This is …"))
+    'Read error [127.0.0.1]:61103: Connection reset by peer'
+    """
+    said = re.sub(r"^\[[^\]]*:\d+\]\s*", "", str(error).strip().partition("\n")[0])
+    return said.partition(". ")[0].rstrip(".")
 
 
 def full(value: Tensor) -> Tensor:
-    """A tensor that is split over processes, whole."""
+    """A tensor that is split over processes, whole; all of them must ask for it."""
     gather = getattr(value, "full_tensor", None)
     return value if gather is None else gather()

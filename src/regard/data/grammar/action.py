@@ -7,15 +7,15 @@ from regard.data.grammar.adjectives import describe
 from regard.data.grammar.determiners import noun_phrase
 from regard.data.grammar.draw import Draw
 from regard.data.grammar.nouns import Noun, of_kind
-from regard.data.grammar.people import FAMILY, NAMES, OBJECTS, OWN, Somebody, friend, stranger
+from regard.data.grammar.people import FAMILY, NAMES, OBJECTS, OWN, PRONOUN, STRANGERS, Somebody, friend, grown
 from regard.data.grammar.phrase import NOTHING, Phrase
 from regard.data.grammar.places import where
 from regard.data.grammar.verbs import ACTIVITIES, ON_OBJECTS, ON_PEOPLE, Verb
 
 DETERMINERS = {
     "past": ("a", "a", "a", "a", "a", "two", "three", "four", "some", "many", "this", "that", "the", "the", "own", ""),
-    "now": ("a", "a", "a", "the", "the", "two", "that", "own", "own", "", ""),
-    "habit": ("", "", "", "a", "own"),
+    "now": ("a", "a", "a", "the", "the", "that", "own", "own", "", ""),
+    "habit": ("", "", "own"),
     "future": ("a", "a", "a", "two", "some", "this", "that", "the", "own", ""),
     "not": ("", "the", "the", "this", "that", "own"),
     "ever": ("this", "that", "these", "those", ""),
@@ -28,14 +28,15 @@ TIMES = {
 }
 TIMES["not"] = TIMES["past"]
 _NEVER_NOW = frozenset({"find", "lose", "break", "meet", "see", "borrow", "visit", "thank", "buy", "close", "open"})
-_ONCE_ONLY = frozenset({"lose", "find", "break", "see", "open", "close"})
+_ONCE_ONLY = frozenset({"lose", "find", "break", "see", "open", "close", "sleep", "look"})
 _EVERY_DAY = frozenset({"eat", "drink", "read", "write", "cook", "listen", "draw", "use", "sell", "buy"})
 _NEAR = {  # where a verb happens when its object decides it
     ("see", "wild"): where("zoo"), ("see", "farmed"): where("farm"), ("see", "animal"): where("outdoor"),
-    ("buy", "readable"): where("books"), ("buy", "food"): where("groceries"), ("buy", "drink"): where("groceries"),
+    ("buy", "printed"): where("books"), ("buy", "food"): where("groceries"), ("buy", "drink"): where("groceries"),
     ("feed", "farmed"): where("farm"), ("feed", "pet"): where("home") + where("outdoor")[:2],
 }  # fmt: skip
 _FUNCTION_WORDS = frozenset("the a this that two three many and my your his her our their young".split())
+OBJECT_PHRASES = frozenset(OBJECTS.values())
 OBJECT_NOUNS = {verb.base: of_kind(*verb.kinds) for verb in ON_OBJECTS}
 SOMEWHERE = {verb.places: where(*verb.places) for verb in (*ON_OBJECTS, *ON_PEOPLE, *ACTIVITIES)}
 
@@ -65,7 +66,7 @@ def _allowed(setting: str) -> tuple[tuple[Verb, ...], tuple[Verb, ...], tuple[Ve
         elif setting == "future":
             kept = [verb for verb in group if verb.base not in _ONCE_ONLY]
         else:
-            kept = [verb for verb in group if verb.base not in {"look", "thank"}]
+            kept = [verb for verb in group if verb.base not in {"look", "thank", "sleep", "meet"}]
         groups.append(tuple(kept))
     return groups[0], groups[1], groups[2]
 
@@ -92,30 +93,43 @@ def other(draw: Draw, who: Somebody) -> Somebody:
             continue
         found = draw.pick(NAMES) if choice < 0.5 else draw.pick(FAMILY) if choice < 0.7 else friend(draw)
         if choice > 0.9:
-            found = stranger(draw)
+            noun, person = draw.pick(STRANGERS)
+            found = Somebody(noun_phrase(noun, "the", NOTHING), person)
         if not (set(found.phrase.english) & set(who.phrase.english)) - _FUNCTION_WORDS:
             return found
 
 
-def act_on(draw: Draw, verb: Verb, who: Somebody, setting: str) -> Action:
-    """This verb with an object that it can have."""
+def anyone(draw: Draw, who: Somebody) -> Somebody:
+    """Somebody else, as the one who does it: he rather than him."""
+    found = other(draw, who)
+    return PRONOUN[found.person] if found.phrase in OBJECT_PHRASES else found
+
+
+def act_on(draw: Draw, verb: Verb, who: Somebody, setting: str, share: float = 0.22) -> Action:
+    """This verb with an object that it can have, with an adjective in this share of cases."""
     noun = draw.pick(OBJECT_NOUNS[verb.base])
     draw.pair(verb.base, noun.one)
     determiner = draw.pick(DETERMINERS[setting])
     if "shut" in noun.kinds:
         determiner = "the"
+    elif verb.base == "sell":
+        determiner = draw.pick(("", "", "some", "many"))
+    elif verb.base == "use" and determiner != "own":
+        determiner = draw.pick(("the", "this", "that"))
+    elif setting == "habit" and verb.base in {"eat", "drink"} and draw.chance(0.3):
+        determiner = "a"
     if determiner == "own":
         own = OWN.get(who.person)
         determiner = own if own and "own" in verb.flags and noun.kinds & {"owned", "washed"} else "a"
-        if setting in {"not", "ever"} and determiner == "a":
-            determiner = "that"
-    places = next((_NEAR[key] for kind in ("wild", "farmed", "animal", "pet", "readable", "food", "drink")
+        if determiner == "a" and setting in {"not", "ever", "habit"}:
+            determiner = "" if setting == "habit" else "that"
+    places = next((_NEAR[key] for kind in ("wild", "farmed", "animal", "pet", "printed", "food", "drink")
                    if kind in noun.kinds and (key := (verb.base, kind)) in _NEAR), SOMEWHERE[verb.places])  # fmt: skip
     definite = determiner == "the" or determiner in OWN.values()
-    return Action(verb, thing(draw, noun, determiner), definite, places)
+    return Action(verb, thing(draw, noun, determiner, share), definite, places)
 
 
-def action(draw: Draw, who: Somebody, setting: str) -> Action:
+def action(draw: Draw, who: Somebody, setting: str, share: float = 0.22) -> Action:
     """Something that this person can do.
 
     >>> isinstance(action(Draw("a key"), Somebody(OBJECTS["I"], "I"), "past"), Action)
@@ -124,9 +138,11 @@ def action(draw: Draw, who: Somebody, setting: str) -> Action:
     objects, activities, people = ALLOWED[setting]
     choice = draw.random()
     if choice < 0.55:
-        return act_on(draw, draw.pick(objects), who, setting)
+        return act_on(draw, draw.pick(objects), who, setting, share)
     if choice < 0.92 or not people:
         verb = draw.pick(activities)
+        while verb.base == "do" and grown(who):
+            verb = draw.pick(activities)
         return Action(verb, NOTHING, False, SOMEWHERE[verb.places])
     verb = draw.pick(people)
     return Action(verb, other(draw, who).phrase, False, SOMEWHERE[verb.places])

@@ -1,6 +1,6 @@
 """What can be said of whom: adjectives with their Chinese, and the kinds of nouns that they fit."""
 
-from functools import lru_cache
+from functools import cache
 from typing import NamedTuple
 
 from regard.data.grammar.draw import Draw
@@ -37,7 +37,7 @@ interesting 有趣的   interesting
 important   重要的   important
 clean       干净的   cleanable
 warm        暖和的   warm
-cheap       便宜的   goods
+cheap       便宜的   novelty
 """
 
 _GRADED = """
@@ -107,16 +107,17 @@ def _graded(line: str) -> Graded:
 
 DESCRIBED = tuple(map(_described, _BEFORE_NOUNS.strip().splitlines()))
 GRADED = tuple(map(_graded, _GRADED.strip().splitlines()))
+COLOURS = tuple(one.phrase for one in DESCRIBED if "coloured" in one.kinds)
 FEELINGS = tuple((line.split()[0], line.split()[1]) for line in _FEELINGS.strip().splitlines())
 
 
-@lru_cache(maxsize=None)
+@cache
 def fitting(kinds: frozenset[str]) -> tuple[Described, ...]:
     """The adjectives that may stand before a noun of these kinds."""
     return tuple(adjective for adjective in DESCRIBED if adjective.kinds & kinds)
 
 
-@lru_cache(maxsize=None)
+@cache
 def comparing(kinds: frozenset[str]) -> tuple[Graded, ...]:
     """The adjectives by which nouns of these kinds can be compared."""
     return tuple(adjective for adjective in GRADED if adjective.kinds & kinds)

@@ -56,7 +56,7 @@ def _vowel(word: str) -> bool:
 def word_spans(aligned: Aligned) -> Spans:
     """Where each word stands in `source` and in `target`, so that the links fit any tokens that have offsets.
 
-    >>> from regard.data.grammar.sentences import sentence
+    >>> from regard.data.grammar import sentence
     >>> pair = sentence(0, seed=0)
     >>> spans = word_spans(pair)
     >>> [pair.target[a:b] for a, b in spans.target] == list(pair.target_words)

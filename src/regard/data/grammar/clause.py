@@ -60,10 +60,8 @@ def predicate(verb: Verb, what: Phrase, form: str, aspect: str = "", *, definite
     if aspect == "了" and definite and verb.ba:
         chinese = f"把 {{o}} {verb.ba}:v 了:v"
     elif aspect == "了":
-        said = verb.ba or verb.chinese
-        chinese = (
-            f"{said}:v 了:v {{o}}" if verb.kinds or not verb.rest.english and what.english else f"{said}:v {{o}} 了:v"
-        )
+        said, early = verb.ba or verb.chinese, what.english or "long" in verb.flags
+        chinese = f"{said}:v 了:v {{o}}" if early else f"{said}:v {{o}} 了:v"
     elif aspect == "过":
         chinese = f"{verb.ever}:v 过:v {{o}}"
     elif aspect:

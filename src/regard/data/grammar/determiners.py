@@ -4,7 +4,7 @@ A definite noun is bare in Chinese, and so are plurals in general. Numbers, `thi
 by the classifier of the noun.
 """
 
-from functools import lru_cache
+from functools import cache
 
 from regard.data.grammar.nouns import Noun
 from regard.data.grammar.phrase import Phrase, weave
@@ -36,7 +36,7 @@ DETERMINERS = SINGLE | SEVERAL | COUNTED | OWNED
 MORE = frozenset(SEVERAL) | frozenset(COUNTED)
 
 
-@lru_cache(maxsize=None)
+@cache
 def noun_phrase(noun: Noun, determiner: str, adjective: Phrase) -> Phrase:
     """The noun with its determiner and adjective.
 

@@ -1,6 +1,6 @@
 """Choices that depend on nothing but a key, and the combinations that training never sees."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import TypeVar
 
@@ -37,9 +37,21 @@ class Draw:
         """One of them, each as likely as the others."""
         return options[int(self.random() * len(options))]
 
+    def different(self, options: Sequence[Option], count: int) -> list[Option]:
+        """Some of them, no two the same."""
+        left = list(options)
+        return [left.pop(int(self.random() * len(left))) for _ in range(count)]
+
     def chance(self, share: float) -> bool:
         """True in this share of cases."""
         return self.random() < share
+
+    def until(self, make: Callable[["Draw"], Option], good: Callable[[Option], bool]) -> Option:
+        """Draw until it is good; what was thrown away leaves no trace."""
+        held = self.held
+        while not good(found := make(self)):
+            self.held = held
+        return found
 
     def pair(self, first: str, second: str) -> None:
         """Say which words come together: a verb and its object, an adjective and its noun."""

@@ -3,11 +3,20 @@
 from regard.data.grammar import times
 from regard.data.grammar.action import action, place_of, time_of
 from regard.data.grammar.clause import (
-    be, clause, do, going_on, have, predicate, present, says, statement, was,
+    be,
+    clause,
+    do,
+    going_on,
+    have,
+    predicate,
+    present,
+    says,
+    statement,
+    was,
 )  # fmt: skip
 from regard.data.grammar.draw import Draw
 from regard.data.grammar.people import Somebody, animal, somebody
-from regard.data.grammar.phrase import NOTHING, Phrase, weave
+from regard.data.grammar.phrase import NOTHING, Phrase, phrases, weave
 from regard.data.grammar.places import spots, where
 from regard.data.grammar.verbs import OF_ANIMALS, Verb, verb
 
@@ -42,6 +51,7 @@ MODALS = (
     ("should:1", "应该:1"), ("should:1 not:2", "不:2 应该:1"), ("must:1", "必须:1"), ("will:1", "会:1"),
     ("will:1 not:2", "不:2 会:1"), ("wanted:1 to:1", "想:1"), ("did:2 not:2 want:1 to:1", "不:2 想:1"),
 )  # fmt: skip
+LEISURE = frozenset({"play", "dance", "sing", "travel", "fly", "take", "listen", "watch", "swim", "talk"})
 PRESENT_MODALS = (("want", "想"), ("plan", "打算"), ("need", "需要"), ("hope", "希望"))
 
 
@@ -49,7 +59,8 @@ def past_event(draw: Draw, who: Somebody, *, place: float = 0.35, time: float = 
     """A clause in the simple past."""
     act = action(draw, who, "past")
     when = NOTHING
-    if act.verb.base == act.verb.past or draw.chance(time):  # `they read` alone would be of no certain tense
+    vague = act.verb.base == act.verb.past or not act.what.english  # `they read` alone would be of no certain tense
+    if vague or draw.chance(time):
         when = time_of(draw, act, "past")
     does = predicate(act.verb, act.what, "past", "了", definite=act.definite)
     return clause(who, does, place=place_of(draw, act, place), time=when, front=draw.chance(front))
@@ -78,11 +89,7 @@ def habit_event(draw: Draw, who: Somebody, *, place: float = 0.3) -> Phrase:
     """A clause about what somebody often does."""
     act = action(draw, who, "habit")
     adverb = draw.pick(times.ADVERBS) if draw.chance(0.4) else NOTHING
-    when = (
-        time_of(draw, act, "habit")
-        if not adverb.english or draw.chance(0.3) and adverb.english != ("never",)
-        else NOTHING
-    )
+    when = NOTHING if adverb.english else time_of(draw, act, "habit")  # `never every day` would say nothing
     does = predicate(act.verb, act.what, present(who))
     return clause(who, does, adverb=adverb, place=place_of(draw, act, place), time=when)
 
@@ -109,19 +116,20 @@ def future(draw: Draw) -> Phrase:
 def modal(draw: Draw) -> Phrase:
     """You should wash these clothes; he wants to buy a hat."""
     who = somebody(draw)
-    act = action(draw, who, "future")
-    when = time_of(draw, act, "future") if draw.chance(0.3) else NOTHING
+    when = draw.pick(times.WHOLE_DAYS_TO_COME) if draw.chance(0.3) else NOTHING
     if draw.chance(0.5):
         english, chinese = draw.pick(MODALS)
-        aux = weave(english, chinese)
-        if "wanted" in english or "want:1" in english:
+        if "want" in english:
             when = NOTHING
     else:
-        word, chinese = draw.pick(PRESENT_MODALS)
-        aux = weave(f"{says(who, word)}:1 to:1", f"{chinese}:1")
+        word, said = draw.pick(PRESENT_MODALS)
+        english, chinese = f"{says(who, word)}:1 to:1", f"{said}:1"
         if word in {"want", "plan"} and draw.chance(0.25):
-            aux = weave(f"{do(who)}:2 not:2 {word}:1 to:1", f"不:2 {chinese}:1")
+            english, chinese = f"{do(who)}:2 not:2 {word}:1 to:1", f"不:2 {said}:1"
+    duty = "must" in english or "need" in english  # nobody needs to fly a kite
+    act = draw.until(lambda d: action(d, who, "future"), lambda one: not duty or one.verb.base not in LEISURE)
     does = predicate(act.verb, act.what, "base")
+    aux = weave(english, chinese)
     return statement(clause(who, does, aux=aux, place=place_of(draw, act, 0.2), time=when))
 
 
@@ -210,19 +218,27 @@ def experience(draw: Draw) -> Phrase:
                            have=Phrase((have(who),), ())))  # fmt: skip
 
 
-DONE = (
-    ("gone:1 home:2", "回:1 家:2"), ("left:1", "离开:1"), ("fallen:1 asleep:1", "睡着:1"), ("woken:1 up:1", "醒:1"),
-    ("got:1 up:1", "起床:1"), ("arrived:1", "到:1"), ("gone:1 to:1 bed:1", "睡觉:1"), ("come:1 back:1", "回来:1"),
-    ("finished:1 the work:2", "做完:1 工作:2"), ("finished:1 breakfast:2", "吃完:1 早饭:2"), ("set:1 off:1", "出发:1"),
-    ("finished:1 lunch:2", "吃完:1 午饭:2"), ("finished:1 dinner:2", "吃完:1 晚饭:2"),
-    ("finished:1 the homework:2", "做完:1 作业:2"),
-)  # fmt: skip
+DONE = phrases("""
+    gone:1 home:2             | 回:1 家:2
+    left:1                    | 离开:1
+    arrived:1                 | 到:1
+    set:1 off:1               | 出发:1
+    come:1 back:1             | 回来:1
+    fallen:1 asleep:1         | 睡着:1
+    woken:1 up:1              | 醒:1
+    got:1 up:1                | 起床:1
+    gone:1 to:1 bed:1         | 睡觉:1
+    finished:1 the work:2     | 做完:1 工作:2
+    finished:1 breakfast:2    | 吃完:1 早饭:2
+    finished:1 lunch:2        | 吃完:1 午饭:2
+    finished:1 dinner:2       | 吃完:1 晚饭:2
+""")
 
 
 def already(draw: Draw) -> Phrase:
     """He has already gone home: 已经…了; not yet: 还没."""
     who = somebody(draw)
-    done = weave(*draw.pick(DONE))
+    done = draw.pick(DONE)
     slots = {"s": who.phrase, "done": done}
     if draw.chance(0.35):
         return weave(f"{{s}} {have(who)}:1 not:1 {{done}} yet:2 .:3", "{s} 还:2 没:1 {done} 。:3", **slots)

@@ -4,6 +4,7 @@ A line is: one, more, Chinese, classifier, then kinds. What cannot be counted by
 both languages name (`cup cups 杯`): a cup of tea, 一杯茶.
 """
 
+from functools import cache
 from typing import NamedTuple
 
 from regard.data.grammar.phrase import Phrase, weave
@@ -29,11 +30,11 @@ lion       lions        狮子   头  animal wild drawn seen
 fox        foxes        狐狸   只  animal seen drawn
 bear       bears        熊     头  animal wild drawn seen strong climbing
 butterfly  butterflies  蝴蝶   只  animal flying drawn seen beautiful
-apple      apples       苹果   个  food fruit goods sized sweet coloured drawn laid
-orange     oranges      橙子   个  food fruit goods sized sweet laid
+apple      apples       苹果   个  food fruit picked goods sized sweet coloured drawn laid
+orange     oranges      橙子   个  food fruit picked goods sized sweet laid
 banana     bananas      香蕉   根  food fruit goods sweet laid
-pear       pears        梨     个  food fruit goods sized sweet laid
-peach      peaches      桃子   个  food fruit goods sized sweet laid
+pear       pears        梨     个  food fruit picked goods sized sweet laid
+peach      peaches      桃子   个  food fruit picked goods sized sweet laid
 watermelon watermelons  西瓜   个  food fruit goods sized sweet laid
 tomato     tomatoes     西红柿 个  food goods fresh wares laid
 potato     potatoes     土豆   个  food goods wares
@@ -41,13 +42,12 @@ egg        eggs         鸡蛋   个  food goods fresh wares boiled laid
 cake       cakes        蛋糕   个  food goods sweet tasty baked gift
 sandwich   sandwiches   三明治 个  food goods tasty baked
 biscuit    biscuits     饼干   块  food goods tasty baked
-dumpling   dumplings    饺子   个  food goods tasty boiled
-book       books        书     本  readable goods novelty interesting thick important laid gift small owned
-magazine   magazines    杂志   本  readable goods novelty interesting laid owned
-newspaper  newspapers   报纸   份  readable goods laid
-novel      novels       小说   本  readable goods written interesting laid owned
-dictionary dictionaries 词典   本  readable goods tool novelty thick laid small owned
-map        maps         地图   张  readable goods tool novelty laid small
+book       books        书     本  readable printed goods novelty interesting thick important laid gift small owned
+magazine   magazines    杂志   本  readable printed goods novelty interesting laid owned
+newspaper  newspapers   报纸   份  readable printed goods laid
+novel      novels       小说   本  readable printed goods written interesting laid owned
+dictionary dictionaries 词典   本  printed goods tool novelty thick laid small owned
+map        maps         地图   张  readable printed goods tool novelty laid small
 letter     letters      信     封  readable written important posted laid
 email      emails       邮件   封  readable written important posted
 story      stories      故事   个  written heard interesting told
@@ -97,8 +97,8 @@ tree       trees        树     棵  plant drawn tall
 shirt      shirts       衬衫   件  goods clothes coloured novelty washed cleanable owned gift
 coat       coats        大衣   件  goods clothes coloured novelty washed warm thick owned
 sweater    sweaters     毛衣   件  goods clothes coloured novelty washed warm thick owned gift
-skirt      skirts       裙子   条  goods clothes coloured novelty washed beautiful owned gift
-dress      dresses      连衣裙 条  goods clothes coloured novelty washed beautiful owned gift
+skirt      skirts       裙子   条  goods clothes coloured novelty washed beautiful ladies
+dress      dresses      连衣裙 条  goods clothes coloured novelty washed beautiful ladies
 scarf      scarves      围巾   条  goods donned coloured novelty washed warm owned gift
 hat        hats         帽子   顶  goods donned coloured novelty small owned gift
 car        cars         汽车   辆  vehicle machine washed coloured novelty owned bought
@@ -120,6 +120,7 @@ juice      glass  glasses 杯 果汁  drink chilled fresh goods
 beer       bottle bottles 瓶 啤酒  drink chilled goods
 rice       bowl   bowls   碗 米饭  food
 noodles    bowl   bowls   碗 面条  food tasty boiled
+dumplings  bowl   bowls   碗 饺子  food tasty boiled
 soup       bowl   bowls   碗 汤    drink hot boiled
 bread      piece  pieces  片 面包  food fresh tasty goods
 meat       piece  pieces  块 肉    food fresh goods wares
@@ -160,6 +161,7 @@ NOUNS = tuple(map(_counted, _COUNTED.strip().splitlines())) + tuple(map(_measure
 BY_NAME = {noun.one: noun for noun in NOUNS}
 
 
+@cache
 def of_kind(*kinds: str) -> tuple[Noun, ...]:
     """The nouns that are of any of these kinds.
 

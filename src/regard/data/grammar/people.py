@@ -82,6 +82,15 @@ CLOSE = tuple(noun for noun, _ in PEOPLE if "close" in noun.kinds)
 ANIMALS = of_kind("animal")
 
 
+_GROWN = frozenset("Mr Mrs Miss Dr man woman men women mother father grandmother grandfather uncle aunt".split())
+_GROWN |= {name for job in JOBS if job.one != "student" for name in (job.one, job.more)}
+
+
+def grown(who: Somebody) -> bool:
+    """Whether somebody is past going to school and doing homework."""
+    return not _GROWN.isdisjoint(who.phrase.english)
+
+
 def several(noun: Noun, determiner: str) -> Phrase:
     """People as a group: the students 学生们, our friends 我们的朋友们."""
     if determiner == "the":
@@ -133,9 +142,7 @@ def somebody(draw: Draw) -> Somebody:
 
 def known(draw: Draw) -> Somebody:
     """Somebody whom a pronoun can take up again."""
-    while (found := somebody(draw)).person == "one":
-        pass
-    return found
+    return draw.until(somebody, lambda found: found.person != "one")
 
 
 def couple(draw: Draw) -> Somebody:

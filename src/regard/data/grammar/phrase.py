@@ -10,7 +10,7 @@ Phrase(english=('the', 'cat', 'sat', 'on', 'the', 'mat'), chinese=('猫', '坐',
 """
 
 import re
-from functools import lru_cache
+from functools import cache
 from typing import NamedTuple
 
 
@@ -25,55 +25,96 @@ class Phrase(NamedTuple):
 NOTHING = Phrase((), ())
 
 
-class Part(NamedTuple):
-    """One word of a pattern, or a slot of it."""
+class Left(NamedTuple):
+    """A stretch of the English pattern: a slot, or plain words."""
 
-    text: str
-    mark: str
-    is_slot: bool
+    slot: str
+    words: tuple[str, ...]
+
+
+class Right(NamedTuple):
+    """A stretch of the Chinese pattern, and for each link its word here, the English stretch, and the word there."""
+
+    slot: str
+    words: tuple[str, ...]
+    links: tuple[tuple[int, int, int], ...]
+    """Of a slot, only the English stretch where the same slot stands."""
 
 
 def weave(english: str, chinese: str, **slots: Phrase) -> Phrase:
     """The phrase that a pattern gives when its slots are filled; every slot stands once in both languages."""
+    if not slots:
+        return _static(english, chinese)
     left, right = _pattern(english, chinese)
     words: list[str] = []
-    begins: dict[str, int] = {}
-    marked: dict[str, list[int]] = {}
-    for text, mark, is_slot in left:
-        if is_slot:
-            begins[text] = len(words)
-            words += slots[text].english
-        else:
-            if mark:
-                marked.setdefault(mark, []).append(len(words))
-            words.append(text)
+    begins: list[int] = []
+    for slot, some in left:
+        begins.append(len(words))
+        words += slots[slot].english if slot else some
     characters: list[str] = []
     links: list[tuple[int, int]] = []
-    for text, mark, is_slot in right:
+    for slot, some, inner in right:
         here = len(characters)
-        if is_slot:
-            slot, there = slots[text], begins[text]
-            links += [(target + here, source + there) for target, source in slot.links]
-            characters += slot.chinese
+        if slot:
+            phrase, there = slots[slot], begins[inner[0][1]]
+            links += [(target + here, source + there) for target, source in phrase.links]
+            characters += phrase.chinese
         else:
-            if mark:
-                links += [(here, source) for source in marked[mark]]
-            characters.append(text)
+            links += [(here + word, begins[stretch] + offset) for word, stretch, offset in inner]
+            characters += some
     return Phrase(tuple(words), tuple(characters), tuple(links))
 
 
-@lru_cache(maxsize=None)
-def _pattern(english: str, chinese: str) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
-    left, right = (tuple(_part(text) for text in side.split()) for side in (english, chinese))
-    for wanted, of in ((True, "slots"), (False, "marks")):
-        names = [sorted({p.text if wanted else p.mark for p in side if p.is_slot == wanted}) for side in (left, right)]
-        if [name for name in names[0] if name] != [name for name in names[1] if name]:
-            raise ValueError(f"the {of} of {english!r} and {chinese!r} differ; write the same ones in both")
-    return left, right
+def phrases(text: str) -> tuple[Phrase, ...]:
+    """Phrases without slots, one per line: English | Chinese.
+
+    >>> [phrase.chinese for phrase in phrases("yesterday:1 | 昨天:1 \\n last:1 night:2 | 昨天:1 晚上:2")]
+    [('昨天',), ('昨天', '晚上')]
+    """
+    return tuple(weave(*line.split("|")) for line in text.splitlines() if line.strip())
 
 
-def _part(text: str) -> Part:
-    if slot := re.fullmatch(r"\{(\w+)\}", text):
-        return Part(slot[1], "", True)
-    word, _, mark = text.partition(":")
-    return Part(word, mark, False)
+@cache
+def _static(english: str, chinese: str) -> Phrase:
+    left, right = _pattern(english, chinese)
+    words, characters = (sum((stretch.words for stretch in side), ()) for side in (left, right))
+    return Phrase(words, characters, tuple((word, offset) for stretch in right for word, _, offset in stretch.links))
+
+
+@cache
+def _pattern(english: str, chinese: str) -> tuple[tuple[Left, ...], tuple[Right, ...]]:
+    """A pattern cut into stretches, so that weaving copies them whole."""
+    left, right = _stretches(english), _stretches(chinese)
+    slots = {slot: index for index, (slot, _) in enumerate(left) if slot}
+    marks: dict[str, list[tuple[int, int]]] = {}
+    for index, (_, some) in enumerate(left):
+        for offset, (_, mark) in enumerate(some):
+            if mark:
+                marks.setdefault(mark, []).append((index, offset))
+    said = {mark for _, some in right for _, mark in some if mark}
+    if said != set(marks) or {slot for slot, _ in right if slot} != set(slots):
+        raise ValueError(f"the slots or marks of {english!r} and {chinese!r} differ; write the same ones in both")
+    return (
+        tuple(Left(slot, tuple(word for word, _ in some)) for slot, some in left),
+        tuple(
+            Right(slot, (), ((0, slots[slot], 0),)) if slot else Right(
+                "", tuple(word for word, _ in some),
+                tuple((at, *there) for at, (_, mark) in enumerate(some) if mark for there in marks[mark]),
+            )
+            for slot, some in right
+        ),
+    )  # fmt: skip
+
+
+def _stretches(text: str) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Slots, and words with their marks, each run of words together."""
+    found: list[tuple[str, list[tuple[str, str]]]] = []
+    for part in text.split():
+        if slot := re.fullmatch(r"\{(\w+)\}", part):
+            found.append((slot[1], []))
+            continue
+        if not found or found[-1][0]:
+            found.append(("", []))
+        word, _, mark = part.partition(":")
+        found[-1][1].append((word, mark))
+    return found

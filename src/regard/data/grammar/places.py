@@ -5,10 +5,10 @@ from typing import NamedTuple
 from regard.data.grammar.phrase import Phrase, weave
 
 _PLACES = """
-park        公园    个 in 里   outdoor quiet sight
+park        公园    个 in 里   outdoor quiet sight pitch
 garden      花园    个 in 里   outdoor quiet planted
-yard        院子    个 in 里   outdoor planted garage
-square      广场    个 in 上   outdoor
+yard        院子    个 in 里   outdoor planted garage pitch
+square      广场    个 in 上   outdoor pitch
 beach       海滩    个 on 上   outdoor
 street      街      条 on 上   seen
 library     图书馆  个 in 里   quiet working sight
@@ -78,7 +78,7 @@ def _city(english: str, chinese: str) -> Place:
 
 SCHOOL = Place(
     "school", "学校", "所", weave("at:1 school:2", "在:1 学校:2"), weave("school:1", "学校:1"),
-    frozenset({"quiet", "outdoor", "working", "public"}),
+    frozenset({"quiet", "outdoor", "working", "public", "pitch"}),
 )  # fmt: skip
 HOME = weave("at:1 home:2", "在:1 家:2 里:1")
 PLACES = (SCHOOL, *map(_place, _PLACES.strip().splitlines()))
@@ -86,7 +86,7 @@ CITIES = tuple(_city(english, chinese) for english, chinese in zip(_CITIES[::2],
 GOALS = tuple(
     place
     for place in PLACES
-    if place.kinds & {"outdoor", "sight", "groceries", "public", "farm"} and place.english != "yard"
+    if place.kinds & {"outdoor", "sight", "groceries", "public", "farm"} and place.english not in {"yard", "garden"}
 )
 WATERSIDE = (weave("by:1 the river:2", "在:1 河:2 边:1"), weave("by:1 the lake:2", "在:1 湖:2 边:1"))
 

@@ -1,27 +1,48 @@
 """Patterns of what is: feelings, qualities, comparison, belonging, liking, weather."""
 
-from regard.data.grammar.action import act_on, thing
+from regard.data.grammar.action import thing
 from regard.data.grammar.adjectives import FEELINGS, GRADED, comparing
-from regard.data.grammar.clause import be, do, have, predicate, present, says, statement, was
+from regard.data.grammar.clause import be, do, have, predicate, says, statement, was
 from regard.data.grammar.determiners import NUMBERS, OWNERS, noun_phrase
 from regard.data.grammar.draw import Draw
 from regard.data.grammar.nouns import Noun, of_kind
 from regard.data.grammar.people import (
-    FAMILY, JOBS, NAMES, OWN, PRONOUNS, TITLED, Somebody, animal, friend, known, several, somebody,
+    FAMILY,
+    JOBS,
+    NAMES,
+    PRONOUNS,
+    TITLED,
+    Somebody,
+    somebody,
 )  # fmt: skip
 from regard.data.grammar.phrase import NOTHING, Phrase, weave
 from regard.data.grammar.places import CITIES, PLACES
 from regard.data.grammar.times import PAST, SEASONS
 from regard.data.grammar.verbs import ACTIVITIES
 
-COMPARED = tuple(noun for noun in of_kind("goods", "sized", "readable", "vehicle", "watched", "heavy") if not noun.measured)
+COMPARED = tuple(
+    noun for noun in of_kind("goods", "sized", "readable", "vehicle", "watched", "heavy") if not noun.measured
+)
+YOUNG = tuple(
+    one
+    for one in (*PRONOUNS, *NAMES, *FAMILY)
+    if {"he", "she", "brother", "sister"} & {*one.phrase.english} or one in NAMES
+)
 SINGLES = tuple(one for one in (*PRONOUNS, *NAMES, *TITLED, *FAMILY) if one.person in {"he", "she"})
 OF_PEOPLE = tuple(adjective for adjective in GRADED if "person" in adjective.kinds)
 SKILLS = tuple(verb for verb in ACTIVITIES if "skill" in verb.flags)
 LIKED = tuple(verb for verb in ACTIVITIES if verb.base not in {"have", "wash", "clean", "do", "rest", "work"})
 LIKED_THINGS = of_kind("pet", "wild", "fruit", "drink", "tasty", "interesting", "beautiful", "clothes", "sweet")
-ABSTRACT = (("music", "音乐"), ("football", "足球"), ("winter", "冬天"), ("spring", "春天"), ("summer", "夏天"), ("animals", "动物"))
-LIKING = (("like", "喜欢"), ("love", "爱"), ("hate", "讨厌"))
+ABSTRACT = (
+    ("music", "音乐"),
+    ("football", "足球"),
+    ("winter", "冬天"),
+    ("spring", "春天"),
+    ("summer", "夏天"),
+    ("animals", "动物"),
+)
+PRICES = (("twelve", "十二"), ("twenty", "二十"), ("thirty", "三十"), ("fifty", "五十"), ("one hundred", "一百"))
+LIKING = (("like", "喜欢:1"), ("love", "非常:1 喜欢:1"), ("hate", "讨厌:1"))
 
 
 def feels(draw: Draw, who: Somebody) -> Phrase:
@@ -69,6 +90,10 @@ def compare(draw: Draw) -> Phrase:
         while one.phrase.english[-1] == two.phrase.english[-1] or one.phrase.english[0] == two.phrase.english[0]:
             two = draw.pick(SINGLES[2:])
         first, second, adjective = one.phrase, two.phrase, draw.pick(OF_PEOPLE)
+        if (
+            adjective.plain in {"old", "young"} and len(first.english) + len(second.english) > 2
+        ):  # no son is older than a father
+            adjective = OF_PEOPLE[0]
     else:
         noun = draw.pick(COMPARED)
         adjective = draw.pick(comparing(noun.kinds))
@@ -84,23 +109,25 @@ def compare(draw: Draw) -> Phrase:
 def most(draw: Draw) -> Phrase:
     """Mary is the tallest student in the class; this is the cheapest hat."""
     if draw.chance(0.5):
-        who, adjective = draw.pick(SINGLES), draw.pick(OF_PEOPLE)
+        who, adjective = draw.pick(YOUNG), draw.pick(OF_PEOPLE)
         return weave(f"{{s}} {be(who)}:1 the {{most}} student:2 in:3 the class:4 .:5",
                      "{s} 是:1 班:4 里:3 {most} 的 学生:2 。:5", s=who.phrase, most=adjective.most)  # fmt: skip
     noun = draw.pick(COMPARED)
     adjective = draw.pick(comparing(noun.kinds))
     draw.pair(adjective.plain, noun.one)
-    return weave(f"this:1 is:2 the {{most}} {noun.one}:3 .:4", f"这:1 是:2 {{most}} 的 {noun.chinese}:3 。:4", most=adjective.most)
-
-
-def _weather(draw: Draw) -> tuple[str, str]:
-    return draw.pick((("cold", "冷"), ("hot", "热"), ("warm", "暖和"), ("cool", "凉快"), ("windy", "有风")))[:2]
+    return weave(
+        f"this:1 is:2 the {{most}} {noun.one}:3 .:4",
+        f"这:1 是:2 {{most}} 的 {noun.chinese}:3 。:4",
+        most=adjective.most,
+    )
 
 
 def weather(draw: Draw) -> Phrase:
     """It rained last night; it is very hot in Beijing in summer."""
     word, chinese = draw.pick((("cold", "冷"), ("hot", "热"), ("warm", "暖和"), ("cool", "凉快")))
-    falls, fallen, falling, fall = draw.pick((("rains", "rained", "raining", "下雨"), ("snows", "snowed", "snowing", "下雪")))
+    falls, fallen, falling, fall = draw.pick(
+        (("rains", "rained", "raining", "下雨"), ("snows", "snowed", "snowing", "下雪"))
+    )
     kind = draw.pick(range(7))
     if kind == 0:
         return weave(f"it {fallen}:1 {{t}} .:2", f"{{t}} {fall}:1 了:1 。:2", t=draw.pick(PAST))
@@ -112,10 +139,18 @@ def weather(draw: Draw) -> Phrase:
         return weave(f"it was {word}:1 {{t}} .:2", f"{{t}} 很 {chinese}:1 。:2", t=draw.pick(PAST))
     if kind == 4:
         city, season = draw.pick(CITIES[:4]), draw.pick(SEASONS)
-        return weave(f"it is very:3 {word}:1 in {city.english}:4 {{t}} .:2", f"{city.chinese}:4 {{t}} 非常:3 {chinese}:1 。:2", t=season)
+        return weave(
+            f"it is very:3 {word}:1 in {city.english}:4 {{t}} .:2",
+            f"{city.chinese}:4 {{t}} 非常:3 {chinese}:1 。:2",
+            t=season,
+        )
     if kind == 5:
         city, season = draw.pick(CITIES[:4]), draw.pick(SEASONS)
-        return weave(f"it often:3 {falls}:1 in {city.english}:4 {{t}} .:2", f"{city.chinese}:4 {{t}} 经常:3 {fall}:1 。:2", t=season)
+        return weave(
+            f"it often:3 {falls}:1 in {city.english}:4 {{t}} .:2",
+            f"{city.chinese}:4 {{t}} 经常:3 {fall}:1 。:2",
+            t=season,
+        )
     good, chinese = draw.pick((("good", "好"), ("bad", "不好"), ("nice", "好")))
     degree = "" if chinese == "不好" else "很"
     return weave(f"the weather:1 is {good}:2 today:3 .:4", f"今天:3 天气:1 {degree} {chinese}:2 。:4")
@@ -132,7 +167,7 @@ def likes_clause(draw: Draw, who: Somebody) -> Phrase:
     verb, chinese = draw.pick(LIKING)
     if draw.chance(0.3) and verb == "like":
         return weave(f"{{s}} {do(who)}:2 not:2 like:1 {{o}}", "{s} 不:2 喜欢:1 {o}", s=who.phrase, o=what)
-    return weave(f"{{s}} {says(who, verb)}:1 {{o}}", f"{{s}} {chinese}:1 {{o}}", s=who.phrase, o=what)
+    return weave(f"{{s}} {says(who, verb)}:1 {{o}}", f"{{s}} {chinese} {{o}}", s=who.phrase, o=what)
 
 
 def likes(draw: Draw) -> Phrase:
@@ -176,7 +211,7 @@ def has_clause(draw: Draw, who: Somebody) -> Phrase:
     """A clause about what somebody has, or has not: 有, 没有."""
     noun: Noun = draw.pick(of_kind("owned", "pet"))
     if draw.chance(0.25) and not noun.measured:
-        return weave(f"{{s}} {do(who)}:1 not:1 have:1 {{o}}", "{s} 没有:1 {o}", s=who.phrase, o=thing(draw, noun, "", 0.1))
+        return weave(f"{{s}} {have(who)}:1 no:1 {noun.one}:2", f"{{s}} 没有:1 {noun.chinese}:2", s=who.phrase)
     what = thing(draw, noun, draw.pick(("a", "a", "a", "two", "three", "many")), 0.5)
     return weave(f"{{s}} {have(who)}:1 {{o}}", "{s} 有:1 {o}", s=who.phrase, o=what)
 
@@ -189,29 +224,50 @@ def has(draw: Draw) -> Phrase:
 def mine(draw: Draw) -> Phrase:
     """This umbrella is mine."""
     noun = draw.pick([one for one in of_kind("owned") if not one.measured])
-    owner, chinese = draw.pick((("mine", "我"), ("yours", "你"), ("his", "他"), ("hers", "她"), ("ours", "我们"), ("theirs", "他们")))
+    owner, chinese = draw.pick(
+        (("mine", "我"), ("yours", "你"), ("his", "他"), ("hers", "她"), ("ours", "我们"), ("theirs", "他们"))
+    )
     word, zh = draw.pick((("is:1", "是:1"), ("is:1 not:3", "不:3 是:1")))
-    return weave(f"{{n}} {word} {owner}:2 .:4", f"{{n}} {zh} {chinese}:2 的:2 。:4", n=thing(draw, noun, draw.pick(("this", "that"))))
+    return weave(
+        f"{{n}} {word} {owner}:2 .:4",
+        f"{{n}} {zh} {chinese}:2 的:2 。:4",
+        n=thing(draw, noun, draw.pick(("this", "that"))),
+    )
 
 
 def age(draw: Draw) -> Phrase:
     """His daughter is twelve years old."""
     who, (number, chinese) = draw.pick(SINGLES), draw.pick(tuple(NUMBERS.items()))
     time = draw.pick((NOTHING, NOTHING, weave("this:1 year:1", "今年:1")))
-    return weave(f"{{s}} {be(who)} {number}:1 years:2 old:2 {{t}} .:3", f"{{s}} {{t}} {chinese}:1 岁:2 。:3", s=who.phrase, t=time)
+    return weave(
+        f"{{s}} {be(who)} {number}:1 years:2 old:2 {{t}} .:3",
+        f"{{s}} {{t}} {chinese}:1 岁:2 。:3",
+        s=who.phrase,
+        t=time,
+    )
 
 
 def price(draw: Draw) -> Phrase:
     """This hat costs twenty yuan."""
-    noun = draw.pick([one for one in of_kind("goods") if not one.measured])
-    number, chinese = draw.pick(tuple(NUMBERS.items()))
-    return weave(f"{{n}} costs {number}:1 yuan:2 .:3", f"{{n}} {chinese}:1 元:2 。:3", n=thing(draw, noun, draw.pick(("this", "that"))))
+    noun = draw.pick([one for one in of_kind("fruit", "clothes", "donned", "printed", "baked") if not one.measured])
+    small = noun.kinds & {"fruit", "baked"}
+    number, chinese = draw.pick(tuple(NUMBERS.items())[:9] if small else PRICES)
+    number, chinese = (" ".join(f"{word}:1" for word in text.split()) for text in (number, chinese))
+    return weave(
+        f"{{n}} costs {number} yuan:2 .:3",
+        f"{{n}} {chinese} 元:2 。:3",
+        n=thing(draw, noun, draw.pick(("this", "that"))),
+    )
 
 
 def easy(draw: Draw) -> Phrase:
     """It is difficult to learn Chinese."""
     word, chinese = draw.pick((("easy", "容易"), ("difficult", "难"), ("interesting", "有趣"), ("important", "重要")))
-    does = predicate(draw.pick([verb for verb in SKILLS + LIKED if verb.base in {"learn", "swim", "play", "cook", "drive"}]), NOTHING, "base")
+    does = predicate(
+        draw.pick([verb for verb in SKILLS + LIKED if verb.base in {"learn", "swim", "play", "cook", "drive"}]),
+        NOTHING,
+        "base",
+    )
     degree, zh = draw.pick((("", "很"), ("very:3", "非常:3"), ("not:3", "不:3")))
     return weave(f"it is {degree} {word}:1 to {{v}} .:2", f"{{v}} {zh} {chinese}:1 。:2", v=does)
 
@@ -219,7 +275,11 @@ def easy(draw: Draw) -> Phrase:
 def everyone(draw: Draw) -> Phrase:
     """Every student likes music: 每个…都."""
     noun = draw.pick(JOBS[:4])
-    every = noun_phrase(noun, "every", NOTHING) if draw.chance(0.6) else weave(f"all:1 the {noun.more}:2", f"所有:1 的 {noun.chinese}:2")
+    every = (
+        noun_phrase(noun, "every", NOTHING)
+        if draw.chance(0.6)
+        else weave(f"all:1 the {noun.more}:2", f"所有:1 的 {noun.chinese}:2")
+    )
     who = Somebody(every, "one" if every.english[0] == "every" else "they")
     if draw.chance(0.4):
         does = weave("can:1 {v}", "会:1 {v}", v=predicate(draw.pick(SKILLS), NOTHING, "base"))

@@ -5,7 +5,7 @@ from regard.data.grammar.clause import be, statement
 from regard.data.grammar.determiners import OWNERS, noun_phrase
 from regard.data.grammar.draw import Draw
 from regard.data.grammar.nouns import BY_NAME, Noun, of_kind
-from regard.data.grammar.people import NAMES, PRONOUNS, Somebody, animal, known, somebody, stranger
+from regard.data.grammar.people import NAMES, Somebody, known, somebody, stranger
 from regard.data.grammar.phrase import NOTHING, Phrase, weave
 from regard.data.grammar.places import PLACES, Spot, spots
 
@@ -22,9 +22,11 @@ _HOLDS = (("water", "cup"), ("milk", "cup"), ("tea", "cup"), ("beer", "bottle"),
 _PUT = tuple(noun for noun in _RESTING if noun.one not in {"bottle"})
 _PUT_ON = spots("on table desk chair bed, in box bag, under table, next_to bed")
 WORN = of_kind("clothes", "worn", "donned")
+FOR_ALL = tuple(noun for noun in WORN if "ladies" not in noun.kinds)
 
 
-def _lying(draw: Draw) -> tuple[Spot, Noun]:
+def lying(draw: Draw) -> tuple[Spot, Noun]:
+    """Somewhere, and something that may well be there."""
     places, nouns = draw.pick(_LAID)
     return draw.pick(places), draw.pick(nouns)
 
@@ -35,14 +37,18 @@ def exists_clause(draw: Draw) -> Phrase:
     if choice < 0.12:
         drink, vessel = draw.pick(_HOLDS)
         noun, holder = BY_NAME[drink], BY_NAME[vessel]
-        return weave(f"there:1 is:1 no:1 {noun.one}:2 in:3 the {vessel}:4", f"{holder.chinese}:4 里:3 没有:1 {noun.chinese}:2")
+        return weave(
+            f"there:1 is:1 no:1 {noun.one}:2 in:3 the {vessel}:4", f"{holder.chinese}:4 里:3 没有:1 {noun.chinese}:2"
+        )
     if choice < 0.3:
         one, two = draw.pick(_PUBLIC), draw.pick(_PUBLIC)
-        near, chinese = draw.pick((("near:3", "附近:3"), ("next:3 to:3", "旁边:3"), ("behind:3", "后面:3"), ("in:3 front:3 of:3", "前面:3")))
+        near, chinese = draw.pick(
+            (("near:3", "附近:3"), ("next:3 to:3", "旁边:3"), ("behind:3", "后面:3"), ("in:3 front:3 of:3", "前面:3"))
+        )
         if one.english != two.english:
             return weave(f"there:1 is:1 a:5 {one.english}:2 {near} the {two.english}:4",
                          f"{two.chinese}:4 {chinese} 有:1 一:5 {one.counter} {one.chinese}:2")  # fmt: skip
-    spot, noun = _lying(draw)
+    spot, noun = lying(draw)
     determiner = draw.pick(("a", "a", "a", "two", "three", "five", "many", "some", "several"))
     verb = "is" if determiner == "a" else "are"
     return weave(f"there:1 {verb}:1 {{n}} {{p}}", "{p} 有:1 {n}", n=thing(draw, noun, determiner), p=spot.bare)
@@ -55,27 +61,34 @@ def exists(draw: Draw) -> Phrase:
 
 def located(draw: Draw) -> Phrase:
     """My key is in the bag; the dog is not under the table."""
-    spot, noun = _lying(draw)
+    spot, noun = lying(draw)
     determiner = draw.pick(("the", "the", draw.pick(tuple(OWNERS))))
     word, chinese = draw.pick((("is", ""), ("is", ""), ("is not:1", "不:1")))
     return weave(f"{{n}} {word} {{p}} .:2", f"{{n}} {chinese} {{p}} 。:2", n=thing(draw, noun, determiner), p=spot.at)
+
+
+def garment(draw: Draw, person: str) -> Noun:
+    """Something that this person may wear."""
+    return draw.pick(WORN if person == "she" else FOR_ALL)
 
 
 def wears_clause(draw: Draw, who: Somebody) -> Phrase:
     """A clause about what somebody is wearing or holding: 穿着, 戴着, 拿着."""
     if draw.chance(0.25):
         noun = draw.pick(of_kind("held", "small"))
-        return weave(f"{{s}} {be(who)}:1 holding:1 {{o}}", "{s} 拿:1 着:1 {o}", s=who.phrase, o=thing(draw, noun, "a", 0.4))
-    noun = draw.pick(WORN)
+        return weave(
+            f"{{s}} {be(who)}:1 holding:1 {{o}}", "{s} 拿:1 着:1 {o}", s=who.phrase, o=thing(draw, noun, "a", 0.4)
+        )
+    noun = garment(draw, who.person)
     wear = "戴" if "donned" in noun.kinds else "穿"
-    return weave(f"{{s}} {be(who)}:1 wearing:1 {{o}}", f"{{s}} {wear}:1 着:1 {{o}}", s=who.phrase, o=thing(draw, noun, "a", 0.75))
+    return weave(
+        f"{{s}} {be(who)}:1 wearing:1 {{o}}", f"{{s}} {wear}:1 着:1 {{o}}", s=who.phrase, o=thing(draw, noun, "a", 0.75)
+    )
 
 
 def single(draw: Draw) -> Somebody:
     """One person and no more."""
-    while (who := somebody(draw)).person in {"we", "they"}:
-        pass
-    return who
+    return draw.until(somebody, lambda who: who.person not in {"we", "they"})
 
 
 def wears(draw: Draw) -> Phrase:
@@ -88,7 +101,11 @@ def hangs(draw: Draw) -> Phrase:
     noun = draw.pick(of_kind("hung"))
     determiner = draw.pick(("a", "a", "two", "three"))
     verb = "is" if determiner == "a" else "are"
-    return weave(f"there:4 {verb}:4 {{n}} hanging:1 on:2 the wall:3 .:5", "墙:3 上:2 挂:1 着:4 {n} 。:5", n=thing(draw, noun, determiner, 0.5))
+    return weave(
+        f"there:4 {verb}:4 {{n}} hanging:1 on:2 the wall:3 .:5",
+        "墙:3 上:2 挂:1 着:4 {n} 。:5",
+        n=thing(draw, noun, determiner, 0.5),
+    )
 
 
 def put(draw: Draw) -> Phrase:
@@ -106,7 +123,7 @@ _PASSIVE = (
     ("broken:1", "打破:1", "break", of_kind("fragile"), ("cat", "dog")),
     ("taken:1 away:1", "拿走:1", "take", of_kind("small"), ()),
     ("bought:1", "买走:1", "buy", of_kind("furniture", "machine"), ()),
-    ("borrowed:1", "借走:1", "borrow", of_kind("readable", "tool"), ()),
+    ("borrowed:1", "借走:1", "borrow", of_kind("printed", "tool"), ()),
 )
 
 

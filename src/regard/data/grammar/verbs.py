@@ -27,7 +27,7 @@ make made made making    | 做   | baked         | home     | now ever
 cook                     | 煮   | boiled        | kitchen  | now ever daily
 feed fed fed             | 喂   | pet farmed    | planted  | now ever
 plant                    | 种   | plant         | planted  | now ever
-pick                     | 摘   | picked fruit  | planted  | now
+pick                     | 摘   | picked        | planted  | now
 watch                    | 看   | watched       | home     | now ever
 listen/to                | 听   | heard         | room     | now ever
 use used used using      | 用   | tool          |          | now ever own
@@ -37,13 +37,13 @@ lose lost lost losing    | 丢   | small         |          | own ba=丢
 break broke broken       | 打破 | fragile       |          | ba=打破
 open                     | 打开 | shut opened   |          | ba=打开
 close                    | 关上 | shut          |          | ba=关上
-borrow                   | 借   | readable tool |          | ever
+borrow                   | 借   | printed tool  |          | ever
 """
 
 _ON_PEOPLE = """
 wait/for                 | 等   | | station outdoor | now
 help                     | 帮助 | | working         | now ever
-meet met met             | 遇见 | | outdoor seen station sight | ever=见
+meet met met             | 见   | | outdoor seen station sight | ever ba=遇见
 visit                    | 看望 | |                 | long
 look/for                 | 找   | | outdoor station | now
 thank                    | 感谢 | |                 |
@@ -69,9 +69,9 @@ travel travelled travelled travelling | 旅行 |                 |              
 take took taken taking   | 散步 | a walk:v /                  | outdoor       | now
 take took taken taking   | 洗澡 | a shower:v /                |               | now
 take took taken taking   | 拍   | photos:2 / 照片:2             | outdoor sight | now ever skill
-play                     | 踢   | football:2 / 足球:2           | outdoor       | now ever skill
-play                     | 打   | basketball:2 / 篮球:2         | outdoor       | now ever skill
-play                     | 打   | tennis:2 / 网球:2             | outdoor       | now ever skill
+play                     | 踢   | football:2 / 足球:2           | pitch         | now ever skill
+play                     | 打   | basketball:2 / 篮球:2         | pitch         | now ever skill
+play                     | 打   | tennis:2 / 网球:2             | pitch         | now ever skill
 play                     | 下   | chess:2 / 棋:2                | room outdoor  | now ever skill
 play                     | 弹   | the piano:2 / 钢琴:2          | room          | now skill
 play                     | 弹   | the guitar:2 / 吉他:2         | room outdoor  | now skill

@@ -72,7 +72,7 @@ class Naming:
             before = tuple(f"slot {i}" for i in range(k - q))
             return tuple(Tokens((*before, *tokens.shown)) for tokens in queries)
         for named in others:
-            if named is not None and kind == "cross" and named is not queries and len(named[0]) == k:
+            if named is not None and kind == "cross" and named != queries and len(named[0]) == k:
                 if len(named) == b:
                     return named
                 if b % len(named) == 0:  # beams share their source

@@ -1,0 +1,125 @@
+"""Patterns of long sentences: several clauses that tell one small story."""
+
+from regard.data.grammar import times
+from regard.data.grammar.action import anyone
+from regard.data.grammar.clause import be, predicate, says
+from regard.data.grammar.doing import gave_clause, went_clause, with_friends
+from regard.data.grammar.draw import Draw
+from regard.data.grammar.events import going_event, past_event
+from regard.data.grammar.joined import shopping, then_part
+from regard.data.grammar.people import FAMILY, NAMES, Somebody, known
+from regard.data.grammar.phrase import NOTHING, Phrase, weave
+from regard.data.grammar.places import where
+from regard.data.grammar.reasons import FINE, WET, after_clause, although_clause, because_clause, takes_up, when_part
+from regard.data.grammar.relative import person_who
+
+
+def _different(draw: Draw, count: int) -> list[Somebody]:
+    found: list[Somebody] = []
+    while len(found) < count:
+        one = draw.pick(NAMES if draw.chance(0.5) else FAMILY[:20])
+        if one not in found:
+            found.append(one)
+    return found
+
+
+def scenes(draw: Draw) -> Phrase:
+    """Tom is reading in the library, Mary is playing the piano at home, and my father is cooking dinner."""
+    people = _different(draw, 3)
+    slots = {name: going_event(draw, who, place=0.8) for name, who in zip("abc", people)}
+    return weave("{a} ,:1 {b} ,:2 and:2 {c} .:3", "{a} ,:1 {b} ,:2 {c} 。:3", **slots)
+
+
+def homecoming(draw: Draw) -> Phrase:
+    """When I came home yesterday, my mother was cooking dinner, and my brother was watching television."""
+    who = draw.pick(NAMES) if draw.chance(0.5) else known(draw)
+    people = [one for one in _different(draw, 3) if one != who][:2]
+    slots = {name: going_event(draw, one, place=0.6, before=True) for name, one in zip("ab", people)}
+    return weave("{w} ,:1 {a} ,:2 and:2 {b} .:3", "{w} ,:1 {a} ,:2 {b} 。:3", w=when_part(draw, who), **slots)
+
+
+def errand(draw: Draw) -> Phrase:
+    """Because it was cold, she stayed at home, but her brother went to the market and bought a fish."""
+    who = known(draw)
+    reason = because_clause(draw, who, first=True)
+    two = anyone(draw, who)
+    bought = weave("{s} {v}", "{s} {v}", s=two.phrase, v=shopping(draw, two, items=draw.pick((1, 2, 3))))
+    return weave("{a} ,:1 but:2 {b} .:3", "{a} ,:1 但是:2 {b} 。:3", a=reason, b=bought)
+
+
+def outing(draw: Draw) -> Phrase:
+    """Yesterday morning, he went to the market and bought some apples, two fish and a cake, and then went home."""
+    who = known(draw)
+    slots = {
+        "s": who.phrase,
+        "t": draw.pick(times.PAST),
+        "a": shopping(draw, who, items=draw.pick((2, 3))),
+        "b": then_part(draw),
+    }
+    if draw.chance(0.5):
+        return weave(
+            "{t} ,:1 {s} {a} ,:2 and then:3 {b} .:4".replace(",:1", ","), "{t} {s} {a} ,:2 然后:3 {b} 。:4", **slots
+        )
+    why = because_clause(draw, anyone_known(draw, who), first=True)
+    return weave(
+        "{s} {a} {t} ,:2 and then:3 {b} ,:5 but:6 {c} .:4",
+        "{s} {t} {a} ,:2 然后:3 {b} ,:5 但是:6 {c} 。:4",
+        c=why,
+        **slots,
+    )
+
+
+def anyone_known(draw: Draw, who: Somebody) -> Somebody:
+    """Somebody else whom a pronoun can take up."""
+    return draw.until(lambda d: anyone(d, who), lambda found: found.person != "one")
+
+
+def evening(draw: Draw) -> Phrase:
+    """After he had dinner, he washed the dishes, but his sister was tired, so she went to bed at eight o'clock."""
+    who = known(draw)
+    two = anyone_known(draw, who)
+    second = although_clause(draw, two) if draw.chance(0.5) else because_clause(draw, two, first=True)
+    return weave("{a} ,:1 and:1 {b} .:2", "{a} ,:1 {b} 。:2", a=after_clause(draw, who), b=second)
+
+
+def plans(draw: Draw) -> Phrase:
+    """We plan to fly kites in the park with our friends tomorrow, but if it rains, we will play chess at home."""
+    who, friends = with_friends(draw)
+    outside = draw.pick(FINE)
+    inside = draw.pick([verb for verb in WET if verb != outside])
+    aux, chinese = draw.pick(
+        (
+            (f"{says(who, 'want')}:1 to:1", "想:1"),
+            (f"{says(who, 'plan')}:1 to:1", "打算:1"),
+            (f"{be(who)}:1 going:1 to:1", "要:1"),
+        )
+    )
+    rains, falls = draw.pick((("rains", "下雨"), ("snows", "下雪")))
+    return weave(
+        f"{{s}} {aux} {{a}} with:2 {{f}} {{place}} {{t}} ,:3 but:4 if:5 it {rains}:6 ,:7 {{p}} will:8 {{b}} at:9 home:0 .:.",
+        f"{{s}} {{t}} {chinese} 和:2 {{f}} 一起:2 {{place}} {{a}} ,:3 但是:4 如果:5 {falls}:6 ,:7 {{p}} 就 会:8 在:9 家:0 里:9 {{b}} 。:.",
+        s=who.phrase, f=friends.phrase, p=takes_up(who), a=predicate(outside, NOTHING, "base"), b=predicate(inside, NOTHING, "base"),
+        place=draw.pick(where(*outside.places)), t=draw.pick(times.FUTURE),
+    )  # fmt: skip
+
+
+def meeting(draw: Draw) -> Phrase:
+    """The woman who is wearing a red coat gave me a book, and the man who lives in Beijing went to the park."""
+    one = person_who(draw)
+    two = draw.until(person_who, lambda found: found.phrase.english[1] != one.phrase.english[1])
+    first = gave_clause(draw, one) if draw.chance(0.5) else past_event(draw, one)
+    second = went_clause(draw, two) if draw.chance(0.5) else past_event(draw, two)
+    return weave("{a} ,:1 and:1 {b} .:2", "{a} ,:1 {b} 。:2", a=first, b=second)
+
+
+def differing(draw: Draw) -> Phrase:
+    """Tom went to the park by bus yesterday, but Mary was ill, so she went to the hospital."""
+    one, two = _different(draw, 2)
+    if draw.chance(0.3):
+        one = person_who(draw)
+    return weave(
+        "{a} ,:1 but:2 {b} .:3",
+        "{a} ,:1 但是:2 {b} 。:3",
+        a=went_clause(draw, one),
+        b=because_clause(draw, two, first=True),
+    )

@@ -1,0 +1,58 @@
+"""The history of a run as TensorBoard shows it, in RUN/tensorboard."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from regard.errors import ConfigError
+
+FOLDER = "tensorboard"
+DRAWN = {"log": ("training", ("loss", "nll", "rate", "norm")), "validation": ("validation", None)}  # None: every score
+
+
+class Board:
+    """Told what happens, it writes what can be drawn. A run that goes on hides the points it will make again."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.writer: Any = None
+
+    def __call__(self, kind: str, step: int, facts: dict[str, Any]) -> None:
+        if kind == "begin":
+            again = any(self.folder.glob("events.*"))
+            self.writer = writer_class()(str(self.folder), purge_step=step + 1 if again else None)
+        if kind not in DRAWN:
+            return
+        group, names = DRAWN[kind]
+        for name in names or [name for name in facts if name != "better"]:
+            self.writer.add_scalar(f"{group}/{name}", facts[name], step)
+        self.writer.flush()  # before the checkpoint that follows: what is not written again is on the disk
+
+    def close(self) -> None:
+        if self.writer is not None:
+            self.writer.close()
+
+
+@contextmanager
+def board(folder: Path, *, wanted: bool) -> Iterator[Board | None]:
+    """A board in the folder of a run, where one is wanted."""
+    if not wanted:
+        yield None
+        return
+    made = Board(folder / FOLDER)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def writer_class() -> Any:
+    """What writes TensorBoard's files, or a `ConfigError` that says how to get it."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise ConfigError(
+            "tensorboard is not installed; pip install 'regard[train]', or leave out --tensorboard"
+        ) from error
+    return SummaryWriter
