@@ -55,8 +55,11 @@ from regard.layers import (
     listen as listen,
 )
 from regard.tokens import Tokens as Tokens
-from regard.models import GPT as GPT
+from regard.models import GPT as GPT, Seq2Seq as Seq2Seq, Translator as Translator
 from regard.models.folder import open_model as open_model
+from regard.decode import Limits as Limits, beam as beam, greedy as greedy, sample as sample
+from regard.data.vocabulary import Vocabulary as Vocabulary
+from regard.tasks.interpreter import open_translator as open_translator
 from regard.trace.audit import audit as audit
 from regard.trace.numbers.census import census as census
 from regard.trace.editing.edit import edit as edit

@@ -151,17 +151,6 @@ def test_coverage_prefers_a_text_that_looks_at_all_of_its_source():
     assert first == [[3], [4]]
 
 
-def test_a_row_in_which_no_beam_moves_is_not_reordered():
-    table = torch.full((9, 9), -50.0)
-    table[1, 5] = 0.0
-    table[5, 6] = table[6, 7] = table[7, END] = 0.0
-    steps = Recurrent([[4]])
-    steps.__class__ = type("Held", (Recurrent,), {"__call__": lambda self, ids: table[ids[:, -1]]})
-    [[text]] = beam(steps, 1, beams=1, stop="full", limits=Limits(longest=6))
-    assert text.ids == [5, 6, 7]
-    assert steps.reorders == 0
-
-
 def test_half_precision_logits_are_scored_in_float32():
     table = torch.randn(11, 11).bfloat16()
     [[text]] = beam(Table(table), 1, limits=Limits(longest=4))

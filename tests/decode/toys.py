@@ -29,7 +29,7 @@ class Recurrent:
             self.seen[row, : len(ids)] = True
         self.state = self.source.sum(1)
         self.weights = None
-        self.asked, self.sizes, self.reorders = 0, [], 0
+        self.asked, self.sizes = 0, []
 
     def __call__(self, ids):
         assert ids.shape == (len(self.state), 1)
@@ -41,7 +41,6 @@ class Recurrent:
         return self.state @ self.out + self.lift
 
     def reorder(self, index):
-        self.reorders += 1
         self.state, self.source, self.seen = self.state[index], self.source[index], self.seen[index]
         self.weights = None if self.weights is None else self.weights[index]
 

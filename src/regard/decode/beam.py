@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from regard.decode.chances import log_probabilities, not_numbers
+from regard.decode.chances import Chances, banned, not_numbers
 from regard.decode.closed import Stop
 from regard.decode.decoded import Decoded
 from regard.decode.limits import Limits, first
@@ -72,25 +72,27 @@ def beam(
     rule = Stop(stop, divisor, best, longest)
     search: Search | None = None
     looked: Tensor | None = None
+    measure = Chances()
     while len(ids):
-        chances = log_probabilities(steps(ids))  # r·w n
+        chances = measure(steps(ids))  # r·w n
         if search is None:
             limits.check(chances.shape[-1])
-            never = torch.tensor(limits.never, dtype=torch.int64, device=chances.device)
-            search = Search(
-                rows, beams=beams, limits=limits, longest=longest, divisor=divisor, stop=rule, like=chances[:, 0]
-            )
+            never = banned(limits, limits.shortest, chances.device)
+            nobody = torch.full((), -torch.inf, dtype=chances.dtype, device=chances.device)
+            search = Search(rows, beams=beams, limits=limits, longest=longest, divisor=divisor, stop=rule, like=chances)
         chances.index_fill_(1, never, -torch.inf)
+        ends = chances[:, limits.end].clone() if search.said >= limits.shortest else nobody.expand(len(chances))
+        chances[:, limits.end] = -torch.inf
         if coverage_penalty:
             looked = look(steps, looked)  # r·w s
         cost = None if looked is None else coverage(looked, coverage_penalty)
-        move = search.look(chances, cost, exact=False)
+        move = search.look(chances, ends, cost, exact=False)
         if move.tied:
-            move = search.look(chances, cost, exact=True)
+            move = search.look(chances, ends, cost, exact=True)
         if move.wrong:
             raise not_numbers(search.said)
         index, tokens = search.take(move)
-        if len(index) and not (move.still and len(index) == len(ids)):
+        if len(index):
             steps.reorder(index)
         looked = None if looked is None else looked[index]
         ids = tokens[:, None]

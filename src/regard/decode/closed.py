@@ -15,26 +15,24 @@ class Closed(NamedTuple):
     """The best finished texts of every row, falling: (r, beams) each; a score of −∞ is none."""
 
     scores: Tensor
-    lengths: Tensor  # tokens without END
-    slots: Tensor  # which beam it was then
+    places: Tensor  # length without END · beams + which beam it was then
 
     @staticmethod
     def none(rows: int, beams: int, like: Tensor) -> "Closed":
         """Nothing finished yet."""
-        lengths, slots = torch.zeros(2, rows, beams, dtype=torch.int64, device=like.device)
-        return Closed(like.new_full((rows, beams), -torch.inf), lengths, slots)
+        places = torch.zeros(rows, beams, dtype=torch.int64, device=like.device)
+        return Closed(like.new_full((rows, beams), -torch.inf), places)
 
     def add(self, scores: Tensor, length: int, slots: Tensor) -> "Closed":
         """The best of these and of the texts of `length` tokens with `scores` (r, c); of equals, the older."""
-        keep = self.scores.shape[1]
+        beams = self.scores.shape[1]
         both, at = torch.cat([self.scores, scores], 1).sort(dim=1, descending=True, stable=True)
-        at = at[:, :keep]
-        lengths = torch.cat([self.lengths, torch.full_like(slots, length)], 1)
-        return Closed(both[:, :keep], lengths.gather(1, at), torch.cat([self.slots, slots], 1).gather(1, at))
+        places = torch.cat([self.places, slots + length * beams], 1)
+        return Closed(both[:, :beams], places.gather(1, at[:, :beams]))
 
     def at(self, rows: Tensor) -> "Closed":
         """Those of some rows only."""
-        return Closed(self.scores[rows], self.lengths[rows], self.slots[rows])
+        return Closed(self.scores[rows], self.places[rows])
 
     def put(self, rows: Tensor, other: "Closed") -> None:
         """Writes those of `other` in these rows."""

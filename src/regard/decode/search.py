@@ -14,17 +14,15 @@ from regard.decode.told import Told
 
 
 class Move(NamedTuple):
-    """What a step would do. The first five are tensors, the rest was fetched from the device in one go."""
+    """What a step would do: tensors, and what was fetched from the device in one go."""
 
     scores: Tensor  # r beams: the texts that go on, best first
-    tokens: Tensor  # r beams: what they say
     parents: Tensor  # r beams: the beams they come from
-    origin: Tensor  # r beams: the same, counted over all rows
+    tokens: Tensor  # r beams: what they say
     closed: Closed
     over: list[bool]  # for every row
     tied: bool  # the order of equal scores was left to chance: look again, exactly
     wrong: bool  # a score is NaN
-    still: bool  # every beam goes on from itself
 
 
 class Search:
@@ -43,6 +41,7 @@ class Search:
     ) -> None:
         self.beams, self.limits, self.longest, self.divisor, self.stop = beams, limits, longest, divisor, stop
         self.alive = torch.arange(rows, device=like.device)  # which row stands where
+        self.first_end = int(longest.min())  # before so many tokens no row must end
         self.so_far = like.new_zeros(rows, 1)  # r w: one beam per row, until it has said something
         self.closed = Closed.none(rows, beams, like)
         self.done = Closed.none(rows, beams, like)  # of all rows, filled in as they end
@@ -53,36 +52,31 @@ class Search:
         """How many tokens every open text has."""
         return len(self.told.steps)
 
-    def look(self, chances: Tensor, cost: Tensor | None, *, exact: bool) -> Move:
-        """The best step by the log-probabilities (r · w, n); `cost` (r · w,) is added to what ends here."""
+    def look(self, chances: Tensor, ends: Tensor, cost: Tensor | None, *, exact: bool) -> Move:
+        """The best step by the log-probabilities (r · w, n), END's (r · w,), and what else an end costs (r · w,)."""
+        must_end = None
+        if self.said >= self.first_end:
+            must_end = (self.longest[self.alive] <= self.said).repeat_interleave(self.so_far.shape[1])
         found = candidates(
-            chances,
-            self.so_far,
-            beams=self.beams,
-            end=self.limits.end,
-            may_end=self.said >= self.limits.shortest,
-            must_end=self.longest[self.alive] <= self.said,
-            exact=exact,
+            chances, ends, self.so_far, beams=self.beams, must_end=must_end, exact=exact, end=self.limits.end
         )
-        ended, slots = found.ends[:, : self.beams], found.beams[:, : self.beams]
-        score = found.scores[:, : self.beams] / self.divisor(self.said + 1)
+        score, slots = found.ended(self.beams)
+        score = score / self.divisor(self.said + 1)
         if cost is not None:
             score = score + cost.view(self.so_far.shape).gather(1, slots)
-        closed = self.closed.add(score.where(ended, -torch.inf), self.said, slots)
+        closed = self.closed.add(score, self.said, slots)
         scores, parents, tokens = found.open(self.beams)
         over = self.stop(self.alive, scores, self.said + 1, closed)
-        rows, width = self.so_far.shape
-        origin = torch.arange(0, rows * width, width, device=parents.device)[:, None] + parents
-        still = (parents == torch.arange(self.beams, device=parents.device)).all() & (width == self.beams)
-        flags = torch.cat([over, torch.stack([found.tied, found.scores[:, 0].isnan().any(), still])])
-        *gone, tied, wrong, same = flags.tolist()  # the one moment of a step at which the device is waited for
-        return Move(scores, tokens, parents, origin, closed, gone, tied, wrong, same)
+        flags = torch.cat([over, torch.stack([found.tied, found.scores[:, 0].isnan().any()])])
+        *gone, tied, wrong = flags.tolist()  # the one moment of a step at which the device is waited for
+        return Move(scores, parents, tokens, closed, gone, tied, wrong)
 
     def take(self, move: Move) -> tuple[Tensor, Tensor]:
         """Does it. (which of the r · w texts each one that goes on comes from, what it says), for all that do."""
+        rows, width = self.so_far.shape
+        index = torch.arange(0, rows * width, width, device=self.alive.device)[:, None] + move.parents  # r beams
         self.told.append(self.alive, move.tokens, move.parents)
-        self.so_far, self.closed = move.scores, move.closed
-        index, tokens = move.origin, move.tokens
+        self.so_far, self.closed, tokens = move.scores, move.closed, move.tokens
         if any(move.over):
             over = torch.tensor(move.over, device=index.device)
             self.done.put(self.alive[over], move.closed.at(over))
@@ -93,8 +87,8 @@ class Search:
 
     def texts(self, best: int) -> list[list[Decoded]]:
         """The `best` finished texts of every row, best first."""
-        scores, lengths, slots = (part[:, :best] for part in self.done)
-        written = self.told.trace(slots, lengths)
+        scores, places = (part[:, :best] for part in self.done)
+        written = self.told.trace(places % self.beams, places // self.beams)
         return [
             [Decoded(ids, score) for ids, score in zip(texts, row) if score > -torch.inf]
             for texts, row in zip(written, scores.tolist())

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from regard.decode.chances import banned, log_probabilities, not_numbers
+from regard.decode.chances import Chances, banned, not_numbers
 from regard.decode.decoded import Decoded
 from regard.decode.limits import Limits, first
 from regard.models.steps import Steps
@@ -19,15 +19,15 @@ def write(steps: Steps, rows: int, limits: Limits, choose: Choose) -> list[Decod
     alive = torch.arange(rows, device=ids.device)  # which row stands where
     longest = limits.per_row(rows, ids.device)
     score = torch.zeros(rows, dtype=torch.float32, device=ids.device)
+    measure = Chances()
     told: list[Tensor] = []
     while len(alive):
         logits = steps(ids)
         if not told:
             limits.check(logits.shape[-1])
-        chances = log_probabilities(logits)  # b n
+        chances = measure(logits)  # b n
         score = score.to(chances.dtype)
-        forbidden = banned(limits, len(told), chances.device)
-        token = choose(chances.index_fill(-1, forbidden, -torch.inf), alive)  # b
+        token = choose(chances.index_fill_(-1, banned(limits, len(told), chances.device), -torch.inf), alive)  # b
         token = token.where(longest[alive] > len(told), limits.end)
         score[alive] += chances.gather(-1, token[:, None])[:, 0]
         told.append(score.new_full((rows,), limits.end, dtype=torch.int64).index_copy_(0, alive, token))

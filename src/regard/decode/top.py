@@ -39,7 +39,7 @@ def chunked(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
     chunks = x.shape[1] // CHUNK
     body = x[:, : chunks * CHUNK].unflatten(1, (chunks, CHUNK))
     which = body.amax(-1).topk(k, sorted=False).indices  # b k
-    inside = body.gather(1, which[:, :, None].expand(-1, -1, CHUNK)).flatten(1)  # b k·CHUNK
+    inside = body[torch.arange(len(x), device=x.device)[:, None], which].flatten(1)  # b k·CHUNK
     values, at = torch.cat([inside, x[:, chunks * CHUNK :]], 1).topk(k)
     rest = at - k * CHUNK  # in the tail, where it is not negative
     ids = which.gather(1, (at // CHUNK).clamp(max=k - 1)) * CHUNK + at % CHUNK

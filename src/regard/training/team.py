@@ -17,6 +17,10 @@ from regard.errors import RegardError, RunError
 PATIENCE = timedelta(hours=24)  # the others wait so long while the first one prepares or validates
 LOST = ("gloo", "nccl", "connection", "socket", "store", "timed out", "broken pipe")  # what is said of a lost process
 
+# The last group outlives whatever used it. Freed last by DDP, which holds Python's lock while it does so, a group waits
+# for its threads, and one of them may wait for that lock: after an error a process would never end.
+LAST: list[Any] = []
+
 
 class Team:
     """Who we are among how many. Alone, everything here does nothing."""
@@ -55,7 +59,8 @@ class Team:
     def wrap(self, module: nn.Module, how: str) -> nn.Module:
         """The module with its gradients shared, and with "fsdp" its weights split, over all processes.
 
-        A weight that no process used keeps no gradient, as it would alone.
+        With "ddp" a weight that no process used keeps no gradient, as it would alone. "fsdp" also splits each block of
+        an `nn.ModuleList`, and wants all processes to use the same weights in an update.
         """
         if self.world == 1:
             return module
@@ -95,6 +100,7 @@ def together(*, timeout: timedelta = PATIENCE) -> Iterator[Team]:
                 f"WORLD_SIZE is {os.environ['WORLD_SIZE']}, but the processes did not meet ({shortly(error)}); "
                 "start them with torchrun, or unset WORLD_SIZE"
             ) from error
+    LAST[:] = [dist.group.WORLD]
     rank, world = dist.get_rank(), dist.get_world_size()
     try:
         yield Team(rank, world)

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from regard.data.grammar import times
 from regard.data.grammar.adjectives import describe
-from regard.data.grammar.determiners import noun_phrase
+from regard.data.grammar.determiners import OWNERS, noun_phrase
 from regard.data.grammar.draw import Draw
 from regard.data.grammar.nouns import Noun, of_kind
 from regard.data.grammar.people import FAMILY, NAMES, OBJECTS, OWN, PRONOUN, STRANGERS, Somebody, friend, grown
@@ -16,6 +16,7 @@ DETERMINERS = {
     "past": ("a", "a", "a", "a", "a", "two", "three", "four", "some", "many", "this", "that", "the", "the", "own", ""),
     "now": ("a", "a", "a", "the", "the", "that", "own", "own", "", ""),
     "habit": ("", "", "own"),
+    "never": ("", "", "own"),
     "future": ("a", "a", "a", "two", "some", "this", "that", "the", "own", ""),
     "not": ("", "the", "the", "this", "that", "own"),
     "ever": ("this", "that", "these", "those", ""),
@@ -29,13 +30,12 @@ TIMES = {
 TIMES["not"] = TIMES["past"]
 _NEVER_NOW = frozenset({"find", "lose", "break", "meet", "see", "borrow", "visit", "thank", "buy", "close", "open"})
 _ONCE_ONLY = frozenset({"lose", "find", "break", "see", "open", "close", "sleep", "look"})
-_EVERY_DAY = frozenset({"eat", "drink", "read", "write", "cook", "listen", "draw", "use", "sell", "buy"})
+_EVERY_DAY = frozenset({"eat", "drink", "read", "write", "cook", "listen", "draw", "use", "sell"})
 _NEAR = {  # where a verb happens when its object decides it
     ("see", "wild"): where("zoo"), ("see", "farmed"): where("farm"), ("see", "animal"): where("outdoor"),
     ("buy", "printed"): where("books"), ("buy", "food"): where("groceries"), ("buy", "drink"): where("groceries"),
-    ("feed", "farmed"): where("farm"), ("feed", "pet"): where("home") + where("outdoor")[:2],
+    ("feed", "farmed"): where("farm"), ("feed", "pet"): where("home", "lawn"),
 }  # fmt: skip
-_FUNCTION_WORDS = frozenset("the a this that two three many and my your his her our their young".split())
 OBJECT_PHRASES = frozenset(OBJECTS.values())
 OBJECT_NOUNS = {verb.base: of_kind(*verb.kinds) for verb in ON_OBJECTS}
 SOMEWHERE = {verb.places: where(*verb.places) for verb in (*ON_OBJECTS, *ON_PEOPLE, *ACTIVITIES)}
@@ -57,7 +57,7 @@ def _allowed(setting: str) -> tuple[tuple[Verb, ...], tuple[Verb, ...], tuple[Ve
             kept = [verb for verb in group if setting in verb.flags]
         elif setting == "past":
             kept = [verb for verb in group if verb.base not in {"wait", "look"}]
-        elif setting == "habit":
+        elif setting in {"habit", "never"}:
             kept = [
                 v
                 for v in group
@@ -78,7 +78,7 @@ def thing(draw: Draw, noun: Noun, determiner: str, share: float = 0.22) -> Phras
     """The noun with this determiner, or the nearest that fits it, and sometimes an adjective."""
     if noun.measured:
         determiner = {"many": "some", "these": "this", "those": "that"}.get(determiner, determiner)
-    return noun_phrase(noun, determiner, describe(draw, noun, share))
+    return noun_phrase(noun, determiner, describe(draw, noun, share, owned=determiner in OWNERS))
 
 
 def other(draw: Draw, who: Somebody) -> Somebody:
@@ -95,7 +95,7 @@ def other(draw: Draw, who: Somebody) -> Somebody:
         if choice > 0.9:
             noun, person = draw.pick(STRANGERS)
             found = Somebody(noun_phrase(noun, "the", NOTHING), person)
-        if not (set(found.phrase.english) & set(who.phrase.english)) - _FUNCTION_WORDS:
+        if found.phrase.chinese[-1].rstrip("们") not in "".join(who.phrase.chinese):
             return found
 
 
@@ -113,7 +113,7 @@ def act_on(draw: Draw, verb: Verb, who: Somebody, setting: str, share: float = 0
     if "shut" in noun.kinds:
         determiner = "the"
     elif verb.base == "sell":
-        determiner = draw.pick(("", "", "some", "many"))
+        determiner = "" if setting in {"habit", "never", "not"} else draw.pick(("", "", "some", "many"))
     elif verb.base == "use" and determiner != "own":
         determiner = draw.pick(("the", "this", "that"))
     elif setting == "habit" and verb.base in {"eat", "drink"} and draw.chance(0.3):
@@ -121,8 +121,8 @@ def act_on(draw: Draw, verb: Verb, who: Somebody, setting: str, share: float = 0
     if determiner == "own":
         own = OWN.get(who.person)
         determiner = own if own and "own" in verb.flags and noun.kinds & {"owned", "washed"} else "a"
-        if determiner == "a" and setting in {"not", "ever", "habit"}:
-            determiner = "" if setting == "habit" else "that"
+        if determiner == "a" and setting in {"not", "ever", "habit", "never"}:
+            determiner = "" if setting in {"habit", "never"} else "that"
     places = next((_NEAR[key] for kind in ("wild", "farmed", "animal", "pet", "printed", "food", "drink")
                    if kind in noun.kinds and (key := (verb.base, kind)) in _NEAR), SOMEWHERE[verb.places])  # fmt: skip
     definite = determiner == "the" or determiner in OWN.values()

@@ -42,7 +42,7 @@ cheap       便宜的   novelty
 
 _GRADED = """
 tall       taller          tallest          高      person plant
-old        older           oldest           老      person
+old        older           oldest           大      person
 young      younger         youngest         年轻    person
 strong     stronger        strongest        强壮    person
 clever     cleverer        cleverest        聪明    person
@@ -123,15 +123,26 @@ def comparing(kinds: frozenset[str]) -> tuple[Graded, ...]:
     return tuple(adjective for adjective in GRADED if adjective.kinds & kinds)
 
 
-def describe(draw: Draw, noun: Noun, share: float) -> Phrase:
-    """An adjective for the noun in this share of cases, otherwise nothing.
+def degree(draw: Draw, word: str) -> tuple[str, str]:
+    """How much so, in both languages: 很 says no more than that an adjective follows."""
+    options = (("", "很"), ("very:d", "非常:d"), ("not:d", "不:d"))
+    return draw.pick(options[:2] if word == "interesting" else options)  # 不有趣 is not what people say
+
+
+def describe(draw: Draw, noun: Noun, share: float, *, owned: bool = False) -> Phrase:
+    """An adjective for the noun in this share of cases, otherwise nothing; what is owned has no second 的.
 
     >>> from regard.data.grammar.nouns import BY_NAME
-    >>> describe(Draw("a key"), BY_NAME["umbrella"], 1.0).english[0] in {"red", "blue", "black", "new", "cheap"}
+    >>> describe(Draw("a key"), BY_NAME["umbrella"], 1.0).english[0] in {one.word for one in DESCRIBED}
     True
     """
-    if share and draw.chance(share) and (options := fitting(noun.kinds)):
-        chosen = draw.pick(options)
-        draw.pair(chosen.word, noun.one)
-        return chosen.phrase
-    return NOTHING
+    options = fitting(noun.kinds) if share and draw.chance(share) else ()
+    if owned:
+        options = tuple(
+            one for one in options if len(one.phrase.chinese) == 1 or one.kinds & noun.kinds == {"coloured"}
+        )
+    if not options:
+        return NOTHING
+    chosen = draw.pick(options)
+    draw.pair(chosen.word, noun.one)
+    return chosen.phrase._replace(chinese=chosen.phrase.chinese[:1]) if owned else chosen.phrase

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from regard.data.grammar.phrase import Phrase
 
 CLOSING = frozenset({".", ",", "?", "!", "'s"})
+FULL_WIDTH = {",": "\uff0c", "?": "\uff1f", "!": "\uff01"}  # as Chinese is written
 SOUNDS_LIKE_A_CONSONANT = ("uni", "use", "one", "eu")
 SOUNDS_LIKE_A_VOWEL = ("hour", "honest")
 
@@ -44,7 +45,8 @@ def finish(phrase: Phrase, pattern: str) -> Aligned:
     text = words[0]
     for word in words[1:]:
         text += word if word in CLOSING else " " + word
-    return Aligned(text, "".join(phrase.chinese), tuple(words), phrase.chinese, tuple(sorted(phrase.links)), pattern)
+    chinese = tuple(FULL_WIDTH.get(word, word) for word in phrase.chinese)
+    return Aligned(text, "".join(chinese), tuple(words), chinese, tuple(sorted(phrase.links)), pattern)
 
 
 def _vowel(word: str) -> bool:

@@ -46,8 +46,8 @@ def says(who: Somebody, base: str) -> str:
 def predicate(verb: Verb, what: Phrase, form: str, aspect: str = "", *, definite: bool = False) -> Phrase:
     """A verb in an English form with what follows it, and in Chinese with an aspect: 了, 过, 着 or none.
 
-    An activity takes 了 at its end (看电视了), a verb with an object takes it before the object (看了一本书). A definite
-    object that is used up comes first, after 把 (把门打开了).
+    An activity takes 了 at its end (看电视了), a verb with an object takes it before the object (看了一本书). A
+    definite object that is used up comes first, after 把 (把门打开了).
 
     >>> from regard.data.grammar.verbs import ACTIVITIES, ON_OBJECTS
     >>> "".join(predicate(ACTIVITIES[0], NOTHING, "past", "了").chinese)

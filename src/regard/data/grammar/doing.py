@@ -3,8 +3,9 @@
 from regard.data.grammar import times
 from regard.data.grammar.action import other, thing
 from regard.data.grammar.clause import clause, have, predicate, present, says, statement
+from regard.data.grammar.determiners import noun_phrase
 from regard.data.grammar.draw import Draw
-from regard.data.grammar.nouns import of_kind
+from regard.data.grammar.nouns import BY_NAME, of_kind
 from regard.data.grammar.people import Somebody, friend, grown, known, somebody
 from regard.data.grammar.phrase import NOTHING, Phrase, phrases, weave
 from regard.data.grammar.places import CITIES, GOALS, SCHOOL, where
@@ -18,13 +19,15 @@ VEHICLES = phrases("""
     by:1 train:2   | 坐:1 火车:2
     by:1 plane:2   | 坐:1 飞机:2
 """)
-SHARED = tuple(verb for verb in ACTIVITIES if "now" in verb.flags and verb.base not in {"sleep", "take", "do", "rest"})
+SHARED = tuple(
+    verb for verb in ACTIVITIES if "now" in verb.flags and verb.base not in {"sleep", "take", "do", "rest", "drive"}
+)
 
 
-def went_clause(draw: Draw, who: Somebody, *, when: bool = True) -> Phrase:
+def went_clause(draw: Draw, who: Somebody, *, front: float = 0.15) -> Phrase:
     """A clause about going somewhere in the past: 去了."""
     far = draw.chance(0.25)
-    time = draw.pick(times.LONG_AGO if far else times.PAST) if when else NOTHING
+    time = draw.pick(times.LONG_AGO if far else times.PAST)
     to = draw.pick(CITIES if far else GOALS).to
     if not far and draw.chance(0.2):
         return clause(who, weave("went:1 home:2", "回:1 家:2 了:1"), time=time)
@@ -32,7 +35,7 @@ def went_clause(draw: Draw, who: Somebody, *, when: bool = True) -> Phrase:
     if draw.chance(0.3):
         ride = draw.pick(VEHICLES[4:] if far else VEHICLES[:4])
         does = weave("{go} {ride}", "{ride} {go}", go=does, ride=ride)
-    return clause(who, does, time=time, front=draw.chance(0.15))
+    return clause(who, does, time=time, front=draw.chance(front))
 
 
 def went(draw: Draw) -> Phrase:
@@ -91,12 +94,16 @@ def clock(draw: Draw) -> Phrase:
     third = present(who) == "third"
     school = "work:1" if grown(who) else "school:2"
     get, go = ("gets", "goes") if third else ("get", "go")
-    part, english, chinese = draw.pick((
-        ("morning", f"{get}:1 up:1", "起床:1"), ("morning", f"{go}:1 to:1 {school}", "去:1 上班:1" if grown(who) else "去:1 学校:2"),
-        ("evening", f"{go}:1 to:1 bed:1", "睡觉:1"),
-        ("evening", f"{go}:1 home:2", "回:1 家:2"), ("morning", f"{have(who)}:1 breakfast:2", "吃:1 早饭:2"),
-    ))  # fmt: skip
-    hour = draw.pick(times.CLOCK[:5] if part == "morning" else times.CLOCK[3:])
+    part, english, chinese = draw.pick(
+        (
+            ("morning", f"{get}:1 up:1", "起床:1"),
+            ("morning", f"{go}:1 to:1 {school}", "去:1 上班:1" if grown(who) else "去:1 学校:2"),
+            ("evening", f"{go}:1 to:1 bed:1", "睡觉:1"),
+            ("evening", f"{go}:1 home:2", "回:1 家:2"),
+            ("morning", f"{have(who)}:1 breakfast:2", "吃:1 早饭:2"),
+        )
+    )
+    hour = draw.pick(times.CLOCK[:5] if part == "morning" else times.CLOCK[3:7])
     half = weave(f"every:1 {part}:2", "每天:1 早上:2" if part == "morning" else "每天:1 晚上:2")
     day = half if draw.chance(0.6) else weave("every:1 day:1", "每天:1")
     return weave(f"{{s}} {english} {{h}} {{d}} .:3", f"{{s}} {{d}} {{h}} {chinese} 。:3", s=who.phrase, h=hour, d=day)
@@ -182,13 +189,19 @@ def helps(draw: Draw) -> Phrase:
         )
     )
     english = help_.replace("{h}", says(who, "help") + ":1")
-    return weave(f"{{s}} {english} {{o}} {{v}} .:2", f"{{s}} {chinese} {{o}} {{v}} 。:2", s=who.phrase, o=other(draw, who).phrase,
-                 v=predicate(verb, NOTHING, "base"))  # fmt: skip
+    return weave(
+        f"{{s}} {english} {{o}} {{v}} .:2",
+        f"{{s}} {chinese} {{o}} {{v}} 。:2",
+        s=who.phrase,
+        o=other(draw, who).phrase,
+        v=predicate(verb, NOTHING, "base"),
+    )
 
 
 _MANNER = (
-    ("run", "跑", (("fast", "快"), ("slowly", "慢"))), ("sing", "唱", (("well", "好"), ("loudly", "大声"))),
-    ("swim", "游", (("fast", "快"), ("well", "好"))), ("speak", "说", (("fast", "快"), ("slowly", "慢"), ("clearly", "清楚"))),
+    ("run", "跑", (("fast", "快"), ("slowly", "慢"))), ("sing", "唱", (("well", "好"), ("beautifully", "好听"))),
+    ("swim", "游", (("fast", "快"), ("well", "好"))),
+    ("speak", "说", (("fast", "快"), ("slowly", "慢"), ("clearly", "清楚"))),
     ("dance", "跳", (("well", "好"), ("beautifully", "漂亮"))), ("walk", "走", (("fast", "快"), ("slowly", "慢"))),
     ("eat", "吃", (("fast", "快"), ("slowly", "慢"))), ("write", "写", (("well", "好"), ("clearly", "清楚"))),
     ("work", "工作", (("well", "好"),)),
@@ -199,7 +212,7 @@ def manner(draw: Draw) -> Phrase:
     """The boy runs very fast: 跑得很快."""
     who = somebody(draw)
     word, chinese, ways = draw.pick(_MANNER)
-    way, said = draw.pick(tuple(one for one in ways if one[0] != "loudly"))
+    way, said = draw.pick(ways)
     degree, zh = draw.pick((("", "很"), ("very:3", "非常:3"), ("too:3", "太:3")))
     end = "了:3" if "太" in zh else ""
     if way in {"well", "beautifully"} and end:
@@ -270,23 +283,18 @@ def visited(draw: Draw) -> Phrase:
 def travels(draw: Draw) -> Phrase:
     """The train goes from Beijing to Shanghai; he walked from the park to the museum: 从…到."""
     if draw.chance(0.4):
-        start, goal = draw.pick(CITIES[:4]), draw.pick(CITIES[:4])
-        while start == goal:
-            goal = draw.pick(CITIES[:4])
-        vehicle, chinese, go, said = draw.pick(
-            (("train", "火车", "goes", "开"), ("plane", "飞机", "flies", "飞"), ("plane", "飞机", "flew", "飞"))
-        )
-        which, zh = draw.pick((("the", ""), ("this:6", "这:6"), ("that:6", "那:6")))
-        counter = {"": ""}.get(zh, "列" if vehicle == "train" else "架")
+        vehicle, go, said = draw.pick((("train", "goes", "开"), ("plane", "flies", "飞"), ("plane", "flew", "飞")))
+        near = CITIES[:2] if draw.chance(0.5) else CITIES[2:4]
+        start, goal = draw.different(near if vehicle == "train" else CITIES[:4], 2)
+        which = noun_phrase(BY_NAME[vehicle], draw.pick(("the", "this", "that")), NOTHING)
         return weave(
-            f"{which} {vehicle}:1 {go}:2 from:3 {{a}} to:4 {{b}} .:5",
-            f"{zh} {counter} {chinese}:1 从:3 {{a}} {said}:2 到:4 {{b}} 。:5",
+            f"{{v}} {go}:2 from:3 {{a}} to:4 {{b}} .:5",
+            f"{{v}} 从:3 {{a}} {said}:2 到:4 {{b}} 。:5",
+            v=which,
             a=start.to,
             b=goal.to,
         )
-    start, goal = draw.pick(GOALS), draw.pick(GOALS)
-    while start == goal:
-        goal = draw.pick(GOALS)
+    start, goal = draw.different(GOALS, 2)
     word, chinese = draw.pick((("walked", "走"), ("ran", "跑")))
     return weave(
         f"{{s}} {word}:2 from:3 {{a}} to:4 {{b}} .:5",

@@ -8,10 +8,10 @@ Option = TypeVar("Option")
 
 _HELD_OUT = """
     eat banana    eat pear      eat sandwich  eat noodles   drink juice    drink coffee   read magazine  read map
-    write poem    write email   buy guitar    buy sweater   buy cake       buy lamp       draw horse     draw flower
+    write story   write email   buy guitar    buy sweater   buy cake       buy lamp       draw horse     draw flower
     wash dress    wash cup      repair radio  repair chair  see fox        see elephant   find key       find photo
-    lose hat      lose pen      break mirror  break bowl    make kite      plant tree     listen story   cook egg
-    feed duck     feed horse    open box      close window  use dictionary use camera     sell tomato    sell fish
+    lose hat      lose pen      break mirror  break bowl    make kite      draw tiger     listen story   cook egg
+    feed duck     feed horse    open box      close door    use dictionary use camera     sell tomato    sell fish
     red bicycle   red skirt     blue car      blue cup      white cat      white flower   black bag      black dog
     green coat    yellow hat    big elephant  big orange    small rabbit   small table    new computer   new dress
     old book      old piano     beautiful girl    beautiful picture   cute panda       clever student   kind doctor

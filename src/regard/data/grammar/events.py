@@ -87,8 +87,8 @@ def progressive(draw: Draw) -> Phrase:
 
 def habit_event(draw: Draw, who: Somebody, *, place: float = 0.3) -> Phrase:
     """A clause about what somebody often does."""
-    act = action(draw, who, "habit")
     adverb = draw.pick(times.ADVERBS) if draw.chance(0.4) else NOTHING
+    act = action(draw, who, "never" if adverb.english == ("never",) else "habit")
     when = NOTHING if adverb.english else time_of(draw, act, "habit")  # `never every day` would say nothing
     does = predicate(act.verb, act.what, present(who))
     return clause(who, does, adverb=adverb, place=place_of(draw, act, place), time=when)
@@ -99,13 +99,13 @@ def habit(draw: Draw) -> Phrase:
     return statement(habit_event(draw, somebody(draw)))
 
 
-def future_event(draw: Draw, who: Somebody) -> Phrase:
+def future_event(draw: Draw, who: Somebody, *, front: float = 0.15) -> Phrase:
     """A clause about what will be."""
     act = action(draw, who, "future")
-    aux = weave("will:1", "会:1") if draw.chance(0.6) else weave(f"{be(who)}:1 going:1 to:1", "要:1")
+    aux = weave("will:1", "会:1") if not front or draw.chance(0.6) else weave(f"{be(who)}:1 going:1 to:1", "要:1")
     does = predicate(act.verb, act.what, "base")
     when = time_of(draw, act, "future")
-    return clause(who, does, aux=aux, place=place_of(draw, act, 0.25), time=when, front=draw.chance(0.15))
+    return clause(who, does, aux=aux, place=place_of(draw, act, 0.25), time=when, front=draw.chance(front))
 
 
 def future(draw: Draw) -> Phrase:
@@ -147,8 +147,9 @@ def not_past(draw: Draw) -> Phrase:
 def not_habit(draw: Draw) -> Phrase:
     """He does not drink coffee in the evening."""
     who = somebody(draw)
-    act = action(draw, who, "habit")
-    when = time_of(draw, act, "habit") if draw.chance(0.25) else NOTHING
+    act = action(draw, who, "never")
+    meal = "meal" in act.verb.flags
+    when = draw.pick((times.HABITS[1], times.HABITS[1 if meal else -1])) if draw.chance(0.25) else NOTHING
     aux = weave(f"{do(who)}:1 not:1", "不:1")
     return statement(clause(who, predicate(act.verb, act.what, "base"), aux=aux, time=when))
 
@@ -159,8 +160,14 @@ def resting(draw: Draw, who: Somebody, table: tuple[tuple[Verb, tuple], ...], *,
     spot = draw.pick(options).at
     if now:
         aux = weave(f"{be(who)}:1", "正:1")
-        return weave("{s} {aux} {v} {spot}", "{s} {aux} {v} {spot}", s=who.phrase, aux=aux,
-                     v=predicate(posture, NOTHING, "ing"), spot=spot)  # fmt: skip
+        return weave(
+            "{s} {aux} {v} {spot}",
+            "{s} {aux} {v} {spot}",
+            s=who.phrase,
+            aux=aux,
+            v=predicate(posture, NOTHING, "ing"),
+            spot=spot,
+        )
     return weave("{s} {v} {spot}", "{s} {v} {spot}", s=who.phrase, v=predicate(posture, NOTHING, "past"), spot=spot)
 
 
@@ -195,7 +202,7 @@ def animal_event(draw: Draw) -> Phrase:
     elif "climb" in does.base:
         place = NOTHING
     else:
-        place = draw.pick(where("water" if does.base == "swim" else "outdoor"))
+        place = draw.pick(where("water" if does.base == "swim" else "lawn"))
     if draw.chance(0.1):
         place = NOTHING
     verb_form = predicate(does, NOTHING, "ing")
@@ -214,8 +221,15 @@ def experience(draw: Draw) -> Phrase:
     does = predicate(act.verb, act.what, "participle", "过")
     if draw.chance(0.5):
         return statement(clause(who, does, aux=weave(f"{have(who)} never:1", "从来:1 没:1")))
-    return statement(weave("{s} {have} {does} before:1", "{s} 以前:1 {have} {does}", s=who.phrase, does=does,
-                           have=Phrase((have(who),), ())))  # fmt: skip
+    return statement(
+        weave(
+            "{s} {have} {does} before:1",
+            "{s} 以前:1 {have} {does}",
+            s=who.phrase,
+            does=does,
+            have=Phrase((have(who),), ()),
+        )
+    )
 
 
 DONE = phrases("""

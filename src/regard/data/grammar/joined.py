@@ -15,10 +15,13 @@ from regard.data.grammar.things import wears_clause
 from regard.data.grammar.verbs import ACTIVITIES, ON_OBJECTS
 
 _VERBS = {verb.base: verb for verb in ON_OBJECTS}
+_GROCERIES = tuple(noun for noun in of_kind("fruit", "drink", "fresh", "tasty") if "goods" in noun.kinds)
 SHOPS = (
-    ("the shop:1", "商店:1", of_kind("goods")), ("the supermarket:1", "超市:1", of_kind("fruit", "drink", "fresh")),
-    ("the market:1", "市场:1", of_kind("fruit", "wares")), ("the bookshop:1", "书店:1", of_kind("printed")),
-)  # fmt: skip
+    ("the shop:1", "商店:1", of_kind("clothes", "donned", "gift", "fragile")),
+    ("the supermarket:1", "超市:1", _GROCERIES),
+    ("the market:1", "市场:1", of_kind("fruit", "wares")),
+    ("the bookshop:1", "书店:1", of_kind("printed")),
+)
 _ALIKE = tuple(of_kind(kind) for kind in ("fruit", "drink", "pet", "wild", "interesting"))
 _MUSIC = tuple(
     verb
@@ -47,11 +50,15 @@ def and_(draw: Draw) -> Phrase:
 def but_clause(draw: Draw, one: Somebody) -> Phrase:
     """Two clauses against each other: 但是."""
     two = anyone(draw, one)
-    kind = draw.pick(range(4))
+    kind = draw.pick(range(4)) if one.person in PRONOUN else draw.pick((0, 1, 3))
     if kind == 0:
         options = draw.pick(_ALIKE)
-        first, second = (weave(f"{{s}} {says(who, 'like')}:1 {{o}}", "{s} 喜欢:1 {o}", s=who.phrase, o=noun_phrase(noun, "", NOTHING))
-                         for who, noun in zip((one, two), draw.different(options, 2)))  # fmt: skip
+        first, second = (
+            weave(
+                f"{{s}} {says(who, 'like')}:1 {{o}}", "{s} 喜欢:1 {o}", s=who.phrase, o=noun_phrase(noun, "", NOTHING)
+            )
+            for who, noun in zip((one, two), draw.different(options, 2))
+        )
     elif kind == 1:
         does = predicate(draw.pick(SKILLS), NOTHING, "base")
         can, cannot = ("{s} can:1 {v}", "{s} 会:1 {v}"), ("{s} cannot:1 {v}", "{s} 不:1 会:1 {v}")
@@ -59,11 +66,10 @@ def but_clause(draw: Draw, one: Somebody) -> Phrase:
             can, cannot = cannot, can
         first, second = weave(*can, s=one.phrase, v=does), weave(*cannot, s=two.phrase, v=does)
     elif kind == 2:
-        verb = draw.pick([verb for verb in ACTIVITIES if "now" in verb.flags])
+        verb = draw.pick([verb for verb in ACTIVITIES if "now" in verb.flags and verb.base != "do"])
         does = predicate(verb, NOTHING, "base")
         first = weave("{s} wanted:1 to:1 {v}", "{s} 想:1 {v}", s=one.phrase, v=does)
-        if one.person in PRONOUN:
-            two = PRONOUN[one.person]
+        two = PRONOUN[one.person]
         word, chinese = draw.pick((("tired", "累"), ("busy", "忙")))
         second = weave(f"{{s}} {was(two)} too:1 {word}:2", f"{{s}} 太:1 {chinese}:2 了:1", s=two.phrase)
     else:
@@ -144,8 +150,13 @@ def then(draw: Draw) -> Phrase:
 def while_(draw: Draw) -> Phrase:
     """He is listening to music while doing homework: 一边…一边."""
     who, one, two = somebody(draw), draw.pick(_MUSIC), draw.pick(_WORK)
-    return weave(f"{{s}} {be(who)} {{a}} while:1 {{b}} .:2", "{s} 一边:1 {a} 一边:1 {b} 。:2", s=who.phrase, a=predicate(one, NOTHING, "ing"),
-                 b=predicate(two, NOTHING, "ing"))  # fmt: skip
+    return weave(
+        f"{{s}} {be(who)} {{a}} while:1 {{b}} .:2",
+        "{s} 一边:1 {a} 一边:1 {b} 。:2",
+        s=who.phrase,
+        a=predicate(one, NOTHING, "ing"),
+        b=predicate(two, NOTHING, "ing"),
+    )
 
 
 def says_that_clause(draw: Draw, who: Somebody) -> Phrase:
@@ -155,7 +166,7 @@ def says_that_clause(draw: Draw, who: Somebody) -> Phrase:
     if kind == 0:
         english, chinese, said = f"{says(who, 'know')}:1 that", "知道:1", likes_clause(draw, whom)
     elif kind == 1:
-        english, chinese, said = f"{says(who, 'hope')}:1 that", "希望:1", future_event(draw, whom)
+        english, chinese, said = f"{says(who, 'hope')}:1 that", "希望:1", future_event(draw, whom, front=0.0)
     elif kind == 2:
         english, chinese, said = f"{says(who, 'think')}:1 that", "觉得:1", feels(draw, whom)
     elif kind == 3:
@@ -164,7 +175,7 @@ def says_that_clause(draw: Draw, who: Somebody) -> Phrase:
         english, chinese, said = (
             f"{says(who, 'say')}:1 that",
             "说:1",
-            draw.pick((skill_clause, has_clause, future_event))(draw, whom),
+            draw.pick((skill_clause, has_clause))(draw, whom),
         )
     return weave(f"{{s}} {english} {{c}}", f"{{s}} {chinese} {{c}}", s=who.phrase, c=said)
 

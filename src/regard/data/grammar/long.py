@@ -9,8 +9,16 @@ from regard.data.grammar.events import going_event, past_event
 from regard.data.grammar.joined import shopping, then_part
 from regard.data.grammar.people import FAMILY, NAMES, Somebody, known
 from regard.data.grammar.phrase import NOTHING, Phrase, weave
-from regard.data.grammar.places import where
-from regard.data.grammar.reasons import FINE, WET, after_clause, although_clause, because_clause, takes_up, when_part
+from regard.data.grammar.reasons import (
+    FINE,
+    WET,
+    after_clause,
+    although_clause,
+    because_clause,
+    outside_place,
+    takes_up,
+    when_part,
+)
 from regard.data.grammar.relative import person_who
 
 
@@ -41,7 +49,7 @@ def homecoming(draw: Draw) -> Phrase:
 def errand(draw: Draw) -> Phrase:
     """Because it was cold, she stayed at home, but her brother went to the market and bought a fish."""
     who = known(draw)
-    reason = because_clause(draw, who, first=True)
+    reason = because_clause(draw, who, first=True, time=0.0)
     two = anyone(draw, who)
     bought = weave("{s} {v}", "{s} {v}", s=two.phrase, v=shopping(draw, two, items=draw.pick((1, 2, 3))))
     return weave("{a} ,:1 but:2 {b} .:3", "{a} ,:1 但是:2 {b} 。:3", a=reason, b=bought)
@@ -57,13 +65,11 @@ def outing(draw: Draw) -> Phrase:
         "b": then_part(draw),
     }
     if draw.chance(0.5):
-        return weave(
-            "{t} ,:1 {s} {a} ,:2 and then:3 {b} .:4".replace(",:1", ","), "{t} {s} {a} ,:2 然后:3 {b} 。:4", **slots
-        )
-    why = because_clause(draw, anyone_known(draw, who), first=True)
+        return weave("{t} , {s} {a} ,:2 and then:3 {b} .:4", "{t} {s} {a} ,:2 然后:3 {b} 。:4", **slots)
+    why = because_clause(draw, anyone_known(draw, who), first=True, time=0.0)
     return weave(
-        "{s} {a} {t} ,:2 and then:3 {b} ,:5 but:6 {c} .:4",
-        "{s} {t} {a} ,:2 然后:3 {b} ,:5 但是:6 {c} 。:4",
+        "{s} {a} {t} ,:2 and then:3 {b} ,:5 and:5 {c} .:4",
+        "{s} {t} {a} ,:2 然后:3 {b} ,:5 {c} 。:4",
         c=why,
         **slots,
     )
@@ -78,7 +84,7 @@ def evening(draw: Draw) -> Phrase:
     """After he had dinner, he washed the dishes, but his sister was tired, so she went to bed at eight o'clock."""
     who = known(draw)
     two = anyone_known(draw, who)
-    second = although_clause(draw, two) if draw.chance(0.5) else because_clause(draw, two, first=True)
+    second = although_clause(draw, two) if draw.chance(0.5) else because_clause(draw, two, first=True, time=0.0)
     return weave("{a} ,:1 and:1 {b} .:2", "{a} ,:1 {b} 。:2", a=after_clause(draw, who), b=second)
 
 
@@ -95,20 +101,25 @@ def plans(draw: Draw) -> Phrase:
         )
     )
     rains, falls = draw.pick((("rains", "下雨"), ("snows", "下雪")))
+    first = weave(
+        f"{{s}} {aux} {{v}} with:2 {{f}} {{place}} {{t}}", f"{{s}} {{t}} {chinese} 和:2 {{f}} 一起:2 {{place}} {{v}}",
+        s=who.phrase, f=friends.phrase, v=predicate(outside, NOTHING, "base"), place=outside_place(draw, outside),
+        t=draw.pick(times.FUTURE),
+    )  # fmt: skip
+    second = weave("{p} will:1 {v} at:2 home:3", "{p} 就 会:1 在:2 家:3 里:2 {v}", p=takes_up(who),
+                   v=predicate(inside, NOTHING, "base"))  # fmt: skip
     return weave(
-        f"{{s}} {aux} {{a}} with:2 {{f}} {{place}} {{t}} ,:3 but:4 if:5 it {rains}:6 ,:7 {{p}} will:8 {{b}} at:9 home:0 .:.",
-        f"{{s}} {{t}} {chinese} 和:2 {{f}} 一起:2 {{place}} {{a}} ,:3 但是:4 如果:5 {falls}:6 ,:7 {{p}} 就 会:8 在:9 家:0 里:9 {{b}} 。:.",
-        s=who.phrase, f=friends.phrase, p=takes_up(who), a=predicate(outside, NOTHING, "base"), b=predicate(inside, NOTHING, "base"),
-        place=draw.pick(where(*outside.places)), t=draw.pick(times.FUTURE),
+        f"{{a}} ,:1 but:2 if:3 it {rains}:4 ,:5 {{b}} .:6", f"{{a}} ,:1 但是:2 如果:3 {falls}:4 ,:5 {{b}} 。:6",
+        a=first, b=second,
     )  # fmt: skip
 
 
 def meeting(draw: Draw) -> Phrase:
     """The woman who is wearing a red coat gave me a book, and the man who lives in Beijing went to the park."""
-    one = person_who(draw)
-    two = draw.until(person_who, lambda found: found.phrase.english[1] != one.phrase.english[1])
-    first = gave_clause(draw, one) if draw.chance(0.5) else past_event(draw, one)
-    second = went_clause(draw, two) if draw.chance(0.5) else past_event(draw, two)
+    one = person_who(draw, now=False)
+    two = draw.until(lambda d: person_who(d, now=False), lambda found: found.phrase.english[1] != one.phrase.english[1])
+    first = gave_clause(draw, one) if draw.chance(0.5) else past_event(draw, one, front=0.0)
+    second = went_clause(draw, two, front=0.0) if draw.chance(0.5) else past_event(draw, two, front=0.0)
     return weave("{a} ,:1 and:1 {b} .:2", "{a} ,:1 {b} 。:2", a=first, b=second)
 
 
@@ -116,10 +127,10 @@ def differing(draw: Draw) -> Phrase:
     """Tom went to the park by bus yesterday, but Mary was ill, so she went to the hospital."""
     one, two = _different(draw, 2)
     if draw.chance(0.3):
-        one = person_who(draw)
+        one = person_who(draw, now=False)
     return weave(
         "{a} ,:1 but:2 {b} .:3",
         "{a} ,:1 但是:2 {b} 。:3",
         a=went_clause(draw, one),
-        b=because_clause(draw, two, first=True),
+        b=because_clause(draw, two, first=True, time=0.0),
     )

@@ -57,8 +57,8 @@ film       films        电影   部  watched interesting
 match      matches      比赛   场  watched important
 picture    pictures     画     幅  beautiful gift hung shown
 photo      photos       照片   张  beautiful laid hung shown small old owned
-table      tables       桌子   张  furniture goods sized novelty coloured machine
-desk       desks        书桌   张  furniture goods sized novelty
+table      tables       桌子   张  furniture goods sized novelty coloured machine heavy
+desk       desks        书桌   张  furniture goods sized novelty heavy
 chair      chairs       椅子   把  furniture goods sized novelty coloured machine
 bed        beds         床     张  furniture goods sized novelty
 sofa       sofas        沙发   张  furniture goods sized novelty coloured
@@ -68,14 +68,14 @@ door       doors        门     扇  shut
 window     windows      窗户   扇  shut fragile
 box        boxes        盒子   个  sized coloured holder opened heavy laid
 bag        bags         包     个  goods sized coloured holder novelty heavy small owned opened laid gift
-basket     baskets      篮子   个  sized holder
+basket     baskets      篮子   个  sized holder heavy
 cup        cups         杯子   个  goods coloured fragile washed cleanable laid gift sized
 plate      plates       盘子   个  goods coloured fragile washed cleanable laid sized
 bowl       bowls        碗     个  goods coloured fragile washed cleanable laid sized
 mirror     mirrors      镜子   面  goods fragile sized hung
 clock      clocks       钟     个  goods machine hung sized novelty laid
 bottle     bottles      瓶子   个  opened laid sized fragile
-knife      knives       刀     把  goods tool small laid
+knife      knives       刀     把  goods tool small laid cleanable
 umbrella   umbrellas    雨伞   把  goods coloured novelty small tool held owned laid opened
 key        keys         钥匙   把  small owned laid
 pen        pens         笔     支  goods tool coloured novelty small owned laid held gift
@@ -83,11 +83,11 @@ pencil     pencils      铅笔   支  goods tool coloured small laid held
 ticket     tickets      票     张  goods small
 card       cards        卡片   张  written beautiful small laid gift
 phone      phones       手机   部  goods machine tool novelty coloured small owned laid
-computer   computers    电脑   台  goods machine tool novelty owned
+computer   computers    电脑   台  goods machine tool novelty owned heavy
 camera     cameras      相机   台  goods machine tool novelty small owned laid gift
 radio      radios       收音机 台  goods machine novelty laid
 guitar     guitars      吉他   把  goods novelty owned gift
-piano      pianos       钢琴   架  goods novelty coloured
+piano      pianos       钢琴   架  goods novelty coloured heavy
 ball       balls        球     个  goods coloured sized small laid drawn gift
 toy        toys         玩具   个  goods baked novelty small laid gift
 kite       kites        风筝   只  goods baked beautiful coloured gift drawn
@@ -95,12 +95,12 @@ gift       gifts        礼物   份  goods posted
 flower     flowers      花     朵  goods plant beautiful coloured drawn picked gift
 tree       trees        树     棵  plant drawn tall
 shirt      shirts       衬衫   件  goods clothes coloured novelty washed cleanable owned gift
-coat       coats        大衣   件  goods clothes coloured novelty washed warm thick owned
-sweater    sweaters     毛衣   件  goods clothes coloured novelty washed warm thick owned gift
-skirt      skirts       裙子   条  goods clothes coloured novelty washed beautiful ladies
-dress      dresses      连衣裙 条  goods clothes coloured novelty washed beautiful ladies
-scarf      scarves      围巾   条  goods donned coloured novelty washed warm owned gift
-hat        hats         帽子   顶  goods donned coloured novelty small owned gift
+coat       coats        大衣   件  goods clothes coloured novelty washed warm thick owned cleanable
+sweater    sweaters     毛衣   件  goods clothes coloured novelty washed warm thick owned gift cleanable
+skirt      skirts       裙子   条  goods clothes coloured novelty washed beautiful ladies cleanable
+dress      dresses      连衣裙 条  goods clothes coloured novelty washed beautiful ladies cleanable
+scarf      scarves      围巾   条  goods donned coloured novelty washed warm owned gift cleanable
+hat        hats         帽子   顶  goods donned coloured novelty small owned gift cleanable
 car        cars         汽车   辆  vehicle machine washed coloured novelty owned bought
 bicycle    bicycles     自行车 辆  goods machine washed coloured novelty owned ridden
 bus        buses        公共汽车 辆  vehicle
@@ -108,7 +108,7 @@ taxi       taxis        出租车 辆  vehicle
 train      trains       火车   列  vehicle
 plane      planes       飞机   架  vehicle
 ship       ships        船     条  vehicle sized
-house      houses       房子   座  drawn sized beautiful novelty
+house      houses       房子   座  drawn sized novelty
 """
 
 _MEASURED = """

@@ -7,7 +7,19 @@ from collections.abc import Callable
 from hashlib import blake2b
 from itertools import accumulate
 
-from regard.data.grammar import doing, events, joined, long, questions, reasons, relative, requests, states, things
+from regard.data.grammar import (
+    doing,
+    events,
+    joined,
+    long,
+    questions,
+    reasons,
+    relative,
+    requests,
+    states,
+    things,
+    weather,
+)
 from regard.data.grammar.aligned import Aligned, finish
 from regard.data.grammar.draw import Draw
 from regard.data.grammar.phrase import Phrase
@@ -18,27 +30,27 @@ PARTS = ("train", "validation", "test", "unseen", "long")
 LONG = 20
 """A sentence of so many words, punctuation counted, is long."""
 
-_SIMPLE: dict[Pattern, float] = {
+_SIMPLE: dict[Pattern, int | float] = {
     events.past: 8, events.progressive: 6, events.habit: 5, events.future: 5, events.modal: 5, events.not_past: 3,
     events.not_habit: 2, events.posture: 4, events.posture_now: 2, events.animals: 3, events.experience: 2,
     events.already: 2, states.feeling: 2, states.quality: 2, states.job: 1, states.compare: 2, states.most: 1,
-    states.weather: 1, states.likes: 2, states.likes_doing: 1, states.skill: 1, states.lives: 1, states.has: 2,
+    weather.weather: 1, states.likes: 2, states.likes_doing: 1, states.skill: 1, states.lives: 1, states.has: 2,
     states.mine: 1, states.age: 0.6, states.price: 0.6, states.easy: 0.4, states.everyone: 0.4, things.exists: 3,
-    things.located: 2, things.wears: 2, things.hangs: 0.5, things.put: 2, things.passive: 2, doing.went: 3, doing.goes: 2,
-    doing.together: 1.5, doing.clock: 1, doing.gave: 3, doing.called: 1, doing.borrowed: 1, doing.helps: 1,
-    doing.manner: 1, doing.lasted: 1.5, doing.visited: 1, doing.travels: 1, questions.yes_no: 3, questions.may: 1,
-    questions.is_it: 1, questions.what: 1.5, questions.who_did: 1.5, questions.where_is: 1.5, questions.why: 1.5,
-    questions.when: 1, questions.how: 1, questions.how_many: 1.5, questions.whose: 1, questions.either: 0.5,
-    requests.please: 2, requests.forbid: 1, requests.let_us: 1,
+    things.located: 2, things.wears: 2, things.hangs: 0.5, things.put: 2, things.passive: 2, doing.went: 3,
+    doing.goes: 2, doing.together: 1.5, doing.clock: 1, doing.gave: 3, doing.called: 1, doing.borrowed: 1,
+    doing.helps: 1, doing.manner: 1, doing.lasted: 1.5, doing.visited: 1, doing.travels: 1, questions.yes_no: 3,
+    questions.may: 1, questions.is_it: 1, questions.what: 1.5, questions.who_did: 1.5, questions.where_is: 1.5,
+    questions.why: 1.5, questions.when: 1, questions.how: 1, questions.how_many: 1.5, questions.whose: 1,
+    questions.either: 0.5, requests.please: 2, requests.forbid: 1, requests.let_us: 1,
 }  # fmt: skip
-_JOINED: dict[Pattern, float] = {
+_JOINED: dict[Pattern, int | float] = {
     reasons.because: 4, reasons.although: 1.5, reasons.if_: 3, reasons.when: 3, reasons.after: 2, reasons.before: 1,
     joined.and_: 4, joined.but: 3, joined.shop: 2, joined.then: 2, joined.while_: 1, joined.says_that: 3,
     relative.who_is: 2, relative.that_is: 2, relative.knows_who: 1.5, relative.animal_that: 1,
 }  # fmt: skip
-_LONG: dict[Pattern, float] = {
-    long.scenes: 2.5, long.homecoming: 2, long.errand: 2, long.outing: 2, long.evening: 2, long.plans: 2, long.meeting: 2,
-    long.differing: 2,
+_LONG: dict[Pattern, int | float] = {
+    long.scenes: 2.5, long.homecoming: 2, long.errand: 2, long.outing: 2, long.evening: 2, long.plans: 2,
+    long.meeting: 2, long.differing: 2,
 }  # fmt: skip
 PATTERNS = _SIMPLE | _JOINED | _LONG
 
@@ -46,7 +58,7 @@ PATTERNS = _SIMPLE | _JOINED | _LONG
 class _Choice:
     """Patterns to choose from, each as often as its weight says."""
 
-    def __init__(self, weights: dict[Pattern, float]) -> None:
+    def __init__(self, weights: dict[Pattern, int | float]) -> None:
         self.patterns = tuple(
             (f"{one.__module__.rpartition('.')[2]}.{one.__name__.rstrip('_')}", one) for one in weights
         )

@@ -29,10 +29,26 @@ friend     friends     朋友   个 -    close
 neighbour  neighbours  邻居   位 -    close
 classmate  classmates  同学   个 -    close
 """
-_KIN = "mother 妈妈 she father 爸爸 he sister 姐姐 she brother 弟弟 he grandmother 奶奶 she grandfather 爷爷 he \
-    son 儿子 he daughter 女儿 she uncle 叔叔 he aunt 阿姨 she".split()
-_NAMES = "Tom 汤姆 he Mary 玛丽 she Jack 杰克 he Lily 莉莉 she John 约翰 he Anna 安娜 she Peter 彼得 he Lucy 露西 she".split()
-_TITLED = "Mr Wang 王 先生 he Mrs Li 李 太太 she Miss Zhang 张 小姐 she Mr Chen 陈 先生 he Dr Liu 刘 医生 he".split()
+_KIN = """
+    mother 妈妈 she   father 爸爸 he   sister 妹妹 she      brother 弟弟 he   grandmother 奶奶 she   grandfather 爷爷 he
+    son 儿子 he       uncle 叔叔 he    daughter 女儿 she    aunt 阿姨 she
+"""
+_NAMES = """
+    Tom 汤姆 he   Mary 玛丽 she   Jack 杰克 he   Lily 莉莉 she
+    John 约翰 he  Anna 安娜 she   Peter 彼得 he   Lucy 露西 she
+"""
+_TITLED = """
+    Mr Wang 王 先生 he   Mrs Li 李 太太 she   Miss Zhang 张 小姐 she   Mr Chen 陈 先生 he   Dr Liu 刘 医生 he
+"""
+_ADULTS = "Mr Mrs Miss Dr man woman men women mother father grandmother grandfather uncle aunt"
+
+
+def _columns(text: str, count: int) -> tuple[tuple[str, ...], ...]:
+    words = text.split()
+    return tuple(zip(*(words[index::count] for index in range(count))))
+
+
+KIN = _columns(_KIN, 3)
 
 
 class Somebody(NamedTuple):
@@ -48,23 +64,20 @@ OWN = dict(zip(PERSONS, OWNERS))
 PRONOUNS = tuple(Somebody(weave(f"{word}:1", f"{chinese}:1"), word) for word, chinese in PERSONS.items())
 PRONOUN = {somebody.person: somebody for somebody in PRONOUNS}
 OBJECTS = {person: weave(f"{OBJECT_FORMS[person]}:1", f"{chinese}:1") for person, chinese in PERSONS.items()}
-NAMES = tuple(
-    Somebody(weave(f"{name}:1", f"{chinese}:1"), person)
-    for name, chinese, person in zip(_NAMES[::3], _NAMES[1::3], _NAMES[2::3])
-)
+NAMES = tuple(Somebody(weave(f"{name}:1", f"{chinese}:1"), person) for name, chinese, person in _columns(_NAMES, 3))
 TITLED = tuple(
     Somebody(weave(f"{title}:1 {name}:2", f"{surname}:2 {title_after}:1"), person)
-    for title, name, surname, title_after, person in zip(*(_TITLED[i::5] for i in range(5)))
+    for title, name, surname, title_after, person in _columns(_TITLED, 5)
 )
 FAMILY = tuple(
     Somebody(weave(f"{owner}:1 {kin}:2", f"{OWNERS[owner]}:1 {chinese}:2"), person)
     for owner in ("my", "your", "his", "her")
-    for kin, chinese, person in zip(_KIN[::3], _KIN[1::3], _KIN[2::3])
+    for kin, chinese, person in KIN
 )
 OF_NAMES = tuple(
     Somebody(weave(f"{{n}} 's:1 {kin}:2", f"{{n}} 的:1 {chinese}:2", n=name.phrase), person)
     for name in NAMES
-    for kin, chinese, person in zip(_KIN[:18:3], _KIN[1:18:3], _KIN[2:18:3])
+    for kin, chinese, person in KIN[:6]
 )
 
 
@@ -82,8 +95,7 @@ CLOSE = tuple(noun for noun, _ in PEOPLE if "close" in noun.kinds)
 ANIMALS = of_kind("animal")
 
 
-_GROWN = frozenset("Mr Mrs Miss Dr man woman men women mother father grandmother grandfather uncle aunt".split())
-_GROWN |= {name for job in JOBS if job.one != "student" for name in (job.one, job.more)}
+_GROWN = frozenset(_ADULTS.split()) | {name for job in JOBS if job.one != "student" for name in (job.one, job.more)}
 
 
 def grown(who: Somebody) -> bool:
@@ -164,4 +176,4 @@ def animal(draw: Draw, kinds: frozenset[str] = frozenset()) -> tuple[Somebody, N
     if "pet" in noun.kinds and draw.chance(0.15):
         determiner = draw.pick(tuple(OWNERS))
     person = "they" if determiner in {"two", "three"} else "it"
-    return Somebody(noun_phrase(noun, determiner, describe(draw, noun, 0.25)), person), noun
+    return Somebody(noun_phrase(noun, determiner, describe(draw, noun, 0.25, owned=determiner in OWNERS)), person), noun

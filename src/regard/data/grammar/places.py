@@ -2,15 +2,16 @@
 
 from typing import NamedTuple
 
+from regard.data.grammar.nouns import BY_NAME
 from regard.data.grammar.phrase import Phrase, weave
 
 _PLACES = """
-park        公园    个 in 里   outdoor quiet sight pitch
-garden      花园    个 in 里   outdoor quiet planted
-yard        院子    个 in 里   outdoor planted garage pitch
+park        公园    个 in 里   lawn outdoor quiet sight pitch
+garden      花园    个 in 里   lawn outdoor quiet planted
+yard        院子    个 in 里   lawn outdoor planted garage pitch
 square      广场    个 in 上   outdoor pitch
 beach       海滩    个 on 上   outdoor
-street      街      条 on 上   seen
+street      街      条 on 上   way
 library     图书馆  个 in 里   quiet working sight
 classroom   教室    个 in 里   quiet room
 office      办公室  个 in 里   quiet working
@@ -39,7 +40,9 @@ forest      森林    片 in 里   woods
 village     村子    个 in 里   settled
 city        城市    座 in 里   settled
 """
-_CITIES = "Beijing 北京 Shanghai 上海 London 伦敦 Paris 巴黎 China 中国 England 英国".split()
+_CITIES = {
+    "Beijing": "北京", "Shanghai": "上海", "London": "伦敦", "Paris": "巴黎", "China": "中国", "England": "英国",
+}  # fmt: skip
 
 _SPOTS = """
 on          上    table desk bed sofa chair mat
@@ -82,7 +85,7 @@ SCHOOL = Place(
 )  # fmt: skip
 HOME = weave("at:1 home:2", "在:1 家:2 里:1")
 PLACES = (SCHOOL, *map(_place, _PLACES.strip().splitlines()))
-CITIES = tuple(_city(english, chinese) for english, chinese in zip(_CITIES[::2], _CITIES[1::2]))
+CITIES = tuple(_city(english, chinese) for english, chinese in _CITIES.items())
 GOALS = tuple(
     place
     for place in PLACES
@@ -115,8 +118,6 @@ class Spot(NamedTuple):
 
 
 def _spots() -> tuple[Spot, ...]:
-    from regard.data.grammar.nouns import BY_NAME
-
     spots = []
     for line in _SPOTS.strip().splitlines():
         relation, side, *landmarks = line.split()

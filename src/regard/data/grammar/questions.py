@@ -121,19 +121,41 @@ def who_did(draw: Draw) -> Phrase:
     kind = draw.pick(range(4))
     if kind == 0:
         act = action(draw, someone, "past")
-        return question(weave("{s} {v} {t}", "{s} {t} {v}", s=someone.phrase, t=time_of(draw, act, "past") if draw.chance(0.4) else NOTHING,
-                              v=predicate(act.verb, act.what, "past", "了", definite=act.definite)))  # fmt: skip
+        return question(
+            weave(
+                "{s} {v} {t}",
+                "{s} {t} {v}",
+                s=someone.phrase,
+                t=time_of(draw, act, "past") if draw.chance(0.4) else NOTHING,
+                v=predicate(act.verb, act.what, "past", "了", definite=act.definite),
+            )
+        )
     if kind == 1:
         act = action(draw, someone, "now")
         place = place_of(draw, act, 0.6)
-        return question(weave("{s} {is} {v} {p}", "{s} {is} {p} {v}", s=someone.phrase, p=place, v=predicate(act.verb, act.what, "ing"),
-                              **{"is": going_on("is", place)}))  # fmt: skip
+        return question(
+            weave(
+                "{s} {is} {v} {p}",
+                "{s} {is} {p} {v}",
+                s=someone.phrase,
+                p=place,
+                v=predicate(act.verb, act.what, "ing"),
+                **{"is": going_on("is", place)},
+            )
+        )
     if kind == 2:
         noun, _ = draw.pick(STRANGERS)
         return weave("who:1 is:2 {n} ?:3", "{n} 是:2 谁:1 ?:3", n=thing(draw, noun, draw.pick(("this", "that")), 0.4))
     act = action(draw, someone, "future")
-    return question(weave("{s} wants:1 to:1 {v} {t}", "{s} {t} 想:1 {v}", s=someone.phrase, v=predicate(act.verb, act.what, "base"),
-                          t=time_of(draw, act, "future") if draw.chance(0.4) else NOTHING))  # fmt: skip
+    return question(
+        weave(
+            "{s} wants:1 to:1 {v} {t}",
+            "{s} {t} 想:1 {v}",
+            s=someone.phrase,
+            v=predicate(act.verb, act.what, "base"),
+            t=time_of(draw, act, "future") if draw.chance(0.4) else NOTHING,
+        )
+    )
 
 
 def where_is(draw: Draw) -> Phrase:
@@ -220,10 +242,20 @@ def how(draw: Draw) -> Phrase:
     """How do you go to school every day? How did she go to Beijing?"""
     who = asked(draw)
     if draw.chance(0.5):
-        return weave(f"how:1 {do(who)} {{s}} go:2 to:2 {{p}} {{t}} ?:3", "{s} {t} 怎么:1 去:2 {p} ?:3", s=who.phrase,
-                     p=draw.pick(GOALS).to, t=draw.pick((NOTHING, times.HABITS[0], times.HABITS[3])))  # fmt: skip
-    return weave("how:1 did:4 {s} go:2 to:2 {p} {t} ?:3", "{s} {t} 是:4 怎么:1 去:2 {p} 的:4 ?:3", s=who.phrase, p=draw.pick(CITIES + GOALS).to,
-                 t=draw.pick((NOTHING, *times.LONG_AGO[:3])))  # fmt: skip
+        return weave(
+            f"how:1 {do(who)} {{s}} go:2 to:2 {{p}} {{t}} ?:3",
+            "{s} {t} 怎么:1 去:2 {p} ?:3",
+            s=who.phrase,
+            p=draw.pick(GOALS).to,
+            t=draw.pick((NOTHING, times.HABITS[0], times.HABITS[3])),
+        )
+    return weave(
+        "how:1 did:4 {s} go:2 to:2 {p} {t} ?:3",
+        "{s} {t} 是:4 怎么:1 去:2 {p} 的:4 ?:3",
+        s=who.phrase,
+        p=draw.pick(CITIES + GOALS).to,
+        t=draw.pick((NOTHING, *times.LONG_AGO[:3])),
+    )
 
 
 def how_many(draw: Draw) -> Phrase:
@@ -287,14 +319,24 @@ def whose(draw: Draw) -> Phrase:
 def either(draw: Draw) -> Phrase:
     """Do you like tea or coffee? 还是."""
     who = asked(draw)
-    options, verb, chinese = draw.pick((
-        (of_kind("drink")[:6], "want:1 to:1 drink:2", "想:1 喝:2"), (of_kind("fruit"), "want:1 to:1 eat:2", "想:1 吃:2"),
-        (of_kind("pet"), "like:1", "喜欢:1"), (of_kind("fruit"), "like:1", "喜欢:1"), (of_kind("drink")[:6], "like:1", "喜欢:1"),
-    ))  # fmt: skip
+    options, verb, chinese = draw.pick(
+        (
+            (of_kind("drink")[:6], "want:1 to:1 drink:2", "想:1 喝:2"),
+            (of_kind("fruit"), "want:1 to:1 eat:2", "想:1 吃:2"),
+            (of_kind("pet"), "like:1", "喜欢:1"),
+            (of_kind("fruit"), "like:1", "喜欢:1"),
+            (of_kind("drink")[:6], "like:1", "喜欢:1"),
+        )
+    )
     one, two = draw.pick(options), draw.pick(options)
     while one == two:
         two = draw.pick(options)
     for noun in (one, two):
         draw.pair("drink" if "drink" in verb else "eat" if "eat" in verb else "", noun.one)
-    return weave(f"{do(who)} {{s}} {verb} {{a}} or:3 {{b}} ?:4", f"{{s}} {chinese} {{a}} 还是:3 {{b}} ?:4", s=who.phrase,
-                 a=noun_phrase(one, "", NOTHING), b=noun_phrase(two, "", NOTHING))  # fmt: skip
+    return weave(
+        f"{do(who)} {{s}} {verb} {{a}} or:3 {{b}} ?:4",
+        f"{{s}} {chinese} {{a}} 还是:3 {{b}} ?:4",
+        s=who.phrase,
+        a=noun_phrase(one, "", NOTHING),
+        b=noun_phrase(two, "", NOTHING),
+    )

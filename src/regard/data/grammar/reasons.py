@@ -9,7 +9,7 @@ from regard.data.grammar.events import going_event
 from regard.data.grammar.people import PRONOUN, Somebody, grown, known, somebody
 from regard.data.grammar.phrase import NOTHING, Phrase, weave
 from regard.data.grammar.places import GOALS, HOME, where
-from regard.data.grammar.verbs import ACTIVITIES, ON_OBJECTS
+from regard.data.grammar.verbs import ACTIVITIES, ON_OBJECTS, Verb
 
 _VERBS = {verb.base: verb for verb in ON_OBJECTS}
 SCHOOL = frozenset({"school", "homework"})
@@ -61,16 +61,16 @@ _BECAUSE_OF_WEATHER = (
 )
 
 
-def because_clause(draw: Draw, who: Somebody, *, first: bool = False) -> Phrase:
+def because_clause(draw: Draw, who: Somebody, *, first: bool = False, time: float = 0.35) -> Phrase:
     """A clause with its reason: 因为…所以; with `first` the reason comes first in English too."""
-    time = draw.pick(times.PAST[:4]) if draw.chance(0.35) else NOTHING
+    when_ = draw.pick(times.PAST[:4]) if draw.chance(time) else NOTHING
     if draw.chance(0.6):
         why, then = cause(draw, who)
         english, chinese = draw.pick(_BECAUSE[::2] if first else _BECAUSE)
-        return weave(english, chinese, s=who.phrase, p=takes_up(who), why=why, then=then, t=time)
+        return weave(english, chinese, s=who.phrase, p=takes_up(who), why=why, then=then, t=when_)
     why, then = _weather(draw)
     english, chinese = draw.pick(_BECAUSE_OF_WEATHER[::2] if first else _BECAUSE_OF_WEATHER)
-    return weave(english, chinese, s=who.phrase, why=why, then=then, t=time)
+    return weave(english, chinese, s=who.phrase, why=why, then=then, t=when_)
 
 
 def because(draw: Draw) -> Phrase:
@@ -84,9 +84,13 @@ def although_clause(draw: Draw, who: Somebody) -> Phrase:
     place = draw.pick(where(*verb.places)) if verb.places and draw.chance(0.5) else NOTHING
     does = clause(bare(who), predicate(verb, NOTHING, "past", "了"), place=place)
     return weave(
-        f"although:1 {{s}} {was(who)} {{why}} ,:4 {{p}} still:5 {{v}}", "虽然:1 {s} {why} ,:4 但是 {p} 还是:5 {v}",
-        s=who.phrase, why=draw.pick(IN_SPITE), p=takes_up(who), v=does,
-    )  # fmt: skip
+        f"although:1 {{s}} {was(who)} {{why}} ,:4 {{p}} still:5 {{v}}",
+        "虽然:1 {s} {why} ,:4 但是 {p} 还是:5 {v}",
+        s=who.phrase,
+        why=draw.pick(IN_SPITE),
+        p=takes_up(who),
+        v=does,
+    )
 
 
 def although(draw: Draw) -> Phrase:
@@ -94,7 +98,9 @@ def although(draw: Draw) -> Phrase:
     return weave("{c} .:1", "{c} 。:1", c=although_clause(draw, known(draw)))
 
 
-FINE = tuple(verb for verb in ACTIVITIES if "outdoor" in verb.places and verb.base not in {"rest", "talk", "sing"})
+FINE = tuple(
+    verb for verb in ACTIVITIES if {"outdoor", "pitch"} & {*verb.places} and verb.base not in {"rest", "talk", "sing"}
+)
 WET = tuple(
     verb
     for verb in ACTIVITIES
@@ -109,30 +115,46 @@ SKY = (
 )
 
 
+def outside_place(draw: Draw, verb: Verb) -> Phrase:
+    """Somewhere under the sky where this can be done."""
+    return draw.pick(where("pitch" if "pitch" in verb.places else "outdoor"))
+
+
 def if_clause(draw: Draw, who: Somebody) -> Phrase:
     """A condition and what follows: 如果…就."""
     kind = draw.pick(range(4))
     if kind < 2:
         verbs, sky = draw.pick(SKY)
-        place = draw.pick(where("outdoor")) if verbs is FINE else HOME
-        does = clause(bare(who), predicate(draw.pick(verbs), NOTHING, "base"), place=place)
+        verb = draw.pick(verbs)
+        place = outside_place(draw, verb) if verbs is FINE else HOME
+        does = clause(bare(who), predicate(verb, NOTHING, "base"), place=place)
         return weave(
-            "if:1 {sky} tomorrow:4 ,:5 {s} will:6 {v}", "如果:1 明天:4 {sky} ,:5 {s} 就 会:6 {v}",
-            s=who.phrase, v=does, sky=sky,
-        )  # fmt: skip
+            "if:1 {sky} tomorrow:4 ,:5 {s} will:6 {v}",
+            "如果:1 明天:4 {sky} ,:5 {s} 就 会:6 {v}",
+            s=who.phrase,
+            v=does,
+            sky=sky,
+        )
     if kind == 2:
         act = action(draw, who, "future")
         does = clause(bare(who), predicate(act.verb, act.what, "base"), place=place_of(draw, act, 0.3))
         time = draw.pick(times.FUTURE[:1] + times.FUTURE[4:])
         return weave(
             f"if:1 {{s}} {have(who)}:2 time:3 {{t}} ,:5 {{p}} will:6 {{v}}",
-            "如果:1 {s} {t} 有:2 时间:3 ,:5 {p} 就 会:6 {v}", s=who.phrase, p=takes_up(who), v=does, t=time,
-        )  # fmt: skip
+            "如果:1 {s} {t} 有:2 时间:3 ,:5 {p} 就 会:6 {v}",
+            s=who.phrase,
+            p=takes_up(who),
+            v=does,
+            t=time,
+        )
     (word, chinese), advice = draw.pick(tuple(ADVICE.items()))
     return weave(
         f"if:1 {{s}} {be(who)}:2 {word}:2 ,:5 {{p}} should:6 {{v}}",
-        f"如果:1 {{s}} {chinese}:2 了:2 ,:5 {{p}} 就 应该:6 {{v}}", s=who.phrase, p=takes_up(who), v=draw.pick(advice),
-    )  # fmt: skip
+        f"如果:1 {{s}} {chinese}:2 了:2 ,:5 {{p}} 就 应该:6 {{v}}",
+        s=who.phrase,
+        p=takes_up(who),
+        v=draw.pick(advice),
+    )
 
 
 def if_(draw: Draw) -> Phrase:
@@ -141,7 +163,8 @@ def if_(draw: Draw) -> Phrase:
 
 
 _ARRIVING = (
-    ("came:1 home:2", "回:1 家:2"), ("got:1 up:1", "起床:1"), ("came:1 back:1", "回来:1"), ("arrived:1 at:1 {p}", "到:1 {p}"),
+    ("came:1 home:2", "回:1 家:2"), ("got:1 up:1", "起床:1"), ("came:1 back:1", "回来:1"),
+    ("arrived:1 at:1 {p}", "到:1 {p}"),
 )  # fmt: skip
 
 
@@ -149,7 +172,7 @@ def when_part(draw: Draw, who: Somebody) -> Phrase:
     """When somebody arrived: …的时候."""
     english, chinese = draw.pick(_ARRIVING)
     does = weave(english, chinese, p=draw.pick(GOALS).to) if "{p}" in english else weave(english, chinese)
-    time = draw.pick(times.PAST[:1] + times.PAST[2:]) if draw.chance(0.3) else NOTHING
+    time = draw.pick(times.PAST[:1] + times.PAST[2:]) if draw.chance(0.3) and "up:1" not in english else NOTHING
     return weave("when:1 {s} {v} {t}", "{s} {t} {v} 的:1 时候:1", s=who.phrase, v=does, t=time)
 
 
@@ -203,6 +226,10 @@ def before(draw: Draw) -> Phrase:
     leaving = (f"{go}:2 to:2 work:2", "上班:2") if grown(who) else (f"{go}:2 to:2 school:3", "去:2 学校:3")
     english, chinese = draw.pick(((f"{go}:2 to:2 bed:2", "睡觉:2"), leaving, (f"{has}:2 dinner:3", "吃:2 晚饭:3")))
     return weave(
-        f"{{s}} {{a}} {{v}} before:1 {{p}} {english} .:4", f"{{s}} {{p}} {chinese} 以前:1 {{a}} {{v}} 。:4",
-        s=who.phrase, a=adverb, v=predicate(verb, NOTHING, present(who)), p=unsaid(who),
-    )  # fmt: skip
+        f"{{s}} {{a}} {{v}} before:1 {{p}} {english} .:4",
+        f"{{s}} {{p}} {chinese} 以前:1 {{a}} {{v}} 。:4",
+        s=who.phrase,
+        a=adverb,
+        v=predicate(verb, NOTHING, present(who)),
+        p=unsaid(who),
+    )

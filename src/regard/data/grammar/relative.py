@@ -2,12 +2,12 @@
 
 from regard.data.grammar import times
 from regard.data.grammar.action import OBJECT_NOUNS, action, place_of
-from regard.data.grammar.adjectives import COLOURS, FEELINGS, comparing
+from regard.data.grammar.adjectives import COLOURS, FEELINGS, comparing, degree
 from regard.data.grammar.clause import clause, going_on, predicate, says, statement
 from regard.data.grammar.determiners import OWNERS, noun_phrase
 from regard.data.grammar.draw import Draw
 from regard.data.grammar.nouns import Noun, of_kind
-from regard.data.grammar.people import CLOSE, FAMILY, JOBS, STRANGERS, Somebody, somebody
+from regard.data.grammar.people import CLOSE, FAMILY, STRANGERS, Somebody, somebody
 from regard.data.grammar.phrase import NOTHING, Phrase, weave
 from regard.data.grammar.places import CITIES, spots
 from regard.data.grammar.states import likes_clause
@@ -19,10 +19,10 @@ _GOT = tuple(
 )
 
 
-def person_who(draw: Draw) -> Somebody:
-    """Somebody by what they are doing: the girl who is singing, 正在唱歌的女孩."""
+def person_who(draw: Draw, *, now: bool = True) -> Somebody:
+    """Somebody by what they are doing: the girl who is singing, 正在唱歌的女孩; without `now`, by home or clothes."""
     noun, person = draw.pick(STRANGERS)
-    kind = draw.random()
+    kind = draw.random() if now else 0.6 + 0.4 * draw.random()
     if kind < 0.6:
         act = action(draw, Somebody(Phrase((noun.one,), ()), "one"), "now", 0.0)
         place = place_of(draw, act, 0.45)
@@ -62,14 +62,18 @@ def who_is(draw: Draw) -> Phrase:
     who = person_who(draw)
     kind = draw.pick(range(4))
     if kind == 0:
-        noun, owner = draw.pick(CLOSE + JOBS[:1]), draw.pick(tuple(OWNERS))
+        noun, owner = draw.pick(CLOSE), draw.pick(tuple(OWNERS))
         is_ = weave("is:1 {n}", "是:1 {n}", n=noun_phrase(noun, owner, NOTHING))
     elif kind == 1:
-        is_ = weave("is:1 {n}", "是:1 {n}", n=draw.pick(FAMILY).phrase)
+        is_ = weave(
+            "is:1 {n}",
+            "是:1 {n}",
+            n=draw.until(lambda d: d.pick(FAMILY), lambda one: who.person in {one.person, "one"}).phrase,
+        )
     elif kind == 2:
         word, chinese = draw.pick(FEELINGS)
-        degree, zh = draw.pick((("", "很"), ("very:2", "非常:2")))
-        is_ = weave(f"is {degree} {word}:1", f"{zh} {chinese}:1")
+        much, zh = draw.pick((("", "很"), ("very:2", "非常:2")))
+        is_ = weave(f"is {much} {word}:1", f"{zh} {chinese}:1")
     else:
         return statement(likes_clause(draw, who))
     return weave("{s} {is} .:1", "{s} {is} 。:1", s=who.phrase, **{"is": is_})
@@ -85,8 +89,8 @@ def that_is(draw: Draw) -> Phrase:
         return weave(f"{{s}} {says(who, verb)}:1 {{o}} .:2", f"{{s}} {chinese} {{o}} 。:2", s=who.phrase, o=what)
     adjective = draw.pick(options)
     draw.pair(adjective.plain, noun.one)
-    degree, zh = draw.pick((("", "很"), ("very:2", "非常:2"), ("not:2", "不:2")))
-    return weave(f"{{s}} is {degree} {adjective.plain}:1 .:3", f"{{s}} {zh} {adjective.chinese}:1 。:3", s=what)
+    much, zh = degree(draw, adjective.plain)
+    return weave(f"{{s}} is {much} {adjective.plain}:1 .:3", f"{{s}} {zh} {adjective.chinese}:1 。:3", s=what)
 
 
 def knows_who(draw: Draw) -> Phrase:

@@ -1,23 +1,15 @@
 """Patterns of what is: feelings, qualities, comparison, belonging, liking, weather."""
 
 from regard.data.grammar.action import thing
-from regard.data.grammar.adjectives import FEELINGS, GRADED, comparing
+from regard.data.grammar.adjectives import FEELINGS, GRADED, comparing, degree
 from regard.data.grammar.clause import be, do, have, predicate, says, statement, was
 from regard.data.grammar.determiners import NUMBERS, OWNERS, noun_phrase
 from regard.data.grammar.draw import Draw
 from regard.data.grammar.nouns import Noun, of_kind
-from regard.data.grammar.people import (
-    FAMILY,
-    JOBS,
-    NAMES,
-    PRONOUNS,
-    TITLED,
-    Somebody,
-    somebody,
-)  # fmt: skip
+from regard.data.grammar.people import FAMILY, JOBS, NAMES, PRONOUNS, TITLED, Somebody, grown, somebody
 from regard.data.grammar.phrase import NOTHING, Phrase, weave
 from regard.data.grammar.places import CITIES, PLACES
-from regard.data.grammar.times import PAST, SEASONS
+from regard.data.grammar.times import PAST
 from regard.data.grammar.verbs import ACTIVITIES
 
 COMPARED = tuple(
@@ -28,7 +20,8 @@ YOUNG = tuple(
     for one in (*PRONOUNS, *NAMES, *FAMILY)
     if {"he", "she", "brother", "sister"} & {*one.phrase.english} or one in NAMES
 )
-SINGLES = tuple(one for one in (*PRONOUNS, *NAMES, *TITLED, *FAMILY) if one.person in {"he", "she"})
+SINGLES = tuple(one for one in (*PRONOUNS, *NAMES, *TITLED[:4], *FAMILY) if one.person in {"he", "she"})
+NAMED = (*NAMES, *TITLED)
 OF_PEOPLE = tuple(adjective for adjective in GRADED if "person" in adjective.kinds)
 SKILLS = tuple(verb for verb in ACTIVITIES if "skill" in verb.flags)
 LIKED = tuple(verb for verb in ACTIVITIES if verb.base not in {"have", "wash", "clean", "do", "rest", "work"})
@@ -71,29 +64,30 @@ def quality(draw: Draw) -> Phrase:
     adjective = draw.pick(comparing(noun.kinds))
     draw.pair(adjective.plain, noun.one)
     determiner = draw.pick(("the", "this", "that", "that", draw.pick(tuple(OWNERS))))
-    degree, chinese = draw.pick((("", "很"), ("very:2", "非常:2"), ("not:2", "不:2"), ("too:2", "太:2")))
-    end = "了:2" if degree == "too:2" else ""
-    return weave(f"{{n}} is {degree} {adjective.plain}:1 .:3", f"{{n}} {chinese} {adjective.chinese}:1 {end} 。:3",
-                 n=noun_phrase(noun, determiner, NOTHING))  # fmt: skip
+    what = noun_phrase(noun, determiner, NOTHING)
+    if draw.chance(0.2):
+        return weave(f"{{n}} is too:2 {adjective.plain}:1 .:3", f"{{n}} 太:2 {adjective.chinese}:1 了:2 。:3", n=what)
+    much, chinese = degree(draw, adjective.plain)
+    return weave(f"{{n}} is {much} {adjective.plain}:1 .:3", f"{{n}} {chinese} {adjective.chinese}:1 。:3", n=what)
 
 
 def job(draw: Draw) -> Phrase:
     """Her mother is a doctor."""
-    who, noun = draw.pick(SINGLES), draw.pick(JOBS)
+    who = draw.pick(SINGLES)
+    noun = draw.pick([one for one in JOBS if one.one != "student" or not grown(who)])
     return weave(f"{{s}} {be(who)}:1 {{n}} .:2", "{s} 是:1 {n} 。:2", s=who.phrase, n=thing(draw, noun, "a", 0.4))
 
 
 def compare(draw: Draw) -> Phrase:
     """Tom is taller than his brother; this box is as heavy as that box."""
     if draw.chance(0.55):
-        one, two = draw.pick(SINGLES), draw.pick(SINGLES[2:])
-        while one.phrase.english[-1] == two.phrase.english[-1] or one.phrase.english[0] == two.phrase.english[0]:
-            two = draw.pick(SINGLES[2:])
-        first, second, adjective = one.phrase, two.phrase, draw.pick(OF_PEOPLE)
-        if (
-            adjective.plain in {"old", "young"} and len(first.english) + len(second.english) > 2
-        ):  # no son is older than a father
-            adjective = OF_PEOPLE[0]
+        adjective = draw.pick(OF_PEOPLE)
+        options = NAMED if adjective.plain in {"old", "young"} else SINGLES[2:]  # no son is older than a father
+        first = draw.pick(options).phrase
+        second = draw.until(
+            lambda d: d.pick(options).phrase,
+            lambda one: one.english[-1] != first.english[-1] and one.english[0] != first.english[0],
+        )
     else:
         noun = draw.pick(COMPARED)
         adjective = draw.pick(comparing(noun.kinds))
@@ -102,16 +96,24 @@ def compare(draw: Draw) -> Phrase:
         first, second = (noun_phrase(noun, owner, NOTHING) for owner in owners)
     if draw.chance(0.65):
         return weave("{a} is {more} than:1 {b} .:2", "{a} 比:1 {b} {more} 。:2", a=first, b=second, more=adjective.more)
-    return weave(f"{{a}} is as:2 {adjective.plain}:1 as:3 {{b}} .:4", f"{{a}} 和:3 {{b}} 一样:2 {adjective.chinese}:1 。:4",
-                 a=first, b=second)  # fmt: skip
+    return weave(
+        f"{{a}} is as:2 {adjective.plain}:1 as:3 {{b}} .:4",
+        f"{{a}} 和:3 {{b}} 一样:2 {adjective.chinese}:1 。:4",
+        a=first,
+        b=second,
+    )
 
 
 def most(draw: Draw) -> Phrase:
     """Mary is the tallest student in the class; this is the cheapest hat."""
     if draw.chance(0.5):
         who, adjective = draw.pick(YOUNG), draw.pick(OF_PEOPLE)
-        return weave(f"{{s}} {be(who)}:1 the {{most}} student:2 in:3 the class:4 .:5",
-                     "{s} 是:1 班:4 里:3 {most} 的 学生:2 。:5", s=who.phrase, most=adjective.most)  # fmt: skip
+        return weave(
+            f"{{s}} {be(who)}:1 the {{most}} student:2 in:3 the class:4 .:5",
+            "{s} 是:1 班:4 里:3 {most} 的 学生:2 。:5",
+            s=who.phrase,
+            most=adjective.most,
+        )
     noun = draw.pick(COMPARED)
     adjective = draw.pick(comparing(noun.kinds))
     draw.pair(adjective.plain, noun.one)
@@ -120,40 +122,6 @@ def most(draw: Draw) -> Phrase:
         f"这:1 是:2 {{most}} 的 {noun.chinese}:3 。:4",
         most=adjective.most,
     )
-
-
-def weather(draw: Draw) -> Phrase:
-    """It rained last night; it is very hot in Beijing in summer."""
-    word, chinese = draw.pick((("cold", "冷"), ("hot", "热"), ("warm", "暖和"), ("cool", "凉快")))
-    falls, fallen, falling, fall = draw.pick(
-        (("rains", "rained", "raining", "下雨"), ("snows", "snowed", "snowing", "下雪"))
-    )
-    kind = draw.pick(range(7))
-    if kind == 0:
-        return weave(f"it {fallen}:1 {{t}} .:2", f"{{t}} {fall}:1 了:1 。:2", t=draw.pick(PAST))
-    if kind == 1:
-        return weave(f"it is:1 {falling}:2 outside:3 .:4", f"外面:3 正在:1 {fall}:2 。:4")
-    if kind == 2:
-        return weave(f"it will:1 {falls[:-1]}:2 tomorrow:3 .:4", f"明天:3 会:1 {fall}:2 。:4")
-    if kind == 3:
-        return weave(f"it was {word}:1 {{t}} .:2", f"{{t}} 很 {chinese}:1 。:2", t=draw.pick(PAST))
-    if kind == 4:
-        city, season = draw.pick(CITIES[:4]), draw.pick(SEASONS)
-        return weave(
-            f"it is very:3 {word}:1 in {city.english}:4 {{t}} .:2",
-            f"{city.chinese}:4 {{t}} 非常:3 {chinese}:1 。:2",
-            t=season,
-        )
-    if kind == 5:
-        city, season = draw.pick(CITIES[:4]), draw.pick(SEASONS)
-        return weave(
-            f"it often:3 {falls}:1 in {city.english}:4 {{t}} .:2",
-            f"{city.chinese}:4 {{t}} 经常:3 {fall}:1 。:2",
-            t=season,
-        )
-    good, chinese = draw.pick((("good", "好"), ("bad", "不好"), ("nice", "好")))
-    degree = "" if chinese == "不好" else "很"
-    return weave(f"the weather:1 is {good}:2 today:3 .:4", f"今天:3 天气:1 {degree} {chinese}:2 。:4")
 
 
 def likes_clause(draw: Draw, who: Somebody) -> Phrase:
@@ -237,7 +205,7 @@ def mine(draw: Draw) -> Phrase:
 
 def age(draw: Draw) -> Phrase:
     """His daughter is twelve years old."""
-    who, (number, chinese) = draw.pick(SINGLES), draw.pick(tuple(NUMBERS.items()))
+    who, (number, chinese) = draw.pick(YOUNG), draw.pick(tuple(NUMBERS.items()))
     time = draw.pick((NOTHING, NOTHING, weave("this:1 year:1", "今年:1")))
     return weave(
         f"{{s}} {be(who)} {number}:1 years:2 old:2 {{t}} .:3",
@@ -268,8 +236,8 @@ def easy(draw: Draw) -> Phrase:
         NOTHING,
         "base",
     )
-    degree, zh = draw.pick((("", "很"), ("very:3", "非常:3"), ("not:3", "不:3")))
-    return weave(f"it is {degree} {word}:1 to {{v}} .:2", f"{{v}} {zh} {chinese}:1 。:2", v=does)
+    much, zh = degree(draw, word)
+    return weave(f"it is {much} {word}:1 to {{v}} .:2", f"{{v}} {zh} {chinese}:1 。:2", v=does)
 
 
 def everyone(draw: Draw) -> Phrase:

@@ -10,16 +10,20 @@ from regard.data.grammar.phrase import NOTHING, Phrase, weave
 from regard.data.grammar.places import PLACES, Spot, spots
 
 _RESTING = tuple(noun for noun in of_kind("laid") if not noun.measured)
+_PETS_AT = "under table tree chair, on sofa bed roof, behind door tree, next_to sofa, in box, in_front_of door house"
 _LAID = (  # where things lie, and which
     (spots("on table desk chair"), _RESTING),
     (spots("in bag"), tuple(noun for noun in _RESTING if noun.kinds & {"small", "readable"} and noun.one != "bag")),
-    (spots("in box, under table chair bed"), tuple(noun for noun in _RESTING if noun.one not in {"box", "bag"} and not noun.kinds & {"fruit"})),
+    (
+        spots("in box, under table chair bed"),
+        tuple(noun for noun in _RESTING if noun.one not in {"box", "bag"} and "fruit" not in noun.kinds),
+    ),
     (spots("in basket"), tuple(noun for noun in _RESTING if noun.kinds & {"fruit", "fresh"})),
-    (spots("under table tree chair, on sofa bed roof, behind door tree, next_to sofa, in box, in_front_of door house"), of_kind("pet")),
-)  # fmt: skip
+    (spots(_PETS_AT), of_kind("pet")),
+)
 _PUBLIC = tuple(place for place in PLACES if place.kinds & {"public"})
 _HOLDS = (("water", "cup"), ("milk", "cup"), ("tea", "cup"), ("beer", "bottle"), ("soup", "bowl"), ("rice", "bowl"))
-_PUT = tuple(noun for noun in _RESTING if noun.one not in {"bottle"})
+_PUT = (*_RESTING, BY_NAME["paper"])
 _PUT_ON = spots("on table desk chair bed, in box bag, under table, next_to bed")
 WORN = of_kind("clothes", "worn", "donned")
 FOR_ALL = tuple(noun for noun in WORN if "ladies" not in noun.kinds)
@@ -46,8 +50,10 @@ def exists_clause(draw: Draw) -> Phrase:
             (("near:3", "附近:3"), ("next:3 to:3", "旁边:3"), ("behind:3", "后面:3"), ("in:3 front:3 of:3", "前面:3"))
         )
         if one.english != two.english:
-            return weave(f"there:1 is:1 a:5 {one.english}:2 {near} the {two.english}:4",
-                         f"{two.chinese}:4 {chinese} 有:1 一:5 {one.counter} {one.chinese}:2")  # fmt: skip
+            return weave(
+                f"there:1 is:1 a:5 {one.english}:2 {near} the {two.english}:4",
+                f"{two.chinese}:4 {chinese} 有:1 一:5 {one.counter} {one.chinese}:2",
+            )
     spot, noun = lying(draw)
     determiner = draw.pick(("a", "a", "a", "two", "three", "five", "many", "some", "several"))
     verb = "is" if determiner == "a" else "are"

@@ -43,7 +43,7 @@ borrow                   | 借   | printed tool  |          | ever
 _ON_PEOPLE = """
 wait/for                 | 等   | | station outdoor | now
 help                     | 帮助 | | working         | now ever
-meet met met             | 见   | | outdoor seen station sight | ever ba=遇见
+meet met met             | 见到 | | outdoor way station sight  | ever=见 ba=遇见
 visit                    | 看望 | |                 | long
 look/for                 | 找   | | outdoor station | now
 thank                    | 感谢 | |                 |
@@ -66,7 +66,7 @@ study                    | 学习 |                              | quiet        
 talk                     | 聊天 |                              | outdoor room eating | now
 exercise                 | 锻炼 |                              | outdoor       | now
 travel travelled travelled travelling | 旅行 |                 |               | long
-take took taken taking   | 散步 | a walk:v /                  | outdoor       | now
+take took taken taking   | 散步 | a walk:v /                  | outdoor way   | now
 take took taken taking   | 洗澡 | a shower:v /                |               | now
 take took taken taking   | 拍   | photos:2 / 照片:2             | outdoor sight | now ever skill
 play                     | 踢   | football:2 / 足球:2           | pitch         | now ever skill

@@ -1,0 +1,226 @@
+"""`regard train` as a user meets it: flags, files, folders, signals, several processes, exit codes."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jaxtyping
+import pytest
+import torch
+
+from regard.cli import main as cli
+from regard.training.checkpoint import found, name_of
+from regard.training.run import Run
+from tests.cli.run import run
+from tests.training.crew import Crew, assert_near, assert_same_bits, wait_for
+
+SIZES = {
+    **{"width": 12, "heads": 3, "layers": 1, "hidden": 14, "examples": 90, "held_out": 7, "tokens": 70, "most": 5},
+    **{"symbols": 6, "dropout": 0, "warmup": 2, "steps": 11, "validate_every": 5, "save_every": 4, "log_every": 3},
+}
+SMALL = [f"--{name.replace('_', '-')}={value}" for name, value in SIZES.items()]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def unchecked():
+    """typer hands over a context that is no `typer.Context`, so types are not checked while commands run here."""
+    torch.set_num_threads(1)
+    before = jaxtyping.config.jaxtyping_disable
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", before)
+
+
+@pytest.fixture(scope="module")
+def whole(unchecked, tmp_path_factory):
+    """A run that nobody disturbed."""
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["regard", "train", "copy", *SMALL, "--quiet", "--out", str(folder)])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+    assert not stopped.value.code
+    return folder
+
+
+def settings(folder: Path) -> dict:
+    return json.loads((folder / "run.json").read_text())["settings"]
+
+
+def test_a_run_says_plain_lines_ends_with_its_scores_and_names_the_next_step(monkeypatch, capsys, tmp_path):
+    folder = tmp_path / "run"
+    code, printed, said = run(monkeypatch, capsys, "train", "copy", *SMALL, "--out", str(folder))
+    assert code == 0
+    assert re.fullmatch(rf"loss [\d.]+, exact [\d.e-]+ after 11 steps. Next: regard evaluate {folder}\n", printed)
+    lines = said.splitlines()
+    assert re.fullmatch(rf"[\d,]+ parameters, 11 steps, in {folder}", lines[0])
+    step = r"step 3/11  loss \d+\.\d{4}  rate \d\.\d\de-\d\d  [\d.]+ steps/s  \d+:\d\d left"
+    assert re.fullmatch(step, lines[1])
+    assert re.fullmatch(r"step 5  validation  loss [\d.]+  exact [\d.e-]+  \(best\)", lines[2])
+    assert [line.split()[1] for line in lines[1:]] == ["3/11", "5", "6/11", "9/11", "10", "11/11", "11"]
+    assert "\x1b" not in said
+    assert "\r" not in said
+    assert (folder / "model" / "manifest.json").exists() or any((folder / "model").iterdir())
+
+
+def test_quiet_says_nothing_and_a_folder_is_found_where_none_is_named(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        words = ("train", "copy", *SMALL, "--steps=1", "--quiet")
+        assert run(monkeypatch, capsys, *words) == (0, "", "")
+    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["copy-1", "copy-2"]
+
+
+def test_flags_go_before_the_file(monkeypatch, capsys, tmp_path):
+    lines = "\n".join(f"{name} = {value}" for name, value in SIZES.items() if name not in ("steps", "width"))
+    (tmp_path / "small.toml").write_text(f"{lines}\nsteps = 3\n[model]\nwidth = 6\norder = 'post'\n")
+    words = ("train", "copy", "--config", str(tmp_path / "small.toml"), "--steps", "2", "--no-tied")
+    code, _, said = run(monkeypatch, capsys, *words, "--quiet", "--out", str(tmp_path / "run"))
+    assert (code, said) == (0, "")
+    kept = settings(tmp_path / "run")
+    assert [kept[name] for name in ("steps", "width", "order", "tied", "held_out")] == [2, 6, "post", False, 7]
+
+
+WRONG = {
+    "a misspelt setting": (("copy", "--stesp", "3"), "there is no setting 'stesp'; did you mean 'steps'?"),
+    "a setting of another task": (("copy", "--vocabulary", "99"), "there is no setting 'vocabulary'; "),
+    "a misspelt task": (("cpoy",), "there is no task 'cpoy'; did you mean 'copy'?"),
+    "no number": (("copy", "--steps", "many"), "steps is 'many', but input should be a valid integer"),
+    "too small": (("copy", "--steps", "0"), "steps is '0', but input should be greater than or equal to 1"),
+    "no such choice": (("copy", "--schedule", "linaer"), "schedule is 'linaer', but input should be 'linear', "),
+    "a word alone": (("copy", "fast"), "'fast' belongs to no setting; write --name value"),
+    "no file": (("copy", "--config", "none.toml"), "none.toml cannot be read (No such file or directory)"),
+    "no run": (("copy", "--resume", "nowhere"), "nowhere holds no run that can be read; name the folder of a run"),
+    "below a file": (("copy", *SMALL, "--out", "file/run"), "file/run cannot be written to (Not a directory)"),
+    "read-only": (("copy", *SMALL, "--out", "/proc/run"), "/proc/run cannot be written to ("),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_is_wrong_is_told_in_one_sentence(what, monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    words, wanted = WRONG[what]
+    code, printed, said = run(monkeypatch, capsys, "train", *words)
+    assert (code, printed) == (2, "")
+    assert said.startswith(f"regard: {wanted}")
+    assert said.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_may_only_be_read_is_refused(monkeypatch, capsys, tmp_path):
+    (tmp_path / "closed").mkdir(mode=0o555)
+    code, _, said = run(monkeypatch, capsys, "train", "copy", *SMALL, "--out", str(tmp_path / "closed" / "run"))
+    assert code == 2
+    assert "closed/run cannot be written to (Permission denied); name another folder" in said
+
+
+def test_a_folder_with_a_run_is_not_written_over(whole, monkeypatch, capsys):
+    before = (whole / "history.jsonl").read_bytes()
+    code, _, said = run(monkeypatch, capsys, "train", "copy", *SMALL, "--out", str(whole))
+    assert (code, said.startswith(f"regard: {whole} already holds a run; go on with --resume {whole}")) == (2, True)
+    assert (whole / "history.jsonl").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        (["copy", "--width", "16"], "width cannot change while a run goes on (only steps, workers, tensorboard can)"),
+        (["reverse"], "is a run of 'copy', not of 'reverse'; name its own task"),
+        (["copy", "--stesp", "20"], "stesp"),
+    ],
+)
+def test_a_run_goes_on_only_as_what_it_was(words, wanted, whole, monkeypatch, capsys):
+    code, printed, said = run(monkeypatch, capsys, "train", *words, "--resume", str(whole))
+    assert (code, printed) == (2, "")
+    assert wanted in said
+
+
+def test_a_run_that_is_done_may_be_told_to_go_on_for_longer(monkeypatch, capsys, tmp_path):
+    words = ("train", "copy", *SMALL, "--quiet", "--steps=4")
+    assert run(monkeypatch, capsys, *words, "--out", str(tmp_path))[0] == 0
+    code, _, said = run(monkeypatch, capsys, "train", "copy", "--resume", str(tmp_path), "--steps", "7")
+    assert (code, "going on after step 4" in said) == (0, True)
+    assert Run(tmp_path).history()[-1]["step"] == 7
+
+
+def trained_here(*words: str):
+    """The command in a process of its own that was forked from this one."""
+
+    def work(rank: int) -> int:
+        os.setsid()
+        sys.argv = ["regard", "train", *words]
+        cli.main()
+        return 0
+
+    return work
+
+
+@pytest.mark.parametrize(("number", "workers"), [(signal.SIGINT, 2), (signal.SIGTERM, 0)])
+def test_a_signal_saves_and_the_run_goes_on_to_the_same_bits(number, workers, whole, monkeypatch, capsys, tmp_path):
+    folder = tmp_path / "run"
+    held = tmp_path / "held"
+    held.touch()
+    slow_down(monkeypatch, held)
+    words = ("copy", *SMALL, "--workers", str(workers), "--out", str(folder))
+    crew = Crew(1, trained_here(*words), tmp_path / "said")
+    wait_for(lambda: (folder / "checkpoints" / name_of(4)).exists())
+    time.sleep(0.1)
+    os.killpg(crew.processes[0].pid, number)  # all of its workers, too, as a terminal does
+    assert crew.codes(20) == [128 + number]
+    said = crew.told()[0]
+    assert "Traceback" not in said
+    assert "KeyboardInterrupt" not in said
+    last = int(found(folder / "checkpoints")[-1].name.removeprefix("step-"))
+    assert 4 < last < 11
+    assert not (folder / "model").exists()
+    held.unlink()
+    code, printed, said = run(monkeypatch, capsys, "train", "copy", "--resume", str(folder), "--workers", "0")
+    assert (code, f"going on after step {last}" in said, " after 11 steps." in printed) == (0, True, True)
+    assert_same_bits(folder, whole)
+
+
+def slow_down(monkeypatch, held: Path) -> None:
+    """An update takes a tenth of a second as long as this file is there."""
+    from regard.tasks.writing import Writing
+
+    real = Writing.loss
+
+    def slow(self, *given, **more):
+        if held.exists():
+            time.sleep(0.1)
+        return real(self, *given, **more)
+
+    monkeypatch.setattr(Writing, "loss", slow)
+
+
+def test_torchrun_trains_what_one_process_trains_and_another_number_of_them_goes_on(
+    whole, monkeypatch, capsys, tmp_path
+):
+    folder = tmp_path / "run"
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    words = ["-m", "regard", "train", "copy", *SMALL, "--out", str(folder)]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    with subprocess.Popen([*command, *words], env=environment, stderr=subprocess.PIPE, text=True) as process:
+        said = process.communicate(timeout=100)[1]
+    assert process.returncode == 0, said
+    assert sum("parameters, 11 steps" in line for line in said.splitlines()) == 1
+    assert_near(folder, whole, but="to_k.bias")
+
+
+def test_tasks_are_listed_and_so_are_the_settings_of_one(monkeypatch, capsys):
+    code, printed, said = run(monkeypatch, capsys, "tasks")
+    assert (code, said) == (0, "")
+    assert [line.split()[0] for line in printed.splitlines()[:4]] == ["copy", "reverse", "sort", "translate"]
+    code, printed, said = run(monkeypatch, capsys, "tasks", "translate")
+    assert (code, said) == (0, "")
+    rows = [line.split() for line in printed.splitlines()]
+    assert {"--steps", "--rate", "--data", "--vocabulary", "--dropout", "--held-out"} <= {row[0] for row in rows}
+    assert all(row[0].startswith("--") and len(row) > 2 for row in rows)
+    assert run(monkeypatch, capsys, "tasks", "translat")[0] == 2
