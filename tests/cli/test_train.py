@@ -20,9 +20,9 @@ from tests.cli.run import run
 from tests.training.crew import Crew, assert_near, assert_same_bits, wait_for
 
 SIZES = {
-    **{"width": 12, "heads": 3, "layers": 1, "hidden": 14, "examples": 90, "held_out": 7, "tokens": 70, "most": 5},
-    **{"symbols": 6, "dropout": 0, "warmup": 2, "steps": 11, "validate_every": 5, "save_every": 4, "log_every": 3},
-}
+    "width": 12, "heads": 3, "layers": 1, "hidden": 14, "examples": 90, "held_out": 7, "tokens": 70, "most": 5,
+    "symbols": 6, "dropout": 0, "warmup": 2, "steps": 11, "validate_every": 5, "save_every": 4, "log_every": 3,
+}  # fmt: skip
 SMALL = [f"--{name.replace('_', '-')}={value}" for name, value in SIZES.items()]
 
 
@@ -200,18 +200,40 @@ def slow_down(monkeypatch, held: Path) -> None:
     monkeypatch.setattr(Writing, "loss", slow)
 
 
-def test_torchrun_trains_what_one_process_trains_and_another_number_of_them_goes_on(
-    whole, monkeypatch, capsys, tmp_path
-):
+SLOW_DISK = """
+import os, time
+real = os.fsync
+def fsync(file):
+    time.sleep(0.3)
+    real(file)
+os.fsync = fsync
+"""
+
+
+@pytest.mark.parametrize("stopped", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_torchrun_trains_what_one_process_trains(stopped, whole, monkeypatch, capsys, tmp_path):
+    """Stopped in the middle, one process goes on alone."""
     folder = tmp_path / "run"
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    words = ["-m", "regard", "train", "copy", *SMALL, "--out", str(folder)]
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m"]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    if stopped:
+        (tmp_path / "sitecustomize.py").write_text(SLOW_DISK)  # so that there is time to be stopped in
+        environment["PYTHONPATH"] = str(tmp_path)
+    words = ["regard", "train", "copy", *SMALL, "--out", str(folder)]
     with subprocess.Popen([*command, *words], env=environment, stderr=subprocess.PIPE, text=True) as process:
-        said = process.communicate(timeout=100)[1]
-    assert process.returncode == 0, said
+        if stopped:
+            wait_for((folder / "checkpoints" / name_of(4)).exists, 90)
+            process.terminate()
+        said = process.communicate(timeout=90)[1]
     assert sum("parameters, 11 steps" in line for line in said.splitlines()) == 1
-    assert_near(folder, whole, but="to_k.bias")
+    assert "lost another" not in said
+    if stopped:
+        assert 4 <= int(found(folder / "checkpoints")[-1].name.removeprefix("step-")) < 11
+        assert not (folder / "model").exists()
+        assert run(monkeypatch, capsys, "train", "copy", "--resume", str(folder))[0] == 0
+    else:
+        assert process.returncode == 0
+    assert_near(folder, whole, but="to_k.bias")  # whose gradient is nothing but what rounding leaves
 
 
 def test_tasks_are_listed_and_so_are_the_settings_of_one(monkeypatch, capsys):

@@ -22,7 +22,8 @@ from regard.training.team import PATIENCE, Team, together
 from tests.training.crew import Crew, assert_near, assert_same_bits, tensors, train, wait_for
 from tests.training.toy import Toy, ToySettings, ToyWork
 
-STILL = {"dropout": 0.0}
+SHORT = {"steps": 14}
+STILL = SHORT | {"dropout": 0.0}
 WAYS = {
     "ddp": {},
     "in three parts": {"accumulate": 3},
@@ -116,7 +117,7 @@ def place(tmp_path_factory):
         with together():
             for name, settings in WAYS.items():
                 fit(Toy(), ToySettings(**STILL | settings), place / "two" / name)
-            fit(Toy(), ToySettings(), place / "two" / "dropout")
+            fit(Toy(), ToySettings(**SHORT), place / "two" / "dropout")
             for how, seldom in PARTLY.items():
                 fit(Partly(seldom=seldom), ToySettings(**STILL, parallel=how), place / "two" / f"partly {how}")
 
@@ -136,7 +137,7 @@ def test_weights_that_are_not_used_keep_nobody_waiting(how, place):
     found = tensors(place / "two" / f"partly {how}")
     assert not [name for name in found if "again" in name or ("optimizer" in name and "never" in name)]
     torch.manual_seed(0)
-    fresh = Partly(seldom=True).prepare(ToySettings(), place).model.state_dict()
+    fresh = Partly(seldom=True).prepare(ToySettings(**SHORT), place).model.state_dict()
     assert torch.equal(found["model.never.weight"], fresh["never.weight"])
 
 
@@ -159,14 +160,14 @@ def test_a_signal_to_one_process_stops_all_and_the_same_number_goes_on_to_the_sa
     folder = tmp_path / "run"
 
     def first(rank: int) -> int:
-        result = fit(Stopped(7, who), ToySettings(), folder)
+        result = fit(Stopped(7, who), ToySettings(**SHORT), folder)
         assert result.step == 7
         return result.code
 
     train(2, first, tmp_path / "said", wanted=143)
     assert [at.name for at in checkpoint.found(folder / "checkpoints")][-1] == checkpoint.name_of(7)
     assert not (folder / "model").exists()
-    train(2, lambda rank: fit(Toy(), ToySettings(), folder, resume=True).code, tmp_path / "said")
+    train(2, lambda rank: fit(Toy(), ToySettings(**SHORT), folder, resume=True).code, tmp_path / "said")
     assert_same_bits(folder, place / "two" / "dropout")
 
 
@@ -182,7 +183,7 @@ def test_a_signal_to_one_process_stops_all_and_the_same_number_goes_on_to_the_sa
 def test_a_run_goes_on_with_more_or_fewer_processes(crews, hows, place, tmp_path):
     for number, (world, how) in enumerate(zip(crews, hows)):
         last, resume = number == len(crews) - 1, number > 0
-        task = Toy() if last else Stopped(8, world - 1, signal.SIGINT)
+        task = Toy() if last else Stopped(5, world - 1, signal.SIGINT)
 
         def go(rank: int, task: Toy = task, how: str = how, resume: bool = resume) -> int:
             return fit(task, ToySettings(**STILL, parallel=how), tmp_path / "run", resume=resume).code
@@ -230,7 +231,7 @@ def test_a_process_that_dies_while_the_first_validates_is_noticed_afterwards(tmp
 def test_the_others_wait_for_a_long_validation_as_long_as_the_timeout_says(tmp_path):
     def hurried(rank: int) -> int:
         with together(timeout=timedelta(seconds=0.6)):
-            return fit(Slow(1.5), ToySettings(**STILL, steps=5), tmp_path / "run").code
+            return fit(Slow(1.5), ToySettings(**STILL | {"steps": 5}), tmp_path / "run").code
 
     crew = Crew(2, hurried, tmp_path / "said")
     assert crew.codes(20) == [2, 2]
@@ -403,7 +404,8 @@ def jobs(folder: Path, **settings: Any) -> str:
     return json.dumps([{"folder": str(folder), "resume": folder.exists(), "settings": STILL | settings}])
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_to_torchrun_stops_all_after_saving(number, place, tmp_path):
     folder = tmp_path / "run"
     with torchrun(2, SCRIPT, jobs(folder, pause=0.1)) as process:
@@ -416,7 +418,7 @@ def test_a_signal_to_torchrun_stops_all_after_saving(number, place, tmp_path):
     assert not any(map(alive, workers))
     assert "lost another" not in said
     last = checkpoint.newest(folder / "checkpoints").step
-    assert 4 < last < 20
+    assert 4 < last < 14
     train(2, lambda rank: fit(Toy(), ToySettings(**STILL), folder, resume=True).code, tmp_path / "said")
     assert_same_bits(folder, place / "two" / "ddp")
 

@@ -1,16 +1,20 @@
 """Batches on their way into the model, prepared here or by worker processes, always in the same order."""
 
+import os
 import signal
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Generator, Sequence
+from types import FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
 from torch.utils.data import DataLoader, Dataset
 
 from regard.training.settings import Settings
-from regard.training.stop import NAMES
 from regard.training.task import Work
 from regard.training.team import Team
+
+GRACE = 10.0  # seconds that a worker goes on after SIGTERM
 
 
 class Update(NamedTuple):
@@ -41,19 +45,31 @@ class Shares(Dataset[Update]):
         return Update(indices, work.weight(indices), parts)
 
 
-def feed(work: Work, batches: Sequence[np.ndarray], team: Team, settings: Settings) -> Iterator[Update]:
-    """The updates in order."""
+def feed(work: Work, batches: Sequence[np.ndarray], team: Team, settings: Settings) -> Generator[Update, None, None]:
+    """The updates in order. Workers end when it is closed."""
     shares = Shares(work, batches, team, settings.accumulate)
     if not settings.workers:
         yield from (shares[i] for i in range(len(shares)))
         return
-    yield from DataLoader(shares, batch_size=None, num_workers=settings.workers, worker_init_fn=deaf)
+    loaded = iter(DataLoader(shares, batch_size=None, num_workers=settings.workers, worker_init_fn=calm))
+    try:
+        yield from loaded
+    finally:
+        end = getattr(loaded, "_shutdown_workers", None)  # they end with the loader, which a traceback may hold
+        if end is not None:
+            end()
 
 
-def deaf(worker: int) -> None:
-    """A signal that goes to all processes is heard by the one that trains, which still needs its batches to stop.
+def calm(worker: int) -> None:
+    """Keep working through a signal that goes to all processes: the one that trains still needs batches to stop well.
 
-    A worker ends when it is told to, or when the process it works for is gone.
+    A worker ends when it is told to, when the process it works for is gone, or a while after SIGTERM.
     """
-    for number in NAMES:
-        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, leave_later)
+
+
+def leave_later(number: int, frame: FrameType | None) -> None:
+    later = threading.Timer(GRACE, os._exit, (0,))
+    later.daemon = True
+    later.start()

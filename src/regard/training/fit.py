@@ -7,7 +7,8 @@ resumed goes through exactly the steps it would have gone through.
 import copy
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -129,8 +130,8 @@ class Fit:
         self.computing = torch.compile(computing) if settings.compiled else computing
         self.tell(Event("begin", self.place.step, {"steps": settings.steps, "parameters": size_of(self.model)}))
         self.started, self.first_step = time.perf_counter(), self.place.step
-        with listening() as self.stop:
-            for batch in self.updates():
+        with listening() as self.stop, closing(self.updates()) as updates:
+            for batch in updates:
                 self.update(batch)
                 if self.after():
                     break
@@ -141,19 +142,18 @@ class Fit:
 
     # One update
 
-    def updates(self) -> Iterator[Update]:
+    def updates(self) -> Generator[Update, None, None]:
         """What is left to do, from where the run stands."""
         place, settings = self.place, self.settings
         while place.step < settings.steps and not place.over:
             batches = self.work.batches(place.epoch)
             if not batches:
                 raise RunError("there is nothing to learn from: no example is left after the limits on length")
-            for parts in feed(self.work, batches[place.index :], self.team, settings):
-                if place.step >= settings.steps or place.over:
-                    return
-                yield parts
-                if place.step >= settings.steps or place.over:
-                    return
+            with closing(feed(self.work, batches[place.index :], self.team, settings)) as fed:
+                for parts in fed:
+                    yield parts
+                    if place.step >= settings.steps or place.over:
+                        return
             place.epoch, place.index = place.epoch + 1, 0
 
     def update(self, batch: Update) -> None:
