@@ -24,6 +24,7 @@ def evaluate(
     lower: bool | None = None,
     count: int = 1000,
     samples: int = 5,
+    aligned: bool = True,
 ) -> dict[str, Any]:
     """Scores of a translator on a file, or on a part of what it was trained with that it has not seen.
 
@@ -35,15 +36,15 @@ def evaluate(
     if grammar:
         if part not in PARTS:
             raise ConfigError(f"there is no part {part!r} of the grammar; choose one of {', '.join(PARTS)}")
-        aligned = sentences(count, seed=settings.seed, part=part)
-        asked = references(pairs_of(aligned, swap=settings.swap))
+        made = sentences(count, seed=settings.seed, part=part)
+        asked = references(pairs_of(made, swap=settings.swap))
     elif data is not None:
-        aligned, asked = [], references(pairs_from(data, swap=settings.swap))
+        made, asked = [], references(pairs_from(data, swap=settings.swap))
     else:
         parts = dict(zip(("train", "validation", "test"), parts_of(settings)))
         if part not in parts or not parts[part]:
             raise ConfigError(f"this run keeps no part {part!r}; name a file with --data")
-        aligned, asked = [], references(parts[part])
+        made, asked = [], references(parts[part])
     written = [one.text for one in interpreter.translate([source for source, _ in asked], beams=beams)]
     right = [answers for _, answers in asked]
     tokenizer = tokenizer_for(right[0])
@@ -61,8 +62,8 @@ def evaluate(
             for (source, answers), text in zip(asked[:samples], written)
         ],
     }
-    if aligned and not settings.swap and getattr(interpreter.model, "attends", True):
-        measured = quality(interpreter, aligned[:200])
+    if aligned and made and not settings.swap and looks_across(interpreter.model):
+        measured = quality(interpreter, made[:200])
         result["alignment"] = {
             "error_rate": measured.error_rate,
             "layer": measured.layer,
@@ -70,6 +71,11 @@ def evaluate(
             "straight_line": measured.chance,
         }
     return result
+
+
+def looks_across(model: Any) -> bool:
+    """Whether a model looks at its source while it writes; the fixed-context baseline does not."""
+    return getattr(getattr(model, "decoder", None), "attention", True) is not None
 
 
 def pairs_of(aligned: Any, *, swap: bool) -> list[Any]:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from regard.data.special import END, SPECIAL
 from regard.data.vocabulary import Vocabulary
@@ -51,7 +51,7 @@ class Translation:
 class Interpreter:
     """A model that translates, as `open_translator` gives it."""
 
-    def __init__(self, model: nn.Module, source: Vocabulary, target: Vocabulary, facts: dict[str, Any]) -> None:
+    def __init__(self, model: Any, source: Vocabulary, target: Vocabulary, facts: dict[str, Any]) -> None:
         self.model, self.source, self.target, self.facts = model.eval(), source, target, facts
         sizes = facts.get("config", {})
         for side, vocabulary in (("source", source), ("target", target)):
