@@ -81,6 +81,21 @@ def wait_for(there: Callable[[], Any], seconds: float = 30) -> None:
         time.sleep(0.01)
 
 
+def children(process: int) -> set[int]:
+    """The processes that this one started and that were not waited for."""
+    try:
+        return {int(x) for x in Path(f"/proc/{process}/task/{process}/children").read_text().split()}
+    except OSError:
+        return set()
+
+
+def alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 def tensors(folder: Path) -> dict[str, torch.Tensor]:
     last = checkpoint.newest(folder / "checkpoints")
     assert last is not None

@@ -1,5 +1,6 @@
 """Several processes train what one would have trained, and end together."""
 
+import json
 import os
 import signal
 import subprocess
@@ -16,10 +17,10 @@ from torch import nn
 
 from regard.errors import RunError
 from regard.training import checkpoint
-from regard.training.fit import Event, fit
+from regard.training.fit import fit
 from regard.training.loss import Loss
 from regard.training.team import PATIENCE, Team, together
-from tests.training.crew import Crew, assert_near, assert_same_bits, tensors, train, wait_for
+from tests.training.crew import Crew, alive, assert_near, assert_same_bits, children, tensors, train, wait_for
 from tests.training.toy import Toy, ToySettings, ToyWork
 
 SHORT = {"steps": 14}
@@ -312,80 +313,6 @@ def test_the_first_one_is_heard_by_all(tmp_path):
     train(3, listen, tmp_path)
 
 
-# Data workers
-
-
-def children(process: int) -> set[int]:
-    try:
-        return {int(x) for x in Path(f"/proc/{process}/task/{process}/children").read_text().split()}
-    except OSError:
-        return set()
-
-
-def alive(process: int) -> bool:
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_to_a_whole_group_leaves_the_workers_at_work_until_all_is_saved(number, tmp_path):
-    """As Ctrl-C in a terminal, torchrun and job schedulers do it."""
-    folder = tmp_path / "run"
-
-    def work(rank: int) -> int:
-        os.setsid()
-        return fit(Toy(), ToySettings(workers=2, pause=0.02, steps=500), folder).code
-
-    crew = Crew(1, work, tmp_path / "said")
-    wait_for(lambda: (folder / "checkpoints" / checkpoint.name_of(4)).exists())
-    main = crew.processes[0].pid
-    workers = children(main)
-    assert len(workers) == 2
-    os.killpg(main, number)
-    assert crew.codes(20) == [128 + number]
-    assert crew.told() == [""]
-    wait_for(lambda: not any(map(alive, workers)), 10)
-
-
-def test_workers_end_when_the_process_they_work_for_is_killed(tmp_path):
-    folder = tmp_path / "run"
-
-    def work(rank: int) -> int:
-        from torch.utils.data._utils import worker
-
-        worker.MP_STATUS_CHECK_INTERVAL = 0.1  # how often they look after it, in seconds
-        return fit(Toy(), ToySettings(workers=2, pause=0.02, steps=500), folder).code
-
-    crew = Crew(1, work, tmp_path / "said")
-    wait_for(lambda: (folder / "checkpoints" / checkpoint.name_of(4)).exists())
-    workers = children(crew.processes[0].pid)
-    assert len(workers) == 2
-    os.kill(crew.processes[0].pid, signal.SIGKILL)
-    wait_for(lambda: not any(map(alive, workers)), 10)
-    assert crew.codes() == [-9]
-
-
-@pytest.mark.parametrize("ended", ["finished", "crashed"])
-def test_workers_are_gone_when_the_run_is(ended, tmp_path):
-    seen: set[int] = set()
-
-    def tell(event: Event) -> None:
-        seen.update(children(os.getpid()) - before)
-        if event.kind == "step" and event.step == 9 and ended == "crashed":
-            raise RunError("as if")
-
-    before = children(os.getpid())
-    if ended == "crashed":
-        with pytest.raises(RunError, match="as if"):
-            fit(Toy(), ToySettings(workers=2), tmp_path / "run", tell=tell)
-    else:
-        fit(Toy(), ToySettings(workers=2), tmp_path / "run", tell=tell)
-    assert len(seen) >= 2
-    wait_for(lambda: not any(map(alive, seen)), 10)
-
-
 # torchrun itself
 
 
@@ -399,8 +326,6 @@ SCRIPT = str(Path(__file__).with_name("toy_run.py"))
 
 
 def jobs(folder: Path, **settings: Any) -> str:
-    import json
-
     return json.dumps([{"folder": str(folder), "resume": folder.exists(), "settings": STILL | settings}])
 
 

@@ -79,6 +79,13 @@ class Buffer:
 
     def reorder(self, index: Int[Tensor, " n"]) -> None:
         """Other entries of the first axis, in new tensors with as much room."""
+        if self.ours and not self.recording() and self.k.shape[-2] <= 2 * (self.stop - self.start):
+            start, stop = self.start, self.stop
+            with torch.inference_mode(False), torch.no_grad():  # room and all: one copy instead of two
+                k, v = (x.index_select(0, index.to(x.device)) for x in (self.k, self.v))
+            self.replace(k, v, ours=True, stop=stop)
+            self.start = start
+            return
         k, v = (x.index_select(0, index.to(x.device)) for x in self.view())
         if self.ours and not self.recording(k, v):
             self.move(k, v, self.k.shape[-2])

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from regard.errors import RegardError, RunError
 
 PATIENCE = timedelta(hours=24)  # the others wait so long while the first one prepares or validates
-LOST = ("gloo", "nccl", "connection", "socket", "store", "timed out", "broken pipe")  # what is said of a lost process
+LOST = ("gloo", "nccl", "connection", "socket", "timed out", "broken pipe")  # what is said of a lost process
 
 # The last group outlives whatever used it. Freed last by DDP, which holds Python's lock while it does so, a group waits
 # for its threads, and one of them may wait for that lock: after an error a process would never end.

@@ -44,7 +44,10 @@ class Memo:
             source = call.map._source
             return Formed(getattr(source, "mask", None), getattr(source, "bias", None), False, sizes.k)
         if call.mask is None and call.bias is None:
-            return Formed(Causal("first") if call.causal else None, None, False, sizes.k)
+            plain = (call.causal, sizes.k)
+            if plain not in self.known:
+                self.known[plain] = Formed(Causal("first") if call.causal else None, None, False, sizes.k)
+            return self.known[plain]
         key = (mark(call.mask), mark(call.bias), call.causal, sizes)
         if key not in self.known:
             self.known[key] = form(call, sizes)
