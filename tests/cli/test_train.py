@@ -9,7 +9,6 @@ import sys
 import time
 from pathlib import Path
 
-import jaxtyping
 import pytest
 import torch
 
@@ -27,17 +26,12 @@ SMALL = [f"--{name.replace('_', '-')}={value}" for name, value in SIZES.items()]
 
 
 @pytest.fixture(autouse=True, scope="module")
-def unchecked():
-    """typer hands over a context that is no `typer.Context`, so types are not checked while commands run here."""
+def one_thread():
     torch.set_num_threads(1)
-    before = jaxtyping.config.jaxtyping_disable
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", before)
 
 
 @pytest.fixture(scope="module")
-def whole(unchecked, tmp_path_factory):
+def whole(tmp_path_factory):
     """A run that nobody disturbed."""
     folder = tmp_path_factory.mktemp("whole") / "run"
     with pytest.MonkeyPatch.context() as patch:

@@ -10,6 +10,7 @@ from torch import Generator, Tensor
 
 from regard.attention.bias import Bias
 from regard.attention.check import full_rank, must_be_float, must_be_tensors, sizes_of
+from regard.attention.dropping import attend_dropping
 from regard.attention.explicit import attend_explicitly, needs_care
 from regard.attention.fused import attend_fused
 from regard.attention.map import Asked, AttentionMap, Dropped
@@ -135,7 +136,9 @@ def attend(
             attended = Attended(mix, AttentionMap(asked, dropped=Dropped(dropout, None) if dropout else None), took)
             return told(attended, v)
     dropped = as_dropped(dropout, generator, q)
-    attended = Attended(attend_explicitly(asked, v, dropped), AttentionMap(asked, dropped=dropped), "explicit")
+    quick = None if dropped is None or path == "explicit" else attend_dropping(asked, v, dropped)
+    mix = attend_explicitly(asked, v, dropped) if quick is None else quick
+    attended = Attended(mix, AttentionMap(asked, dropped=dropped), "explicit")
     return told(attended, v)
 
 

@@ -106,10 +106,10 @@ def models(as_json: Annotated[bool, JSON] = False) -> None:
     typer.echo(listed(as_json=as_json))
 
 
-@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+@app.command(context_settings={"ignore_unknown_options": True})
 def train(
-    context: typer.Context,
     task: Annotated[str, typer.Argument(help="What to learn; `regard tasks` lists them.")],
+    settings: Annotated[list[str] | None, typer.Argument(metavar="[--SETTING VALUE]...")] = None,
     config: Annotated[Path | None, typer.Option(help="A TOML file with settings; flags go before it.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the run; a new one under runs/ otherwise.")] = None,
     resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder.")] = None,
@@ -122,7 +122,7 @@ def train(
     """
     from regard.cli.train import trained
 
-    code = trained(task, context.args, config=config, out=out, resume=resume, quiet=quiet)
+    code = trained(task, settings or [], config=config, out=out, resume=resume, quiet=quiet)
     if code:
         raise typer.Exit(code)
 

@@ -1,5 +1,6 @@
 """`regard train`: settings from flags and a file, one call, and what happens meanwhile shown live."""
 
+import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -25,6 +26,7 @@ def trained(
     from regard.tasks import task_named
 
     task = task_named(name)
+    quiet = quiet or int(os.environ.get("RANK", "0")) > 0  # of several processes the first speaks
     given = (read_toml(config) if config else {}) | read_flags(words)
     if resume is None:
         settings = settings_from(task.settings, given)
@@ -51,6 +53,7 @@ def continued(task: Task, folder: Path, given: dict[str, Any]) -> Any:
     described = Run.open(folder).described()
     if described["task"] != task.name:
         raise ConfigError(f"{folder} is a run of {described['task']!r}, not of {task.name!r}; name its own task")
+    settings_from(task.settings, described["settings"] | given)  # a name that does not exist is told as such
     other = sorted(set(given) - set(CHANGEABLE))
     if other:
         raise ConfigError(
@@ -107,6 +110,7 @@ class Lines:
 @contextmanager
 def live() -> Iterator[Tell]:
     """A bar with loss, rate, time left and the last validation."""
+    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (
@@ -117,7 +121,7 @@ def live() -> Iterator[Tell]:
         TimeRemainingColumn(),
         TextColumn("{task.fields[score]}"),
     )
-    with Progress(*columns) as bar:
+    with Progress(*columns, console=Console(stderr=True)) as bar:
         job = bar.add_task("", total=None, loss="…", speed="…", score="")
 
         def tell(event: Event) -> None:

@@ -1,13 +1,11 @@
 """Dropout whose random numbers cost little: on a processor torch draws them one by one, which is most of its time."""
 
-import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from regard.attention.drop import STEPS, kept
 from regard.eager import readable
-
-STEPS = 1 << 16  # sixteen random bits decide over one number
 
 
 class Dropout(nn.Dropout):
@@ -27,15 +25,4 @@ class Dropout(nn.Dropout):
         dropped = round(self.p * STEPS)
         if self.inplace or not 0 < dropped < STEPS or not readable(x):
             return F.dropout(x, self.p, True, self.inplace)
-        return x * keep(x, dropped)
-
-
-@torch.no_grad()
-def keep(x: Float[Tensor, "*b"], dropped: int) -> Float[Tensor, "*b"]:
-    """What x is multiplied by: 0 in `dropped` of 65536 cases."""
-    count = x.numel()
-    drawn = torch.empty((count + 3) // 4, dtype=torch.int64).random_(-(1 << 63), None)
-    bits = drawn.view(torch.int16)[:count]
-    # Written as numbers at once: a product with booleans takes several times as long.
-    kept = torch.ge(bits, dropped - STEPS // 2, out=torch.empty(count, dtype=x.dtype))
-    return kept.mul_(STEPS / (STEPS - dropped)).view(x.shape)
+        return x * kept(x.shape, self.p, dtype=x.dtype, device=x.device)

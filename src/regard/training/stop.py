@@ -20,11 +20,6 @@ class Stop:
             raise KeyboardInterrupt
         self.signal = number
 
-    @property
-    def code(self) -> int:
-        """What the process says when it ends because of this."""
-        return 0 if self.signal is None else 128 + self.signal
-
 
 @contextmanager
 def listening() -> Iterator[Stop]:

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from regard.attention.drop import kept
 from regard.attention.map import statistics
 from regard.attention.map.asked import Asked, take
 from regard.attention.map.blocks import BUDGET, Block, Scratch, Source, blocks
@@ -389,8 +390,4 @@ def drop(weights: Float[Tensor, "..."], dropped: Dropped) -> Float[Tensor, "..."
     """Set a share p of the weights to 0 and raise the others to 1 / (1 − p); p = 1 leaves nothing."""
     if dropped.p >= 1.0:
         return torch.zeros_like(weights)
-    generator = None
-    if dropped.seed is not None:
-        generator = torch.Generator(device=weights.device).manual_seed(dropped.seed)
-    drawn = torch.rand(weights.shape, generator=generator, device=weights.device)
-    return weights * (drawn >= dropped.p) / (1.0 - dropped.p)
+    return weights * kept(weights.shape, dropped.p, dtype=weights.dtype, device=weights.device, seed=dropped.seed)

@@ -196,7 +196,7 @@ class Held:
         )
 
     def looks_again(self, call: Call) -> bool:
-        """Whether one more query asks the very keys of a source that is held, as in each step of a recurrent decoder."""
+        """Whether one more query asks the keys of a source that is held, as each step of a recurrent decoder does."""
         if self.kind == "self" or call.q is None or call.k is None or call.q.shape[2] != 1 or call.cached:
             return False
         last = self.blocks[-1]

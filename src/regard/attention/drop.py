@@ -1,0 +1,34 @@
+"""Which numbers are dropped: random draws that cost little, and the same again from the same seed."""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Generator, Tensor
+
+from regard.eager import transformed
+
+STEPS = 1 << 16  # sixteen random bits decide over one number
+
+
+@torch.no_grad()
+def kept(
+    shape: Sequence[int], p: float, *, dtype: torch.dtype, device: torch.device, seed: int | None = None
+) -> Float[Tensor, "..."]:
+    """What numbers are multiplied by: 0 with probability p, below 1, and 1 / (1 − p) elsewhere.
+
+    On a processor torch draws one number at a time, so one draw of 64 bits decides over four; p then counts to the
+    nearest 1/65536. The draws come from `seed`, or from torch's own generator.
+    """
+    generator = None if seed is None else Generator(device=device).manual_seed(seed)
+    dropped = round(p * STEPS)
+    if device.type != "cpu" or not 0 < dropped < STEPS or torch.compiler.is_compiling() or transformed():
+        drawn = torch.rand(tuple(shape), generator=generator, device=device)
+        return (drawn >= p).to(dtype) / (1.0 - p)
+    count = math.prod(shape)
+    whole = torch.empty((count + 3) // 4, dtype=torch.int64).random_(-(1 << 63), None, generator=generator)
+    bits = whole.view(torch.int16)[:count]
+    # Written as numbers at once: a product with booleans takes several times as long.
+    found = torch.ge(bits, dropped - STEPS // 2, out=torch.empty(count, dtype=dtype))
+    return found.mul_(STEPS / (STEPS - dropped)).view(tuple(shape))
