@@ -33,9 +33,10 @@ def ship(run: Path, out: Path, about: str) -> dict[str, Any]:
     opened = open_translator(run)
     facts = {key: opened.facts[key] for key in ("task", "settings", "weights_of", "steps")}
     environment = json.loads((Run.open(run).folder / "environment.json").read_text())
+    made = environment.pop("command").replace(str(run), f"runs/{out.name}")  # where folders lie is nobody's business
     files = {SOURCE: opened.source.json.encode(), TARGET: opened.target.json.encode()}
     config = store.KINDS[opened.facts["kind"]](**opened.facts["config"])
-    facts |= {"name": out.name, "about": about, "command": environment["command"], "environment": environment}
+    facts |= {"name": out.name, "about": about, "command": made, "environment": environment}
     store.write(out, opened.model, config, facts, files, dtype=torch.float16)
     measured = quality(open_translator(out), sentences(COUNT, seed=opened.facts["settings"]["seed"], part="test"))
     aligned = {"layer": measured.layer, "error_rate": round(measured.error_rate, 4)}
