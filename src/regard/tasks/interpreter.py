@@ -11,11 +11,12 @@ from regard.data.special import END, SPECIAL
 from regard.data.vocabulary import Vocabulary
 from regard.errors import DataError, ModelError
 from regard.models import embedded, store
-from regard.tasks.shown import Shown, watched
+from regard.tasks.shown import Shown, looks_across, watched
 from regard.tasks.translate import SOURCE, TARGET, names_of
 from regard.tasks.writing import write
+from regard.tokens.visible import cut
 from regard.trace.trace import Trace
-from regard.training.run import MODEL
+from regard.training.run import MANIFEST, MODEL, Run
 
 LONGEST = 1000  # tokens of one text
 
@@ -29,6 +30,7 @@ class Translation:
 
     def trace(self) -> Trace:
         """What the model attended to, with its tokens."""
+        must_look(self.interpreter)
         return watched(self.interpreter.model, self.shown)
 
     def alignment(self, trace: Trace | None = None) -> tuple[list[str], list[str], Tensor]:
@@ -37,9 +39,8 @@ class Translation:
         The mean over the heads of the layer that aligns best, as its manifest says, else of the last one that looks
         across. `<eos>` stands at the end of both.
         """
+        must_look(self.interpreter)
         crossing = [layer for layer in (trace or self.trace()).layers if layer.kind != "self"]
-        if not crossing:
-            raise ModelError("this model looks at nothing while it writes (attention = none), so nothing is aligned")
         best = self.interpreter.facts.get("alignment", {}).get("layer", len(crossing) - 1)
         weights = crossing[min(int(best), len(crossing) - 1)].weights[0].dense().mean(0)
         return [*self.shown.written_names, SPECIAL[END]], list(self.shown.source_names), weights
@@ -65,15 +66,9 @@ class Interpreter:
     @torch.no_grad()
     def translate(self, texts: Sequence[str], *, beams: int = 5, **more: Any) -> list[Translation]:
         """Each text in the other language."""
-        asked = [[*self.source.encode(text), END] for text in texts]
-        for text, ids in zip(texts, asked):
-            if len(ids) == 1:
-                raise DataError("there is nothing to translate: a text is empty; give some words")
-            if len(ids) > LONGEST:
-                raise DataError(
-                    f"{text[:30]!r}… has {len(ids) - 1} tokens, but at most {LONGEST} are read at once; "
-                    "give one sentence at a time"
-                )
+        if isinstance(texts, str):
+            raise DataError("one text came, but several were wanted; give a list of texts")
+        asked = [self.read(text) for text in texts]
         written = write(self.model, asked, beams=beams, **more)
         return [
             Translation(
@@ -83,6 +78,29 @@ class Interpreter:
             )
             for text, ids, found in zip(texts, asked, written)
         ]
+
+    def read(self, text: str) -> list[int]:
+        """The ids of a text as the model reads them, END at their end; refused where it cannot read them."""
+        ids = [*self.source.encode(text), END]
+        if not text.strip() or len(ids) == 1:
+            raise DataError("there is nothing to translate: a text is empty; give some words")
+        if "\0" in text:
+            raise DataError(f"{text!r:.40} holds NUL, which no text has; leave it out")
+        if len(ids) > LONGEST + 1:
+            raise DataError(
+                f"{text[:30]!r}… has {len(ids) - 1:,} tokens, but at most {LONGEST:,} are read at once; "
+                "give one sentence at a time"
+            )
+        return ids
+
+
+def must_look(interpreter: Interpreter) -> None:
+    """Refuse to show what a model looks at that looks at nothing."""
+    if not looks_across(interpreter.model):
+        raise ModelError(
+            "this model looks at nothing while it writes (attention = none), so there is no alignment to see; "
+            "take one with attention"
+        )
 
 
 def open_translator(where: str | Path) -> Interpreter:
@@ -105,11 +123,20 @@ def place_of(where: str) -> Path:
     if where in embedded.names():
         return embedded.folder(where)
     for folder in (Path(where) / MODEL, Path(where)):
-        if (folder / store.MANIFEST).exists():
+        if there(folder / store.MANIFEST):
             return folder
-    if (Path(where) / "run.json").exists():
+    if there(Path(where) / MANIFEST):
+        Run.open(Path(where))  # one of another version says so
         raise ModelError(f"{where} is a run that has not come to its end; go on with regard train … --resume {where}")
     raise ModelError(
-        f"there is no translator {where!r}: it is neither embedded ({', '.join(embedded.names())}) nor a folder with "
-        "a model; train one with: regard train translate"
+        f"there is no translator {cut(where, 60)!r}: it is neither embedded ({', '.join(embedded.names())}) nor a "
+        "folder with a model; train one with: regard train translate"
     )
+
+
+def there(path: Path) -> bool:
+    """Whether there is such a file; a name that no file can have is none."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False

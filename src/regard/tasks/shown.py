@@ -31,9 +31,17 @@ def show(model: nn.Module, shown: Sequence[Shown], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     rows: list[dict[str, Any]] = []
     for number, one in enumerate(shown):
-        watched(model, one).save(folder / f"{number}.trace")
-        rows.append({"source": list(one.source_names), "written": list(one.written_names), "trace": f"{number}.trace"})
+        row: dict[str, Any] = {"source": list(one.source_names), "written": list(one.written_names)}
+        if looks_across(model):
+            row["trace"] = f"{number}.trace"
+            watched(model, one).save(folder / row["trace"])
+        rows.append(row)
     put(folder / EXAMPLES, (json.dumps(rows, ensure_ascii=False, indent=1) + "\n").encode())
+
+
+def looks_across(model: Any) -> bool:
+    """Whether a model looks at its source while it writes; the fixed-context baseline does not."""
+    return getattr(getattr(model, "decoder", None), "attention", True) is not None
 
 
 @torch.no_grad()

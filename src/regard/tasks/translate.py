@@ -15,7 +15,7 @@ from regard.data.pieces import SPACE
 from regard.data.special import END, SPECIAL
 from regard.data.split import references, split
 from regard.data.vocabulary import Vocabulary
-from regard.errors import ConfigError
+from regard.errors import ConfigError, DataError
 from regard.models import store
 from regard.tasks.score import scores, tokenizer_for
 from regard.tasks.shown import Shown, show
@@ -48,6 +48,12 @@ def pairs_from(named: str, *, swap: bool = False) -> list[Pair]:
     files = [Path(part.strip()) for part in named.split(",")]
     if len(files) > 2:
         raise ConfigError(f"data names {len(files)} files; give one, or two as source,target")
+    missing = next((file for file in files if not file.name or not file.exists()), None)
+    if missing is not None:
+        raise DataError(
+            f"there is no file {str(missing)!r} to read sentences from; give 'grammar', a .tsv or .jsonl file, or two "
+            "files as 'a.en,a.zh'"
+        )
     found = read_pairs(*files, skip_empty=True)
     return [Pair(pair.target, pair.source, pair.credit) for pair in found] if swap else found
 
@@ -95,7 +101,7 @@ class Translating(Writing):
         asked = references(self.pairs)[: self.given.decoded]  # type: ignore[attr-defined]
         written = translate(model, self.source, self.target, [source for source, _ in asked])
         right = [answers for _, answers in asked]
-        found = scores(written, right, tokenizer=tokenizer_for(right[0]))
+        found = scores(written, right, tokenizer=tokenizer_for([text for answers in right for text in answers]))
         return {"loss": self.validation_loss(model), "bleu": found.bleu, "chrf": found.chrf}
 
     def show(self, model: nn.Module, folder: Path) -> None:
