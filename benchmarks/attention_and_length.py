@@ -76,8 +76,10 @@ def main() -> int:
         for name, values in lines.items()
         for low, high, value in zip(EDGES, EDGES[1:], values)
     ]
-    for name in ("Bahdanau", "Luong", "Transformer"):
-        rows.append(Row(f"{name} − none, longest", lines[name][-1] - lines["none"][-1], 5.0, "BLEU", least=True))
+    rows += [
+        Row(f"{name} − none, longest", lines[name][-1] - lines["none"][-1], 5.0, "BLEU", least=True)
+        for name in ("Bahdanau", "Luong", "Transformer")
+    ]
     return report("attention_and_length", rows)
 
 

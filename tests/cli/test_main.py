@@ -25,7 +25,7 @@ def run(*words: str, **options):
 
 @pytest.fixture(scope="module")
 def demo():
-    return run("demo")
+    return run("demo", "--by-hand")
 
 
 def test_help_names_the_commands():
@@ -54,15 +54,26 @@ def test_an_error_of_our_own_is_one_sentence(monkeypatch, capsys):
     def fail():
         raise ShapeError("q has width 3 and k has width 4; make them equal")
 
-    monkeypatch.setattr("regard.cli.demo.by_hand", fail)
-    monkeypatch.setattr(sys, "argv", ["regard", "demo"])
+    monkeypatch.setattr("regard.cli.by_hand.by_hand", fail)
+    monkeypatch.setattr(sys, "argv", ["regard", "demo", "--by-hand"])
     with pytest.raises(SystemExit) as stopped:
         cli.main()
     assert stopped.value.code == 2
     assert capsys.readouterr().err == "regard: q has width 3 and k has width 4; make them equal\n"
 
 
-def test_the_demo_shows_every_step_with_the_published_numbers(demo):
+def test_the_demo_translates_with_both_models_and_writes_a_page(tmp_path):
+    done = run("demo", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("→ 猫坐在垫子上。") == 2
+    assert done.stdout.count("猫 ← cat") == 2
+    assert "regard train translate" in done.stdout
+    page = (tmp_path / "demo.html").read_text(encoding="utf-8")
+    assert page.count("<table>") == 8
+    assert "http" not in page.replace("http-equiv", "")
+
+
+def test_the_demo_by_hand_shows_every_step_with_the_published_numbers(demo):
     assert demo.returncode == 0, demo.stderr
     for step in ["1. What is read", "2. Scores", "3. Scaled", "4. Softmax", "5. Mix", "6. Checked", "Next:"]:
         assert step in demo.stdout
@@ -84,7 +95,7 @@ def test_the_demo_fits_eighty_columns_and_a_pipe(demo):
 
 def test_a_terminal_without_these_letters_still_gets_the_numbers():
     done = subprocess.run(
-        [sys.executable, "-m", "regard", "demo"],
+        [sys.executable, "-m", "regard", "demo", "--by-hand"],
         capture_output=True,
         check=True,
         env={"PYTHONIOENCODING": "ascii", "PATH": ""},

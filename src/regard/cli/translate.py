@@ -2,91 +2,183 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from regard.errors import DataError
-from regard.tasks.interpreter import Translation, open_translator
+import typer
 
-AT_ONCE = 64
+from regard.data.lines import lines_of
+from regard.data.special import END, SPECIAL
+from regard.errors import ConfigError, DataError
+from regard.tasks.interpreter import Interpreter, Translation, must_look, open_translator
+from regard.tasks.shown import looks_across
+
+AT_ONCE = 64  # lines of a file
+ENDINGS = (".html", ".svg", ".png", ".pdf", ".trace")
+ONE_LINE = dict.fromkeys([*range(0x20), 0x7F, 0x85, 0x2028, 0x2029], " ")  # a line out for each line in
 
 
-def lines_of(texts: list[str], file: Path | None) -> Iterator[str]:
-    """What is to be translated: the texts, the lines of a file, or the lines of the standard input."""
-    if file is not None:
-        try:
-            yield from file.read_text(encoding="utf-8").splitlines()
-        except OSError as error:
-            raise DataError(f"{file} cannot be read ({error.strerror}); name a file of text") from error
-        except UnicodeDecodeError as error:
-            raise DataError(f"{file} is not UTF-8 (byte {error.start}); convert it first") from error
-    elif texts and texts != ["-"]:
-        yield from texts
-    else:
-        yield from (line.rstrip("\n") for line in sys.stdin)
+class Line(NamedTuple):
+    """A text, and where it stands; "" where it was given as a text."""
+
+    text: str
+    place: str = ""
+
+    @property
+    def blank(self) -> bool:
+        return bool(self.place) and not self.text.strip()
 
 
 def translated(
     where: str, texts: list[str], *, file: Path | None, beams: int, see: bool, to: Path | None, as_json: bool
 ) -> Iterator[str]:
-    """What to print, line by line as it is ready."""
+    """What to print, line by line as it is ready: a line for each line that came, an empty one for an empty one."""
+    must_be_known(to)
     interpreter = open_translator(where)
-    waiting: list[str] = []
-    last: Translation | None = None
-    for line in lines_of(texts, file):
-        waiting.append(line)
-        if len(waiting) >= (AT_ONCE if file is not None else 1):
-            for last in several(interpreter, waiting, beams):
-                yield from said(last, see, as_json)
-            waiting = []
-    for last in several(interpreter, waiting, beams):
-        yield from said(last, see, as_json)
-    if last is None:
+    if see or to is not None:
+        must_look(interpreter)
+    lines = asked(texts, file)
+    if isinstance(lines, list):  # what is wrong with one of them is said before the first is translated
+        must_be_readable(interpreter, lines)
+        must_fit(to, sum(not line.blank for line in lines))
+    kept: list[Translation] = []
+    any_came = False
+    for some in chunks(lines, AT_ONCE if isinstance(lines, list) else 1):
+        any_came = True
+        must_be_readable(interpreter, some)
+        found = iter(interpreter.translate([line.text for line in some if not line.blank], beams=beams))
+        for line in some:
+            one = None if line.blank else next(found)
+            yield from said(one, line, see, as_json)
+            if one is not None and to is not None:
+                kept.append(one)
+    if not any_came or (to is not None and not kept):
         raise DataError("there is nothing to translate; give a text, a file with --file, or lines on standard input")
     if to is not None:
-        written(last, to)
-        yield f"wrote {to}"
+        must_fit(to, len(kept))
+        written(kept, to)
+        typer.echo(f"wrote {to}", err=True)  # what is printed are translations and nothing else
 
 
-def several(interpreter: "object", lines: list[str], beams: int) -> list[Translation]:
-    """Translations of these lines; an empty line stays one."""
-    kept = [line for line in lines if line.strip()]
-    found: list[Translation] = interpreter.translate(kept, beams=beams) if kept else []  # type: ignore[attr-defined]
-    return found
+# What comes in
 
 
-def said(one: Translation, see: bool, as_json: bool) -> Iterator[str]:
-    from regard.views.alignment import alignment_text
+def asked(texts: list[str], file: Path | None) -> list[Line] | Iterator[Line]:
+    """The texts, the lines of a file, or the lines of the standard input as they come."""
+    if file is not None:
+        if texts:
+            raise ConfigError(f"a text and the file {file} came; give the one or the other")
+        return [Line(text, f"{file}, line {number}") for number, text in enumerate(lines_of(file), 1)]
+    return [Line(text) for text in texts] if texts and texts != ["-"] else standard_input()
 
-    if as_json:
-        rows, columns, weights = one.alignment()
-        found = {"source": one.source, "text": one.text, "written": rows, "read": columns}
-        yield json.dumps(
-            found | {"weights": [[round(x, 6) for x in row] for row in weights.tolist()]}, ensure_ascii=False
-        )
+
+def standard_input() -> Iterator[Line]:
+    """Its lines, each as soon as it is there."""
+    for number, data in enumerate(sys.stdin.buffer, 1):
+        place = f"standard input, line {number}"
+        try:
+            text = data.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            wrong = f"byte {error.start} (0x{data[error.start]:02x}) is no UTF-8"
+            raise DataError(f"{place}: {wrong}; convert it first, for example by iconv -t UTF-8") from error
+        yield Line(text.removesuffix("\n").removesuffix("\r"), place)
+
+
+def chunks(lines: Iterable[Line], size: int) -> Iterator[list[Line]]:
+    some: list[Line] = []
+    for line in lines:
+        some.append(line)
+        if len(some) >= size:
+            yield some
+            some = []
+    if some:
+        yield some
+
+
+def must_be_readable(interpreter: Interpreter, lines: list[Line]) -> None:
+    for line in lines:
+        if not line.blank:
+            try:
+                interpreter.read(line.text)
+            except DataError as error:
+                raise DataError(f"{line.place}: {error}" if line.place else str(error)) from error
+
+
+# What goes out
+
+
+def must_be_known(to: Path | None) -> None:
+    """Refuse what cannot be written before anything is translated."""
+    if to is None:
         return
-    yield one.text
-    if see:
+    if to.suffix.lower() not in ENDINGS:
+        raise ConfigError(f"{to.name!r} is none of {', '.join(ENDINGS)}; give another ending")
+    if not to.parent.is_dir():
+        raise ConfigError(f"the folder {str(to.parent)!r} for {to.name!r} does not exist; make it first")
+
+
+def must_fit(to: Path | None, count: int) -> None:
+    if to is not None and to.suffix.lower() != ".html" and count > 1:
+        raise ConfigError(f"{to.name!r} holds one map, but {count} texts came; write .html, or give one text")
+
+
+def said(one: Translation | None, line: Line, see: bool, as_json: bool) -> Iterator[str]:
+    if as_json:
+        yield json.dumps(record(one, line), ensure_ascii=False)
+        return
+    yield "" if one is None else one.text.translate(ONE_LINE)
+    if see and one is not None:
+        from regard.views.alignment import alignment_text
+
         rows, columns, weights = one.alignment()
         yield alignment_text(weights, rows, columns)
 
 
-def written(one: Translation, to: Path) -> None:
-    """The map of one translation as a page, a picture or a trace."""
-    if to.suffix == ".trace":
-        one.trace().save(to)
-        return
+def record(one: Translation | None, line: Line) -> dict[str, Any]:
+    """A translation as plain values; without weights where the model looks at nothing."""
+    if one is None:
+        return {"source": line.text, "text": "", "written": [], "read": [], "weights": []}
+    found: dict[str, Any] = {"source": one.source, "text": one.text}
+    if not looks_across(one.interpreter.model):
+        rows = [*one.shown.written_names, SPECIAL[END]]
+        return found | {"written": rows, "read": list(one.shown.source_names), "weights": None}
     rows, columns, weights = one.alignment()
-    if to.suffix == ".html":
-        from regard.models.store import put
-        from regard.views.alignment import Part, alignment_page
+    shares = [[round(share, 6) for share in row] for row in weights.tolist()]
+    return found | {"written": rows, "read": columns, "weights": shares}
 
-        part = Part(one.source, one.text, rows, columns, weights)
-        put(to, alignment_page(f"{one.source} → {one.text}", [part]).encode())
-        return
+
+def written(found: list[Translation], to: Path) -> None:
+    """The maps of translations as a page, or that of one as a picture or a trace."""
+    try:
+        if to.suffix.lower() == ".trace":
+            found[0].trace().save(to)
+        elif to.suffix.lower() == ".html":
+            page(found, to)
+        else:
+            figure(found[0], to)
+    except OSError as error:
+        raise DataError(f"{to} cannot be written ({error.strerror or error}); name a file that can be") from error
+
+
+def page(found: list[Translation], to: Path) -> None:
+    from regard.models.store import put
+    from regard.views.alignment import Part, alignment_page
+
+    parts = [Part(one.source, one.text, *one.alignment()) for one in found]
+    put(to, alignment_page("Which word looked at which", parts).encode())
+
+
+def figure(one: Translation, to: Path) -> None:
+    from regard.views import readable
     from regard.views.figure import heatmap
 
-    heatmap(weights, title=f"{one.source} → {one.text}", row_labels=rows, column_labels=columns, to=to)
+    rows, columns, weights = one.alignment()
+    title = readable(f"{one.source} → {one.text}", 90)
+    heatmap(weights, title=title, rows="written", columns="read", row_labels=rows, column_labels=columns, to=to)
+
+
+# Scores
 
 
 def evaluated(
@@ -98,16 +190,26 @@ def evaluated(
     found = evaluate(where, data=data, part=part, beams=beams, lower=lower, count=count)
     if as_json:
         return json.dumps(found, ensure_ascii=False, indent=1)
+    if "task" in found:
+        return f"{found['task']}: " + "  ".join(f"{name} {value:.4g}" for name, value in found["scores"].items())
     lines = [f"{one['source']}\n  → {one['written']}\n  = {one['right']}" for one in found["samples"]]
+    cased = f" (cased {found['bleu_cased']:.2f})" if "bleu_cased" in found else ""
     lines.append(
-        f"\nBLEU {found['bleu']:.2f}  chrF {found['chrf']:.2f}  exactly right {found['exact']:.1%}  "
-        f"({found['sentences']} sentences, {beams} beams)"
+        f"\nBLEU {found['bleu']:.2f}{cased}  chrF {found['chrf']:.2f}  exactly right {found['exact']:.1%}  "
+        f"({found['sentences']} sentences, {'greedy' if beams == 1 else f'{beams} beams'})"
     )
     lines += [f"  {signature}" for signature in found["signatures"]]
-    if "alignment" in found:
-        aligned = found["alignment"]
-        lines.append(
-            f"alignment error rate {aligned['error_rate']:.3f} (cross-attention {aligned['layer']}; "
-            f"a straight line: {aligned['straight_line']:.3f})"
-        )
-    return "\n".join(lines)
+    return "\n".join([*lines, *aligned(found)])
+
+
+def aligned(found: dict[str, Any]) -> list[str]:
+    """How well it aligns, where that is known."""
+    if "alignment" not in found:
+        return []
+    if found["alignment"] is None:
+        return ["no alignment: this model looks at nothing while it writes (attention = none)"]
+    known = found["alignment"]
+    return [
+        f"alignment error rate {known['error_rate']:.3f} (cross-attention {known['layer']}; "
+        f"a straight line: {known['straight_line']:.3f})"
+    ]

@@ -15,7 +15,7 @@ def names() -> list[str]:
     """The names of the models that are here.
 
     >>> names()
-    ['induction']
+    ['en-zh', 'en-zh-recurrent', 'induction']
     """
     return sorted(manifest.parent.name for manifest in FOLDER.glob(f"*/{store.MANIFEST}"))
 

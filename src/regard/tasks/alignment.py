@@ -9,7 +9,8 @@ from torch import Tensor
 
 from regard.data.grammar import Aligned, word_spans
 from regard.data.special import END, SPECIAL
-from regard.tasks.interpreter import Interpreter
+from regard.errors import DataError
+from regard.tasks.interpreter import Interpreter, must_look
 from regard.tasks.shown import Shown, watched
 from regard.tasks.translate import names_of
 
@@ -65,6 +66,9 @@ def quality(interpreter: Interpreter, pairs: Sequence[Aligned]) -> Quality:
     The true translation is fed, so that every word has its true partner. Each target word that has one is linked to
     the source word it looks at most.
     """
+    must_look(interpreter)
+    if not pairs:
+        raise DataError("there are no sentences to align; give some")
     totals: list[list[int]] = []
     straight = [0, 0]
     for pair in pairs:

@@ -1,21 +1,28 @@
 """Which written word looked at which read one: as text, and as one page that needs nothing else."""
 
 import html
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from regard.views import as_grid, readable
+import numpy as np
+
+from regard.tokens.visible import columns as wide
+from regard.tokens.visible import visible
+from regard.views import Grid, as_grid, named, readable
 from regard.views.trace_terminal import grid_text
 
+LONGEST = 32  # columns of a token's name
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta http-equiv="Content-Security-Policy"
+  content="default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title>
 <style>
 body {{ font: 16px/1.5 system-ui, "Noto Sans CJK SC", sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem;
   color: #1b1f24; background: #fff }}
-h1 {{ font-size: 1.4rem }} h2 {{ font-size: 1.1rem; margin: 2rem 0 .2rem; font-weight: 600 }}
+h1 {{ font-size: 1.4rem }} h2 {{ font-size: 1.1rem; margin: 2rem 0 .2rem; font-weight: 600; overflow-wrap: anywhere }}
 .map {{ overflow-x: auto; padding-bottom: .5rem }}
 table {{ border-collapse: collapse; margin: .6rem 0 }}
 th {{ font-weight: 500; padding: .15rem .5rem; white-space: pre }}
@@ -44,8 +51,8 @@ class Part(NamedTuple):
     weights: Any
 
 
-def alignment_text(weights: Any, rows: Sequence[str], columns: Sequence[str]) -> str:
-    """The map in characters, and below it what each written token looked at most.
+def alignment_text(weights: Any, rows: Sequence[str], columns: Sequence[str], *, width: int = 160) -> str:
+    """The map in characters, and below it what each written token looked at most; a map beyond `width` is left out.
 
     >>> print(alignment_text([[0.9, 0.1], [0.2, 0.8]], ["猫", "坐"], ["cat", "sat"]))
          cat  sat
@@ -54,34 +61,70 @@ def alignment_text(weights: Any, rows: Sequence[str], columns: Sequence[str]) ->
     <BLANKLINE>
     猫 ← cat 0.90   坐 ← sat 0.80
     """
-    grid = as_grid(weights)
-    rows, columns = [readable(name) for name in rows], [readable(name) for name in columns]
-    best = [(row, columns[int(line.argmax())], float(line.max())) for row, line in zip(rows, grid)]
-    listed = [f"{row} ← {column} {share:.2f}" for row, column, share in best]
-    drawn = "\n".join(line.rstrip() for line in grid_text(grid, rows, columns).plain.splitlines())
+    grid, down, across = parts_of(weights, rows, columns)
+    down, across = [readable(name) for name in down], [readable(name) for name in across]
+    listed = [f"{name} ← {strongest(line, across)}" for name, line in zip(down, grid)]
+    if max(map(wide, down)) + 2 + sum(max(wide(name), 4) + 1 for name in across) > width:
+        return "\n".join(listed)
+    drawn = "\n".join(line.rstrip() for line in grid_text(grid, down, across).plain.splitlines())
     return drawn + "\n\n" + "   ".join(listed)
 
 
+def strongest(line: Any, names: Sequence[str]) -> str:
+    """What took most of a row."""
+    if np.isnan(line).all():
+        return "nothing"
+    best = int(np.nanargmax(line))
+    return f"{names[best]} {line[best]:.2f}"
+
+
 def alignment_page(title: str, parts: Sequence[Part]) -> str:
-    """One HTML page with a table for each translation; texts are only text in it, and it loads nothing."""
-    return PAGE.format(title=html.escape(title), parts="\n".join(map(section, parts)))
+    """One HTML page with a table for each translation; texts are only text in it, and it loads nothing.
+
+    What is hidden in a text, or turns the direction of writing, is shown by its name.
+
+    >>> page = alignment_page("one", [Part("<b>", "猫", ["猫"], ["<b>"], [[1.0]])])
+    >>> "&lt;b&gt;" in page, "<b>" in page
+    (True, False)
+    """
+    return PAGE.format(title=plain(title), parts="\n".join(map(section, parts)))
 
 
 def section(part: Part) -> str:
-    grid = as_grid(part.weights)
-    head = "".join(f"<th scope=col>{html.escape(name)}</th>" for name in part.columns)
+    grid, down, across = parts_of(part.weights, part.rows, part.columns)
+    head = "".join(heading(name, "col") for name in across)
     body = "".join(
-        f"<tr><th scope=row>{html.escape(name)}</th>{''.join(map(cell, line))}</tr>"
-        for name, line in zip(part.rows, grid.tolist())
+        f"<tr>{heading(name, 'row')}{''.join(map(cell, line))}</tr>" for name, line in zip(down, grid.tolist())
     )
     return (
-        f"<h2>{html.escape(part.source)} → {html.escape(part.text)}</h2>"
-        f'<div class="map"><table><thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+        f"<h2><bdi>{plain(part.source)}</bdi> → <bdi>{plain(part.text)}</bdi></h2>"
+        f'<div class="map"><table><thead><tr><td></td>{head}</tr></thead><tbody>{body}</tbody></table></div>'
     )
+
+
+def parts_of(weights: Any, rows: Sequence[str], columns: Sequence[str]) -> tuple[Grid, list[str], list[str]]:
+    """Numbers and a name for each row and column, refused where they do not fit."""
+    grid = as_grid(weights)
+    return grid, named(rows, grid.shape[0], "row"), named(columns, grid.shape[1], "column")
+
+
+def plain(text: str) -> str:
+    """A text that is nothing but text in a page, and hides nothing."""
+    return html.escape(visible(text.strip()))
+
+
+def heading(name: str, side: str) -> str:
+    """The name of a token; of a long one the middle is told when somebody points at it."""
+    whole, short = visible(name), readable(name, LONGEST)
+    said = f' title="{html.escape(whole)}"' if whole != short else ""
+    return f'<th scope="{side}" dir="auto"{said}>{html.escape(short)}</th>'
 
 
 def cell(share: float) -> str:
     """One weight: its number, and a colour that says the same."""
-    ink = "#fff" if share > 0.55 else "inherit"
+    if math.isnan(share):
+        return '<td title="hidden">·</td>'
+    deep = min(max(share, 0.0), 1.0)
+    ink = "#fff" if deep > 0.8 else "inherit"  # where white stands out more than the dark of the page
     said = f"{share:.2f}".removeprefix("0") if share >= 0.005 else ""
-    return f'<td title="{share:.6f}" style="background:rgba(49,104,142,{share:.3f});color:{ink}">{said}</td>'
+    return f'<td title="{share:.6f}" style="background:rgba(49,104,142,{deep:.3f});color:{ink}">{said}</td>'
