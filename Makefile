@@ -17,7 +17,9 @@ AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo -n) timeout 300 env DEBIAN_F
 PYTEST := MPLBACKEND=Agg OMP_NUM_THREADS=1 $(BIN)/python -m pytest --quiet
 CHECKED := --jaxtyping-packages=regard,beartype.beartype --numprocesses $(WORKERS)
 
-.PHONY: help demo test check check-slow bench setup induction lint types
+TRANSLATED := --tokens 2000 --rate 0.002 --warmup 300 --dropout 0.1 --vocabulary 1600 --validate-every 500 --save-every 500
+
+.PHONY: help demo test check check-slow bench setup induction translators lint types
 .DEFAULT_GOAL := help
 
 help: ## say what can be made
@@ -45,6 +47,14 @@ setup: .venv/.all ## install the package with every extra and the test tools
 
 induction: .venv/.core ## train the embedded induction model again (a minute or two)
 	$(BIN)/python -m regard.training.induction --out src/regard/models/weights/induction
+
+translators: .venv/.all ## train the two embedded translators again (about half an hour)
+	$(BIN)/regard train translate --out runs/en-zh --steps 3000 --layers 2 --width 128 --hidden 384 --heads 4 $(TRANSLATED)
+	$(BIN)/python -m regard.tasks.ship runs/en-zh --out src/regard/models/weights/en-zh \
+	  --about "English to Chinese: a Transformer of two layers, trained on sentences that regard makes itself"
+	$(BIN)/regard train translate --model recurrent --out runs/en-zh-recurrent --steps 3000 --layers 1 --width 192 $(TRANSLATED)
+	$(BIN)/python -m regard.tasks.ship runs/en-zh-recurrent --out src/regard/models/weights/en-zh-recurrent \
+	  --about "English to Chinese: a recurrent network with Bahdanau attention, trained on sentences that regard makes itself"
 
 lint: .venv/.all
 	@$(BIN)/ruff check .
