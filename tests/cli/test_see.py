@@ -118,7 +118,10 @@ def test_an_encoder_and_decoder_writes_its_answer_and_shows_three_stacks(tmp_pat
 
 
 REFUSED = [
-    (["A B", "-m", "gpt2"], "'gpt2' is neither an embedded model (en-zh, en-zh-recurrent, induction) nor a folder, and nothing is downloaded"),
+    (
+        ["A B", "-m", "gpt2"],
+        "'gpt2' is neither an embedded model (en-zh, en-zh-recurrent, induction) nor a folder",
+    ),
     (["A B", "-m", "induction", "--to", "a.html"], "a page comes with the explorer, which is not here yet; write .svg"),
     (["A B", "-m", "induction", "--to", "a.gif"], "'a.gif' is neither a figure (.svg, .png, .pdf) nor a .trace"),
     (["A B", "-m", "induction", "--to", "none/a.svg"], "the folder 'none' for 'a.svg' does not exist; make it first"),

@@ -87,6 +87,13 @@ def test_a_small_copy_is_learnt_and_shows_what_it_looked_at(tmp_path):
     assert (looked[:-1] == torch.arange(len(looked) - 1)).float().mean() > 0.7
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("task", [Copy(), Reverse(), Sort()], ids=lambda task: task.name)
+def test_copy_reverse_and_sort_are_learnt(task, tmp_path):
+    """Under five minutes each on one core."""
+    assert fit(task, SequenceSettings(), tmp_path / "run").scores["exact"] >= 0.99
+
+
 def test_tasks_have_names_and_a_wrong_one_gets_the_nearest():
     assert "translate" in names()
     assert task_named("sort").about

@@ -310,6 +310,16 @@ def test_a_run_of_a_newer_version_and_no_run_at_all_are_refused(tmp_path):
         Run.open(tmp_path)
 
 
+def test_what_cannot_begin_leaves_the_folder_free(tmp_path):
+    class Wrong(Toy):
+        def prepare(self, settings, folder):
+            raise RunError("the data is not there")
+
+    with pytest.raises(RunError, match="the data is not there"):
+        fit(Wrong(), ToySettings(), tmp_path / "run")
+    assert fit(TOY, ToySettings(steps=2), tmp_path / "run").step == 2
+
+
 def test_a_folder_that_cannot_be_written_to_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(RunError, match="cannot be written to"):

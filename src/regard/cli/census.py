@@ -4,6 +4,7 @@ import json
 import os
 from pathlib import Path
 
+from regard.cli.see import must_only_read
 from regard.errors import TraceError
 from regard.models.folder import open_model
 from regard.trace.numbers.census import Census, census
@@ -16,6 +17,7 @@ def count(texts: list[str], model: str, *, length: int, download: bool = False, 
     if not read:
         raise TraceError("the files hold no text; give a file with one text on each line, or texts")
     opened, tokenizer = open_model(model, download=download)
+    must_only_read(model, opened)
     found = census(opened, read, tokenizer, length=length)
     if os.environ.get("RANK", "0") != "0":
         return ""

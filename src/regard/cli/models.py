@@ -12,8 +12,17 @@ def listed(*, as_json: bool = False) -> str:
     if as_json:
         return json.dumps({name: facts(manifest) for name, manifest in found.items()}, ensure_ascii=False)
     told = [paragraph(name, facts(manifest)) for name, manifest in found.items()]
-    first = next(iter(found))
-    return "\n\n".join([*told, f'Look at one: regard see "A B C A B" --model {first}'])
+    return "\n\n".join([*told, "\n".join(next_steps(found))])
+
+
+def next_steps(found: dict[str, dict[str, Any]]) -> list[str]:
+    """What to type next: for the first translator, and for the first model that only reads."""
+    translators = [name for name, manifest in found.items() if manifest.get("task") == "translate"]
+    readers = [name for name in found if name not in translators]
+    return [
+        *(f'Try one: regard translate {name} "The cat sat on the mat." --see' for name in translators[:1]),
+        *(f'Look at one: regard see "A B C A B" --model {name}' for name in readers[:1]),
+    ]
 
 
 def facts(manifest: dict[str, Any]) -> dict[str, Any]:
@@ -29,7 +38,7 @@ def facts(manifest: dict[str, Any]) -> dict[str, Any]:
 
 def paragraph(name: str, known: dict[str, Any]) -> str:
     size = f"{known['parameters']:,} parameters, {known['bytes'] / 1e6:.1f} MB"
-    scores = [f"{key} {value:.3f}" for key, value in known["scores"].items() if isinstance(value, float)]
+    scores = [scored(key, value) for key, value in known["scores"].items() if isinstance(value, float | dict)]
     return "\n".join(
         [
             f"{name}: {known['about']}",
@@ -37,3 +46,10 @@ def paragraph(name: str, known: dict[str, Any]) -> str:
             f"  made by: {known['command']}",
         ]
     )
+
+
+def scored(name: str, value: float | dict[str, float]) -> str:
+    """A score, or those on one part of the data."""
+    if isinstance(value, float):
+        return f"{name} {value:.3f}"
+    return f"{name}: " + ", ".join(f"{key} {one:.4g}" for key, one in value.items())

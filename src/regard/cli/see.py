@@ -7,8 +7,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from regard.errors import TraceError
+from regard.errors import ModelError, TraceError
 from regard.models.folder import open_model
+from regard.models.seq2seq import Seq2Seq
+from regard.models.translator import Translator
 from regard.trace.file import save
 from regard.trace.numbers.corpus import encode
 from regard.trace.trace import Trace
@@ -34,7 +36,9 @@ def see(
     """Watch the model read the text and show it; gives the next step in words, "" where another program reads."""
     must_be_known(to)
     which = int(layer) if layer is not None and layer.removeprefix("-").isdecimal() else layer
-    trace = watched(*open_model(model, download=download), text)
+    opened, tokenizer = open_model(model, download=download)
+    must_only_read(model, opened)
+    trace = watched(opened, tokenizer, text)
     if to is not None and to.suffix.lower() == ".trace":
         save(trace, to)
     elif to is not None:
@@ -60,6 +64,15 @@ def must_be_known(to: Path | None) -> None:
         raise TraceError(f"{to.name!r} is neither a figure ({', '.join(FIGURES)}) nor a .trace; give another ending")
     if not to.parent.is_dir():
         raise TraceError(f"the folder {str(to.parent)!r} for {to.name!r} does not exist; make it first")
+
+
+def must_only_read(name: str, model: nn.Module) -> None:
+    """Refuse a translator, whose answer is half of what it reads."""
+    if isinstance(model, Translator | Seq2Seq):
+        raise ModelError(
+            f"{name} is a translator, which reads one text and writes another; see both with: "
+            f'regard translate {name} "…" --see'
+        )
 
 
 def watched(model: nn.Module, tokenizer: Any, text: str) -> Trace:

@@ -116,6 +116,8 @@ def must_be_known(to: Path | None) -> None:
         raise ConfigError(f"{to.name!r} is none of {', '.join(ENDINGS)}; give another ending")
     if not to.parent.is_dir():
         raise ConfigError(f"the folder {str(to.parent)!r} for {to.name!r} does not exist; make it first")
+    if to.is_dir():
+        raise ConfigError(f"{str(to)!r} is a folder, but a file is written; give another name")
 
 
 def must_fit(to: Path | None, count: int) -> None:

@@ -16,6 +16,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from regard.errors import ModelError, RegardError
 from regard.models.gpt import GPT, GPTConfig
@@ -141,7 +142,7 @@ def read(folder: Path) -> Model:
         raise ModelError(f"{folder / WEIGHTS} is no safetensors file ({error}); write the model again") from error
     config = config_of(folder, manifest, state)
     try:
-        with torch.device("meta"):  # sizes alone: a config that lies about them costs no memory
+        with torch.device("meta"), Undrawn():  # sizes alone: a config that lies about them costs no memory
             wanted = {name: tuple(tensor.shape) for name, tensor in config.build().state_dict().items()}
     except (RegardError, ValueError, TypeError, RuntimeError, OverflowError) as error:
         raise ModelError(f"{folder / MANIFEST} describes no model: {error}") from error
@@ -150,6 +151,15 @@ def read(folder: Path) -> Model:
     model = config.build()
     model.load_state_dict(state)
     return model.eval()
+
+
+class Undrawn(TorchFunctionMode):
+    """Weights that are read anyway are not drawn first: on the meta device that would load the compiler."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if getattr(func, "__module__", "") == "torch.nn.init":
+            return args[0] if args else next(iter((kwargs or {}).values()))
+        return func(*args, **(kwargs or {}))
 
 
 def read_file(folder: Path, name: str) -> bytes:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from regard.errors import RunError
+from regard.errors import RegardError, RunError
 from regard.training import checkpoint as checkpoints
 from regard.training.board import board, writer_class
 from regard.training.checkpoint import Checkpoint
@@ -84,7 +84,13 @@ def fit(task: Task, settings: Settings, folder: Path, *, resume: bool = False, t
                     draw(*event)
                 say(event)
 
-            return Fit(task, settings, run, team, both).go(resume)
+            try:
+                ready = Fit(task, settings, run, team, both)
+            except RegardError:
+                if not resume:
+                    run.withdraw()  # nothing was learnt yet: the folder is free for another try
+                raise
+            return ready.go(resume)
 
 
 class Fit:

@@ -23,7 +23,8 @@ from regard.errors import RunError
 from regard.models.store import put
 
 FORMAT = "regard-run/1"
-MANIFEST, HISTORY, TIMING, LOCK, MODEL = "run.json", "history.jsonl", "timing.jsonl", ".lock", "model"
+MANIFEST, ENVIRONMENT, HISTORY, TIMING = "run.json", "environment.json", "history.jsonl", "timing.jsonl"
+LOCK, MODEL = ".lock", "model"
 
 
 class Run:
@@ -42,10 +43,15 @@ class Run:
             folder.mkdir(parents=True, exist_ok=True)
             written = json.dumps({"format": FORMAT, "task": task, "settings": settings}, indent=1, ensure_ascii=False)
             put(folder / MANIFEST, (written + "\n").encode())
-            put(folder / "environment.json", (json.dumps(environment(), indent=1) + "\n").encode())
+            put(folder / ENVIRONMENT, (json.dumps(environment(), indent=1) + "\n").encode())
         except OSError as error:
             raise RunError(f"{folder} cannot be written to ({error.strerror}); name another folder") from error
         return cls(folder)
+
+    def withdraw(self) -> None:
+        """Take back what `begin` wrote."""
+        for name in (MANIFEST, ENVIRONMENT):
+            (self.folder / name).unlink(missing_ok=True)
 
     @classmethod
     def open(cls, folder: Path) -> "Run":
