@@ -143,7 +143,7 @@ def live() -> Iterator[Tell]:
 def clock(seconds: float) -> str:
     """Hours, minutes and seconds.
 
-    >>> clock(3725.2), clock(65)
+    >>> clock(3725.2), clock(65.0)
     ('1:02:05', '1:05')
     """
     whole = max(0, round(seconds))
