@@ -190,7 +190,7 @@ def main() -> int:
     if "profile" in sys.argv:
         profile(ours)
         return 0
-    rows = equal_lengths(ours, theirs, 16, 20, None) + equal_lengths(ours, theirs, 64, 20, 1.8)
+    rows = equal_lengths(ours, theirs, 16, 20, 1.8) + equal_lengths(ours, theirs, 64, 20, 1.8)
     if "equal" not in sys.argv:
         rows += corpus(ours, theirs)
     return report("decode_speed", rows)

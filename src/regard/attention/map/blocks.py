@@ -13,7 +13,7 @@ from regard.attention.map.given import Implied, Stored
 
 Source = Asked | Stored | Implied
 
-BUDGET = 1 << 19  # cells of one block: 2 MB in float32, which stays in the cache
+BUDGET = 1 << 20  # cells of one block: 4 MB in float32
 
 
 class Scratch:
@@ -56,6 +56,11 @@ class Block(NamedTuple):
         if low >= high:
             return [self.columns]
         return [side for side in (slice(start, low), slice(high, stop)) if side.start < side.stop]
+
+    def sighted(self) -> bool:
+        """Whether every row is known to see something."""
+        sides = self.fringe()
+        return sum(side.stop - side.start for side in sides) < self.columns.stop - self.columns.start
 
     def room(self, name: str) -> Tensor:
         """Scratch of the block's shape."""

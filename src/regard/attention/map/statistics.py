@@ -70,6 +70,9 @@ def weights_of(block: Block) -> Float[Tensor, "*b r c"]:
     """The weights of a block, for statistics: no gradient, few passes over the numbers. To be read only."""
     if not is_softmax(block.part):
         return block.part.weights(block.rows, block.columns)
+    part = block.part
+    if isinstance(part, Asked) and part.sink is None and part.bias is None and block.sighted():  # a bias may blind
+        return torch.softmax(masked_scores(block), -1, out=block.room("weights"))
     shifted, _, extra, blind = soften(block)
     powers = shifted.exp_()
     total = (powers.sum(-1, keepdim=True) + extra).masked_fill_(blind, torch.inf)
