@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from regard.models.store import put
-from regard.tasks.interpreter import Interpreter, Translation, open_translator
+from regard.tasks.interpreter import Interpreter, open_translator
 from regard.views.alignment import Part, alignment_page, alignment_text
 
 SENTENCES = (
@@ -24,9 +24,9 @@ def demo(folder: Path) -> str:
         interpreter = open_translator(name)
         said.append(f"{name}: {about} of {size(interpreter)} weights, trained by regard on its own sentences")
         for one in interpreter.translate(SENTENCES):
-            rows, columns, weights = one.alignment()
-            parts.append(Part(f"{name}: {one.source}", one.text, rows, columns, weights))
-            said.append(shown(one))
+            part = Part(one.source, one.text, *one.alignment())
+            parts.append(part._replace(source=f"{name}: {one.source}"))
+            said.append(shown(part))
     page = folder / PAGE
     put(page, alignment_page("What two small translators look at", parts).encode())
     said.append(
@@ -43,12 +43,10 @@ def size(interpreter: Interpreter) -> str:
     return f"{sum(p.numel() for p in interpreter.model.parameters()) / 1e6:.1f} million"
 
 
-def shown(one: Translation) -> str:
+def shown(part: Part) -> str:
     """A translation, with its map where that is small."""
-    rows, columns, weights = one.alignment()
-    text = f"{one.source}\n→ {one.text}"
-    if len(columns) > SHORT or len(rows) > SHORT:
+    text = f"{part.source}\n→ {part.text}"
+    if max(len(part.rows), len(part.columns)) > SHORT:
         return text
-    return (
-        text + "\n\n" + "\n".join(f"  {line}".rstrip() for line in alignment_text(weights, rows, columns).splitlines())
-    )
+    drawn = alignment_text(part.weights, part.rows, part.columns)
+    return text + "\n\n" + "\n".join(f"  {line}".rstrip() for line in drawn.splitlines())

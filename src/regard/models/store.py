@@ -91,14 +91,19 @@ def must_be_plain(folder: Path, name: str) -> None:
         raise ModelError(f"{name!r} cannot lie beside the weights in {folder}; give it a plain name of its own")
 
 
+def flushed(path: Path, data: bytes) -> None:
+    """Writes a new file and waits until it is on the disk."""
+    with path.open("xb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
 def put(path: Path, data: bytes) -> None:
     """Writes the file whole or not at all."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with beside.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        flushed(beside, data)
         os.replace(beside, path)
     finally:
         beside.unlink(missing_ok=True)

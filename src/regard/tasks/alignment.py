@@ -8,11 +8,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.data.grammar import Aligned, word_spans
-from regard.data.special import END, SPECIAL
+from regard.data.special import END
 from regard.errors import DataError
 from regard.tasks.interpreter import Interpreter, must_look
-from regard.tasks.shown import Shown, watched
-from regard.tasks.translate import names_of
+from regard.tasks.shown import watched
+from regard.tasks.translate import shown
 
 Span = tuple[int, int]
 
@@ -75,13 +75,9 @@ def quality(interpreter: Interpreter, pairs: Sequence[Aligned]) -> Quality:
         sources, targets = word_spans(pair)
         linked = sorted({target for target, _ in pair.links})
         true = set(pair.links)
-        shown = Shown(
-            [*interpreter.source.encode(pair.source), END],
-            [*interpreter.source.tokens(pair.source), SPECIAL[END]],
-            interpreter.target.encode(pair.target),
-            names_of(interpreter.target, interpreter.target.encode(pair.target)),
-        )
-        crossing = [layer for layer in watched(interpreter.model, shown).layers if layer.kind != "self"]
+        read, written = [*interpreter.source.encode(pair.source), END], interpreter.target.encode(pair.target)
+        fed = shown(interpreter.source, interpreter.target, pair.source, read, written)
+        crossing = [layer for layer in watched(interpreter.model, fed).layers if layer.kind != "self"]
         totals = totals or [[0, 0] for _ in crossing]
         rows, columns = interpreter.target.offsets(pair.target), interpreter.source.offsets(pair.source)
         for number, layer in enumerate(crossing):

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from regard.data.grammar import Aligned, sentences
-from regard.data.pairs import Pair
 from regard.data.split import Reference, references
 from regard.errors import ConfigError, ModelError
 from regard.models import store
@@ -14,7 +13,7 @@ from regard.tasks.interpreter import Interpreter, open_translator, place_of
 from regard.tasks.registry import names, task_named
 from regard.tasks.score import scores, tokenizer_for
 from regard.tasks.shown import looks_across
-from regard.tasks.translate import TranslateSettings, pairs_from, parts_of
+from regard.tasks.translate import TranslateSettings, pairs_from, pairs_of, parts_of
 from regard.training.run import MANIFEST, Run
 from regard.training.settings import settings_from
 
@@ -54,7 +53,8 @@ def evaluate(
     written = [one.text for one in interpreter.translate([one.source for one in asked], beams=beams)]
     right = [one.targets for one in asked]
     lower = settings.lower if lower is None else lower
-    found = scores(written, right, tokenizer=tokenizer_for([text for one in right for text in one]), lower=lower)
+    tokenizer = tokenizer_for([text for one in right for text in one])
+    found = scores(written, right, tokenizer=tokenizer, lower=lower)
     result: dict[str, Any] = {
         "sentences": len(asked),
         "beams": beams,
@@ -68,7 +68,6 @@ def evaluate(
         ],
     }
     if lower:
-        tokenizer = tokenizer_for([text for one in right for text in one])
         result["bleu_cased"] = scores(written, right, tokenizer=tokenizer).bleu
     if aligned and not looks_across(interpreter.model):
         result["alignment"] = None
@@ -101,10 +100,6 @@ def asked_of(settings: TranslateSettings, data: str | None, part: str, count: in
     if not parts.get(part):
         raise ConfigError(f"this run keeps no part {part!r}; name a file with --data")
     return Asked(references(parts[part]), [])
-
-
-def pairs_of(aligned: list[Aligned], *, swap: bool) -> list[Pair]:
-    return [Pair(one.target, one.source) if swap else Pair(one.source, one.target) for one in aligned]
 
 
 def settings_of(interpreter: Interpreter, where: str) -> TranslateSettings:

@@ -12,7 +12,7 @@ from regard.data.vocabulary import Vocabulary
 from regard.errors import DataError, ModelError
 from regard.models import embedded, store
 from regard.tasks.shown import Shown, looks_across, watched
-from regard.tasks.translate import SOURCE, TARGET, names_of
+from regard.tasks.translate import SOURCE, TARGET, shown
 from regard.tasks.writing import write
 from regard.tokens.visible import cut
 from regard.trace.trace import Trace
@@ -71,11 +71,7 @@ class Interpreter:
         asked = [self.read(text) for text in texts]
         written = write(self.model, asked, beams=beams, **more)
         return [
-            Translation(
-                self,
-                text,
-                Shown(ids, [*self.source.tokens(text), SPECIAL[END]], found.ids, names_of(self.target, found.ids)),
-            )
+            Translation(self, text, shown(self.source, self.target, text, ids, found.ids))
             for text, ids, found in zip(texts, asked, written)
         ]
 

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from pydantic import Field
 from torch import nn
 
@@ -88,7 +87,6 @@ class Copy:
     name, about, settings = "copy", "say the sequence again", SequenceSettings
 
     def prepare(self, settings: SequenceSettings, folder: Path) -> Sequences:
-        torch.manual_seed(settings.seed)
         return Sequences(settings, self.name)
 
 

@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import torch
 from pydantic import Field
 from torch import nn
 
 from regard.data.examples import Examples
-from regard.data.grammar import sentences
+from regard.data.grammar import Aligned, sentences
 from regard.data.pairs import Pair, read_pairs
 from regard.data.pieces import SPACE
 from regard.data.special import END, SPECIAL
@@ -58,14 +57,16 @@ def pairs_from(named: str, *, swap: bool = False) -> list[Pair]:
     return [Pair(pair.target, pair.source, pair.credit) for pair in found] if swap else found
 
 
+def pairs_of(aligned: Sequence[Aligned], *, swap: bool) -> list[Pair]:
+    """Sentences of the grammar as pairs, the other way round where that is wanted."""
+    return [Pair(one.target, one.source) if swap else Pair(one.source, one.target) for one in aligned]
+
+
 def parts_of(settings: TranslateSettings) -> tuple[list[Pair], list[Pair], list[Pair]]:
     """What to learn from, to validate by, and to test by."""
     if settings.data == "grammar":
         made = {
-            part: [
-                Pair(one.target, one.source) if settings.swap else Pair(one.source, one.target)
-                for one in sentences(count, seed=settings.seed, part=part)
-            ]
+            part: pairs_of(sentences(count, seed=settings.seed, part=part), swap=settings.swap)
             for part, count in (
                 ("train", settings.examples),
                 ("validation", settings.held_out),
@@ -87,7 +88,7 @@ class Translating(Writing):
 
     def __init__(self, settings: TranslateSettings, folder: Path) -> None:
         train, validation, _ = parts_of(settings)
-        self.pairs = validation
+        self.asked = references(validation)
         self.source, self.target = vocabularies(settings, train, folder)
         encoded = [
             Examples.encode(pairs, self.source, self.target, longest=settings.longest) for pairs in (train, validation)
@@ -98,14 +99,17 @@ class Translating(Writing):
 
     def validate(self, model: nn.Module) -> dict[str, float]:
         """Loss over all, BLEU and chrF of a part that is translated freely."""
-        asked = references(self.pairs)[: self.given.decoded]  # type: ignore[attr-defined]
+        asked = self.asked[: self.given.decoded]  # type: ignore[attr-defined]
         written = translate(model, self.source, self.target, [source for source, _ in asked])
         right = [answers for _, answers in asked]
         found = scores(written, right, tokenizer=tokenizer_for([text for answers in right for text in answers]))
         return {"loss": self.validation_loss(model), "bleu": found.bleu, "chrf": found.chrf}
 
     def show(self, model: nn.Module, folder: Path) -> None:
-        show(model, shown(model, self.source, self.target, [one for one, _ in references(self.pairs)[:3]]), folder)
+        texts = [one.source for one in self.asked[:3]]
+        asked = [[*self.source.encode(text), END] for text in texts]
+        written = [found.ids for found in write(model, asked)]
+        show(model, [shown(self.source, self.target, *one) for one in zip(texts, asked, written)], folder)
 
     def export(self, model: Any, folder: Path, facts: dict[str, Any]) -> None:
         files = {SOURCE: self.source.json.encode(), TARGET: self.target.json.encode()}
@@ -143,16 +147,9 @@ def translate(
     return [target.decode(found.ids) for found in write(model, asked, beams=beams, **more)]
 
 
-def shown(
-    model: nn.Module, source: Vocabulary, target: Vocabulary, texts: Sequence[str], *, beams: int = 1
-) -> list[Shown]:
-    """Each text with what the model writes for it, tokens named."""
-    asked = [[*source.encode(text), END] for text in texts]
-    written = write(model, asked, beams=beams)
-    return [
-        Shown(ids, [*source.tokens(text), SPECIAL[END]], found.ids, names_of(target, found.ids))
-        for text, ids, found in zip(texts, asked, written)
-    ]
+def shown(source: Vocabulary, target: Vocabulary, text: str, ids: Sequence[int], written: Sequence[int]) -> Shown:
+    """A text, read as `ids`, with what was written for it, tokens named."""
+    return Shown(ids, [*source.tokens(text), SPECIAL[END]], written, names_of(target, written))
 
 
 def names_of(vocabulary: Vocabulary, ids: Sequence[int]) -> list[str]:
@@ -166,5 +163,4 @@ class Translate:
     name, about, settings = "translate", "write a sentence in another language", TranslateSettings
 
     def prepare(self, settings: TranslateSettings, folder: Path) -> Translating:
-        torch.manual_seed(settings.seed)
         return Translating(settings, folder)

@@ -16,6 +16,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from regard.errors import RunError
+from regard.models.store import flushed
 
 FORMAT = "regard-checkpoint/1"
 TENSORS, MANIFEST = "state.safetensors", "manifest.json"
@@ -65,13 +66,6 @@ def whole(place: Path) -> bool:
     except RunError:
         return False
     return True
-
-
-def flushed(path: Path, data: bytes) -> None:
-    with path.open("xb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def sync(folder: Path) -> None:

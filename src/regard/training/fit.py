@@ -211,12 +211,11 @@ class Fit:
     def must_be_finite(self, loss: float, norm: float, batch: Update) -> None:
         if math.isfinite(loss) and math.isfinite(norm):
             return
-        kept = checkpoints.found(self.run.checkpoints)
         what = "loss" if not math.isfinite(loss) else "gradient"
         raise RunError(
             f"the {what} is no number at step {self.place.step + 1}, batch {self.place.index} of epoch "
             f"{self.place.epoch} (examples {', '.join(map(str, batch.examples[:8].tolist()))}…); the last good "
-            f"checkpoint is {kept[-1] if kept else 'none'}; lower the rate, or look at these examples"
+            f"checkpoint is {self.last_good()}; lower the rate, or look at these examples"
         )
 
     # Between updates
@@ -302,14 +301,17 @@ class Fit:
             try:
                 checkpoints.write(self.run.checkpoints, Checkpoint(place.step, facts, tensors))
             except OSError as error:
-                kept = checkpoints.found(self.run.checkpoints)
                 raise RunError(
                     f"step {place.step} could not be saved ({error.strerror or error}); "
-                    f"the last good checkpoint is {kept[-1] if kept else 'none'}; make room, then --resume"
+                    f"the last good checkpoint is {self.last_good()}; make room, then --resume"
                 ) from error
             self.prune()
         self.tell(Event("checkpoint", place.step, {}))
         self.team.wait()
+
+    def last_good(self) -> str:
+        kept = checkpoints.found(self.run.checkpoints)
+        return str(kept[-1]) if kept else "none"
 
     def prune(self) -> None:
         """Keep the last ones that were planned, the best, and the newest."""

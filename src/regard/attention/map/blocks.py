@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -30,7 +31,8 @@ class Scratch:
         return self.kept[name][:size].view(shape)
 
 
-class Block(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Block:
     """Some rows of one map, or of several: `lead` picks them, `part` is the source for that pick."""
 
     lead: tuple[int, ...]
@@ -45,13 +47,15 @@ class Block(NamedTuple):
         height, width = self.rows.stop - self.rows.start, self.columns.stop - self.columns.start
         return (*self.part.shape[:-2], height, width)
 
+    @cached_property
     def fringe(self) -> list[slice]:
         """The columns that a mask may hide from some of the rows, on both sides of those that all of them see."""
         start, stop = self.columns.start, self.columns.stop
-        mask = getattr(self.part, "mask", None)
-        if mask is None or not isinstance(self.part, Asked):
-            return [] if isinstance(self.part, Asked) else [self.columns]
-        low, high = mask.clear(self.rows.start, self.rows.stop, self.part.sizes)
+        if not isinstance(self.part, Asked):
+            return [self.columns]
+        if self.part.mask is None:
+            return []
+        low, high = self.part.mask.clear(self.rows.start, self.rows.stop, self.part.sizes)
         low, high = max(low, start), min(high, stop)
         if low >= high:
             return [self.columns]
@@ -59,8 +63,7 @@ class Block(NamedTuple):
 
     def sighted(self) -> bool:
         """Whether every row is known to see something."""
-        sides = self.fringe()
-        return sum(side.stop - side.start for side in sides) < self.columns.stop - self.columns.start
+        return sum(side.stop - side.start for side in self.fringe) < self.columns.stop - self.columns.start
 
     def room(self, name: str) -> Tensor:
         """Scratch of the block's shape."""

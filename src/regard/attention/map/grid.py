@@ -71,7 +71,7 @@ class Grid:
     def seen(self, block: Block, shape: torch.Size) -> Tensor:
         """How many keys of every cell each row may see, (…, r, columns)."""
         found = self.inside(block.columns).expand(*shape[:-1], self.columns)
-        for side in block.fringe():
+        for side in block.fringe:
             allowed = block.part.allowed(block.rows, side)
             if allowed is None:
                 continue

@@ -44,7 +44,7 @@ def masked_scores(block: Block) -> Float[Tensor, "*b r c"]:
     if not isinstance(part, Asked):
         raise MapError(f"this map is {part.kind}, so its scores are not known")
     scores = part.scores_into(block.room("scores"), block.rows, block.columns)
-    for side in block.fringe():
+    for side in block.fringe:
         allowed = part.allowed(block.rows, side)
         if allowed is not None:
             first = block.columns.start
