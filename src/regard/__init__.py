@@ -27,10 +27,12 @@ _HOMES = {
     "regard.attention.mask": (
         "Mask",
         "allowed",
+        "bigbird",
         "block_sparse",
         "blocked",
         "causal",
         "documents",
+        "longformer",
         "padding",
         "prefix",
         "rule",

@@ -9,10 +9,12 @@ from regard.attention.map import AttentionMap as AttentionMap
 from regard.attention.mask import (
     Mask as Mask,
     allowed as allowed,
+    bigbird as bigbird,
     block_sparse as block_sparse,
     blocked as blocked,
     causal as causal,
     documents as documents,
+    longformer as longformer,
     padding as padding,
     prefix as prefix,
     rule as rule,

@@ -29,7 +29,8 @@ Maskable = Mask | Tensor | Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 class Attended(NamedTuple):
     """What one call gave: the mix, the map to ask, and the way it was computed.
 
-    `path` is "fused" (PyTorch's kernel), "sliced" (the same, each sequence on its own keys) or "explicit".
+    `path` is "fused" (PyTorch's kernel), "sliced" (the same, each sequence on its own keys), "banded" (the same, each
+    block of queries on the keys that it can see) or "explicit".
 
     >>> import regard, torch
     >>> x = torch.eye(2)

@@ -17,6 +17,7 @@ from regard.attention.map.asked import seen_by_any
 from regard.attention.mask.base import And, Mask, Sizes
 from regard.attention.mask.causal import Causal
 from regard.attention.mask.padding import Padding
+from regard.attention.sparse.banded import attend_banded, serves
 from regard.errors import PathError
 
 SLICED_FROM = 256  # keys; below, one call with a mask is cheaper than one call per sequence
@@ -77,6 +78,10 @@ def attend_fused(
         q, k, v = even_widths(q, k, v)
     if q.stride(-1) != 1 or k.stride(-1) != 1 or v.stride(-1) != 1:
         q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
+    pattern = serves(q, mask, sizes) if live and bias is None and not dropout else None
+    if pattern is not None:
+        mix = attend_banded(q, k, v, pattern, scale)[..., :width]
+        return mix if len(sizes.lead) == 2 else mix.reshape(*sizes.lead, sizes.q, width), "banded"
     how = EVERYTHING if mask is None else plan(mask, sizes)
     slices = how.padding is not None and live and sizes.k >= SLICED_FROM and can_slice(how, sizes)
     if bias is None and how.rest is None and (how.padding is None or slices):

@@ -1,9 +1,11 @@
 """Who may look at whom: one language, True = may look."""
 
 from regard.attention.mask.base import And, Mask, Not, Or, Sizes
+from regard.attention.mask.bigbird import bigbird
 from regard.attention.mask.blocks import block_sparse
 from regard.attention.mask.causal import causal
 from regard.attention.mask.documents import documents
+from regard.attention.mask.longformer import longformer
 from regard.attention.mask.padding import padding
 from regard.attention.mask.prefix import prefix
 from regard.attention.mask.tensor import allowed, as_mask, blocked, rule
@@ -17,10 +19,12 @@ __all__ = [
     "Sizes",
     "allowed",
     "as_mask",
+    "bigbird",
     "block_sparse",
     "blocked",
     "causal",
     "documents",
+    "longformer",
     "padding",
     "prefix",
     "rule",

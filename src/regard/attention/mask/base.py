@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from regard.attention.mask.cover import EVERYTHING, Cover
 from regard.eager import plain
 from regard.errors import MaskError
 
@@ -37,6 +38,18 @@ class Sizes(NamedTuple):
     def heads(self) -> int:
         """How many heads there are; one where q has no head axis."""
         return self.lead[-1] if self.lead else 1
+
+
+class Core(NamedTuple):
+    """A mask taken apart: what holds within its band, and what holds for all that its cover adds to the band.
+
+    Each is the conjunction of some masks. `over` is None where only the mask itself can say.
+    """
+
+    even: "tuple[Mask, ...]" = ()  # in the band: these depend on key − query alone
+    by_key: "tuple[Mask, ...]" = ()  # in the band: these depend on batch and key alone
+    over: "tuple[Mask, ...] | None" = ()  # for extra keys, and for queries that see all
+    adds: bool = False  # whether the cover adds anything to the band
 
 
 REMEMBERED = 1 << 16  # cells; so that a mask used again and again on short sequences costs nothing
@@ -81,6 +94,14 @@ class Mask:
     def clear(self, first: int, stop: int, sizes: Sizes) -> tuple[int, int]:
         """A range of keys all of which queries first…stop−1 see, every one of them (may be too narrow, or empty)."""
         return 0, 0
+
+    def cover(self, sizes: Sizes) -> Cover:
+        """Which cells can be seen at all (may be too many, never too few)."""
+        return EVERYTHING
+
+    def core(self, sizes: Sizes) -> "Core | None":
+        """The same mask away from what its cover adds to the band, where that is simple; None where it is not."""
+        return None
 
     def whole(self, sizes: Sizes, device: torch.device) -> Bool[Tensor, "..."]:
         """All of it in its small form: axes of size 1 where they say nothing. Small ones are remembered."""
@@ -236,6 +257,18 @@ class And(Both):
         low, high = max(a[0], b[0]), min(a[1], b[1])
         return (low, high) if low < high else (0, 0)
 
+    def cover(self, sizes: Sizes) -> Cover:
+        return self.left.cover(sizes).both(self.right.cover(sizes))
+
+    def core(self, sizes: Sizes) -> Core | None:
+        left, right = self.left.core(sizes), self.right.core(sizes)
+        if left is None or right is None:
+            return None
+        over = None
+        if left.over is not None and right.over is not None and not (left.adds and right.adds):
+            over = left.over + right.over
+        return Core(left.even + right.even, left.by_key + right.by_key, over, left.adds or right.adds)
+
     def describe(self) -> str:
         return f"{self.left.describe()}, and {self.right.describe()}"
 
@@ -255,6 +288,9 @@ class Or(Both):
     def clear(self, first: int, stop: int, sizes: Sizes) -> tuple[int, int]:
         a, b = self.left.clear(first, stop, sizes), self.right.clear(first, stop, sizes)
         return max(a, b, key=lambda range_: range_[1] - range_[0])
+
+    def cover(self, sizes: Sizes) -> Cover:
+        return self.left.cover(sizes).either(self.right.cover(sizes))
 
     def describe(self) -> str:
         return f"either {self.left.describe()}, or {self.right.describe()}"

@@ -3,7 +3,8 @@
 from jaxtyping import Bool
 from torch import Tensor
 
-from regard.attention.mask.base import Cells, Mask, Sizes
+from regard.attention.mask.base import Cells, Core, Mask, Sizes
+from regard.attention.mask.cover import FAR, Cover
 
 
 class Causal(Mask):
@@ -21,6 +22,12 @@ class Causal(Mask):
 
     def clear(self, first: int, stop: int, sizes: Sizes) -> tuple[int, int]:
         return 0, min(sizes.k, max(0, first + 1 + self.offset(sizes)))
+
+    def cover(self, sizes: Sizes) -> Cover:
+        return Cover(FAR, max(0, self.offset(sizes) - sizes.offset))
+
+    def core(self, sizes: Sizes) -> Core | None:
+        return Core(even=(self,), over=(self,))
 
     def describe(self) -> str:
         where = "" if self.align == "last" else " (the first query stands at the first key)"

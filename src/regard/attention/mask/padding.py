@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
-from regard.attention.mask.base import Cells, Mask, Sizes
+from regard.attention.mask.base import Cells, Core, Mask, Sizes
 from regard.eager import readable
 from regard.errors import DtypeError, MaskError
 
@@ -61,6 +61,10 @@ class Padding(Mask):
             return 0, sizes.k
         most = min(self.most, sizes.k)
         return (0, most) if self.side == "right" else (sizes.k - most, sizes.k)
+
+    def core(self, sizes: Sizes) -> Core | None:
+        alone = self.lengths.ndim == 1  # one length per query depends on the query, too
+        return Core(by_key=(self,), over=(self,)) if alone else None
 
     def describe(self) -> str:
         whose = "its sequence" if self.lengths.ndim == 1 else "it"

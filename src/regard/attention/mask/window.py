@@ -1,9 +1,11 @@
 """A query looks only so far."""
 
+import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from regard.attention.mask.base import Cells, Mask, Sizes
+from regard.attention.mask.base import Cells, Core, Mask, Sizes
+from regard.attention.mask.cover import Cover
 
 
 class Window(Mask):
@@ -30,6 +32,15 @@ class Window(Mask):
         low = max(0, stop - 1 + sizes.offset - self.before)
         high = min(sizes.k, first + 1 + sizes.offset + self.after)
         return (low, high) if low < high and self.dilation == 1 else (0, 0)
+
+    def cover(self, sizes: Sizes) -> Cover:
+        first = min(self.keep_first, sizes.k)
+        return Cover(self.before, self.after, torch.arange(first).reshape(1, 1, first) if first else None)
+
+    def core(self, sizes: Sizes) -> Core | None:
+        if not self.keep_first:
+            return Core(even=(self,), over=(self,))
+        return Core(even=(Window(self.before, self.after, self.dilation, 0),), adds=True)
 
     def describe(self) -> str:
         words = f"each query sees itself, {self.before} keys before it and {self.after} after it"
