@@ -102,7 +102,8 @@ class Translating(Writing):
         asked = self.asked[: self.given.decoded]  # type: ignore[attr-defined]
         written = translate(model, self.source, self.target, [source for source, _ in asked])
         right = [answers for _, answers in asked]
-        found = scores(written, right, tokenizer=tokenizer_for([text for answers in right for text in answers]))
+        tokenizer = tokenizer_for([text for answers in right for text in answers])
+        found = scores(written, right, tokenizer=tokenizer, lower=self.given.lower)  # type: ignore[attr-defined]
         return {"loss": self.validation_loss(model), "bleu": found.bleu, "chrf": found.chrf}
 
     def show(self, model: nn.Module, folder: Path) -> None:
