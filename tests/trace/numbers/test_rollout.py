@@ -246,3 +246,14 @@ def test_rollout_holds_no_map():
 def test_rollout_over_8192_tokens_and_all_layers_takes_little_memory():
     ours, one_map = grown(8192, 12)
     assert ours < 40 < 256 <= one_map
+
+
+def test_a_decoder_may_name_the_rows_of_its_cross_attention_after_what_they_write():
+    from regard.tasks.interpreter import open_translator
+
+    trace = open_translator("en-zh").translate(["The cat sat on the mat."])[0].trace()
+    names = {layer.queries[0].shown for layer in trace.layers if not layer.name.startswith("encoder")}
+    assert len(names) == 2  # what is read, what is written
+    found = flow(trace, token=2)
+    assert found.source is not None
+    torch.testing.assert_close(found.source.sum(-1) + found.target.sum(-1), torch.ones(7, dtype=torch.float64))

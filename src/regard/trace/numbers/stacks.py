@@ -93,7 +93,8 @@ def must_chain(stacks: Stacks, entry: int) -> None:
                     f"{layer.name} has {q} queries and {k} keys, but {length} tokens flow through its stack, so it "
                     "does not continue the others; choose layers= of one stack, watched without an older cache"
                 )
-            queries = None if layer.queries is None else layer.queries[entry].shown
+            # Rows of a cross-attention may be named after what they write, the others after what they read.
+            queries = None if layer.queries is None or cross else layer.queries[entry].shown
             keys = None if layer.keys is None or cross else layer.keys[entry].shown
             for shown in (queries, keys):
                 if shown is not None and names is not None and shown != names:
