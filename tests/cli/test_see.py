@@ -117,13 +117,27 @@ def test_an_encoder_and_decoder_writes_its_answer_and_shows_three_stacks(tmp_pat
     assert len(kinds) == 3
 
 
+def test_a_page_opens_where_it_was_asked_to_look(monkeypatch, tmp_path):
+    for place in ("regard.views.page.bundle", "regard.cli.see.bundle"):
+        monkeypatch.setattr(place, lambda: "export default 1;")
+    to = tmp_path / "a.HTML"
+    assert (
+        see("A B C", "-m", "induction", "--layer", "1", "--head", "2", "--to", str(to))
+        == f"{to} is written. Open it in a browser.\n"
+    )
+    page = to.read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>")
+    assert '"first":"#/layer=1\\u0026head=2"' in page
+    assert '"name":"A B C"' in page
+
+
 REFUSED = [
     (
         ["A B", "-m", "gpt2"],
         "'gpt2' is neither an embedded model (en-zh, en-zh-recurrent, induction) nor a folder",
     ),
-    (["A B", "-m", "induction", "--to", "a.html"], "a page comes with the explorer, which is not here yet; write .svg"),
-    (["A B", "-m", "induction", "--to", "a.gif"], "'a.gif' is neither a figure (.svg, .png, .pdf) nor a .trace"),
+    (["A B", "-m", "induction", "--to", "a.gif"], "'a.gif' is neither a page (.html), a figure (.svg, .png, .pdf) nor"),
+    (["A B", "-m", "induction", "--to", "none/a.html"], "the folder 'none' for 'a.html' does not exist; make it first"),
     (["A B", "-m", "induction", "--to", "none/a.svg"], "the folder 'none' for 'a.svg' does not exist; make it first"),
     (["A B", "-m", "induction", "--layer", "7"], "7"),
     (["A B", "-m", "induction", "--layer", "head"], "no layer is called 'head'; there are: blocks.0.attention"),

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -134,10 +135,12 @@ def test_one_page_holds_every_text_and_none_of_them_acts(monkeypatch, capsys, tm
     words = (CAT, evil, "שלום עולם", "--to", tmp_path / "page.html", "--beams", 1)
     assert translate(monkeypatch, capsys, *words)[0] == 0
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert page.count("<table>") == 3
+    assert page.count('class="trace"') == 3
     assert "<img" not in page
-    assert "&lt;img src=x onerror=alert(1)&gt;" in page
-    assert "שלום" in page
+    about = json.loads(page.split('id="about">')[1].split("</script>")[0])
+    assert [one["info"]["name"] for one in about["traces"]] == [CAT, evil, "שלום עולם"]
+    assert [one["info"]["output"]["text"] for one in about["traces"]] == wanted(CAT, evil, "שלום עולם", beams=1)
+    assert re.fullmatch(r"#/layer=\d+&head=\d+", about["first"])
 
 
 # Bad input: one sentence, and exit code 2

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+from regard.cli.pages import translations_page
 from regard.models.store import put
-from regard.tasks.interpreter import Interpreter, open_translator
-from regard.views.alignment import Part, alignment_page, alignment_text
+from regard.tasks.interpreter import Interpreter, Translation, open_translator
+from regard.views.alignment import alignment_text
 
 SENTENCES = (
     "The cat sat on the mat.",
@@ -18,19 +19,18 @@ SHORT = 12  # tokens; a longer map is on the page
 
 
 def demo(folder: Path) -> str:
-    """What is printed; the page with every alignment is written into the folder."""
-    parts, said = [], []
+    """What is printed; the page with every run is written into the folder."""
+    found, said = [], []
     for name, about in MODELS.items():
         interpreter = open_translator(name)
         said.append(f"{name}: {about} of {size(interpreter)} weights, trained by regard on its own sentences")
         for one in interpreter.translate(SENTENCES):
-            part = Part(one.source, one.text, *one.alignment())
-            parts.append(part._replace(source=f"{name}: {one.source}"))
-            said.append(shown(part))
+            found.append((f"{name}: {one.source}", one))
+            said.append(shown(one))
     page = folder / PAGE
-    put(page, alignment_page("What two small translators look at", parts).encode())
+    put(page, translations_page("What two small translators look at", found).encode())
     said.append(
-        f"Every alignment is in {page}: open it in a browser. Next:\n\n"
+        f"Every layer and head of these runs is in {page}: open it in a browser. Next:\n\n"
         '  regard translate en-zh "The dog is sleeping under the table." --see\n'
         "  regard train translate --help      train one of your own\n"
         "  regard demo --by-hand              attention worked by hand, step by step\n"
@@ -43,10 +43,11 @@ def size(interpreter: Interpreter) -> str:
     return f"{sum(p.numel() for p in interpreter.model.parameters()) / 1e6:.1f} million"
 
 
-def shown(part: Part) -> str:
+def shown(one: Translation) -> str:
     """A translation, with its map where that is small."""
-    text = f"{part.source}\n→ {part.text}"
-    if max(len(part.rows), len(part.columns)) > SHORT:
+    text = f"{one.source}\n→ {one.text}"
+    rows, columns, weights = one.alignment()
+    if max(len(rows), len(columns)) > SHORT:
         return text
-    drawn = alignment_text(part.weights, part.rows, part.columns)
+    drawn = alignment_text(weights, rows, columns)
     return text + "\n\n" + "\n".join(f"  {line}".rstrip() for line in drawn.splitlines())

@@ -70,6 +70,32 @@ def see(
 
 
 @app.command()
+def serve(
+    paths: Annotated[list[Path] | None, typer.Argument(help="Traces, folders of models, training runs.")] = None,
+    model: Annotated[str | None, typer.Option("--model", "-m", help="Run this model first.")] = None,
+    text: Annotated[str | None, typer.Option(help="What it reads first.")] = None,
+    port: Annotated[int | None, typer.Option(help="This port; the first free one from 8765 on otherwise.")] = None,
+    keep: Annotated[Path | None, typer.Option(help="Folder where runs are kept.")] = None,
+    no_open: Annotated[bool, typer.Option("--no-open", help="Open no browser.")] = False,
+    host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
+    allow_network: Annotated[bool, typer.Option("--allow-network", help="Let other machines connect.")] = False,
+) -> None:
+    """Open the explorer in a browser: run models, look at what they attend to, edit, compare."""
+    from regard.cli.serve import serve as run
+
+    run(
+        paths or [],
+        model=model,
+        text=text,
+        port=port,
+        keep=keep,
+        show=not no_open,
+        host=host,
+        allow_network=allow_network,
+    )
+
+
+@app.command()
 def census(
     texts: Annotated[list[str], typer.Argument(help="Files with one text on each line, or texts themselves.")],
     model: Annotated[str, MODEL],

@@ -1,4 +1,4 @@
-"""What a model attends to when it reads a text: in the terminal, as a figure, as a trace, or as JSON."""
+"""What a model attends to when it reads a text: in the terminal, as a page, a figure, a trace, or as JSON."""
 
 import json
 from pathlib import Path
@@ -15,6 +15,7 @@ from regard.trace.file import save
 from regard.trace.numbers.corpus import encode
 from regard.trace.trace import Trace
 from regard.trace.watch import watch
+from regard.views.bundle import bundle
 from regard.views.trace_parts import choose, grid_of, look, names, sharp
 from regard.views.trace_terminal import print_trace
 
@@ -41,6 +42,8 @@ def see(
     trace = watched(opened, tokenizer, text)
     if to is not None and to.suffix.lower() == ".trace":
         save(trace, to)
+    elif to is not None and to.suffix.lower() == ".html":
+        write_page(trace, text, which, head, to)
     elif to is not None:
         from regard.views.trace_figure import figure
 
@@ -49,7 +52,8 @@ def see(
         print(json.dumps(as_records(trace, which, head, words=words), ensure_ascii=False))
         return ""
     if to is not None:
-        return f"{to} is written." + (f" Look at it: regard summary {to}" if to.suffix.lower() == ".trace" else "")
+        next_steps = {".trace": f" Look at it: regard summary {to}", ".html": " Open it in a browser."}
+        return f"{to} is written.{next_steps.get(to.suffix.lower(), '')}"
     print_trace(trace, which, head, words=words)
     return next_step(trace, which, head)
 
@@ -58,12 +62,22 @@ def must_be_known(to: Path | None) -> None:
     """Refuse what cannot be written before a model is opened."""
     if to is None:
         return
-    if to.suffix.lower() == ".html":
-        raise TraceError("a page comes with the explorer, which is not here yet; write .svg, .png, .pdf or .trace")
-    if to.suffix.lower() not in (*FIGURES, ".trace"):
-        raise TraceError(f"{to.name!r} is neither a figure ({', '.join(FIGURES)}) nor a .trace; give another ending")
+    if to.suffix.lower() not in (*FIGURES, ".html", ".trace"):
+        raise TraceError(
+            f"{to.name!r} is neither a page (.html), a figure ({', '.join(FIGURES)}) nor a .trace; give another ending"
+        )
     if not to.parent.is_dir():
         raise TraceError(f"the folder {str(to.parent)!r} for {to.name!r} does not exist; make it first")
+    if to.suffix.lower() == ".html":
+        bundle()  # says what to do where the explorer is not built
+
+
+def write_page(trace: Trace, text: str, layer: Any, head: int | None, to: Path) -> None:
+    """The explorer over the trace, opened where it was asked to look."""
+    from regard.views.page import page_html, writable, write
+
+    first = "" if layer is None else f"#/layer={trace.layers.index(choose(trace, layer))}&head={head or 0}"
+    write(writable(to), page_html(trace, name=text, first=first))
 
 
 def must_only_read(name: str, model: nn.Module) -> None:

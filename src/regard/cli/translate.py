@@ -13,6 +13,7 @@ from regard.data.special import END, SPECIAL
 from regard.errors import ConfigError, DataError
 from regard.tasks.interpreter import Interpreter, Translation, must_look, open_translator
 from regard.tasks.shown import looks_across
+from regard.views.bundle import bundle
 
 AT_ONCE = 64  # lines of a file
 ENDINGS = (".html", ".svg", ".png", ".pdf", ".trace")
@@ -118,6 +119,8 @@ def must_be_known(to: Path | None) -> None:
         raise ConfigError(f"the folder {str(to.parent)!r} for {to.name!r} does not exist; make it first")
     if to.is_dir():
         raise ConfigError(f"{str(to)!r} is a folder, but a file is written; give another name")
+    if to.suffix.lower() == ".html":
+        bundle()  # says what to do where the explorer is not built
 
 
 def must_fit(to: Path | None, count: int) -> None:
@@ -164,11 +167,10 @@ def written(found: list[Translation], to: Path) -> None:
 
 
 def page(found: list[Translation], to: Path) -> None:
+    from regard.cli.pages import translations_page
     from regard.models.store import put
-    from regard.views.alignment import Part, alignment_page
 
-    parts = [Part(one.source, one.text, *one.alignment()) for one in found]
-    put(to, alignment_page("Which word looked at which", parts).encode())
+    put(to, translations_page("Which word looked at which", [(one.source, one) for one in found]).encode())
 
 
 def figure(one: Translation, to: Path) -> None:

@@ -11,6 +11,7 @@ from regard.errors import TraceError
 from regard.trace.layer import Layer
 
 if TYPE_CHECKING:
+    from anywidget import AnyWidget
     from matplotlib.figure import Figure
 
     from regard.trace.numbers.gradient import SideBySide
@@ -165,6 +166,18 @@ class Trace:
         from regard.views.trace_terminal import print_trace
 
         print_trace(self, layer, head, **how)
+
+    def see(self, layer: Path | None = None, head: int | None = None, **how: Any) -> "AnyWidget":
+        """The explorer in a notebook, opened at a layer and head; `height=` is in pixels. Needs `regard[notebook]`."""
+        from regard.views.widget import see
+
+        return see(self, layer, head, **how)
+
+    def page(self, to: str | PathLike[str] | None = None, **how: Any) -> str | None:
+        """One HTML file with the explorer and the numbers, offline; its text without `to`; see `regard.views.page`."""
+        from regard.views.page import page
+
+        return page(self, to, **how)
 
     def _repr_html_(self) -> str:
         from regard.views.trace_notebook import trace_html

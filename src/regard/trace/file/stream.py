@@ -160,7 +160,10 @@ class Writer:
     def bytes_of(self, tensor: Tensor) -> None:
         if not tensor.numel():
             return
-        flat = tensor.detach().cpu().contiguous().view(-1).view(torch.uint8)
+        flat = tensor.detach().cpu().contiguous().view(-1)
+        if flat.stride(0) != 1:  # a single number may have any stride and still count as contiguous
+            flat = flat.clone(memory_format=torch.contiguous_format)
+        flat = flat.view(torch.uint8)
         with writing(self.path):
             write_at(self.file, flat.numpy(), self.end)
         self.end += flat.numel()

@@ -1,0 +1,57 @@
+"""The app: routes, the guard before them, and errors as one sentence."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI, Request
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from regard.app.access import must_be_decided, open_routes
+from regard.app.guard import Door, Guard
+from regard.app.refusal import Refusal
+from regard.app.routes import front, runs, traces, trainings
+from regard.app.studio import Studio
+from regard.app.wire import RunAsk, answer
+from regard.errors import RegardError
+
+
+def make_app(studio: Studio, door: Door, *, first: RunAsk | None = None) -> Guard:
+    """What a server runs. Raises where a route does not say who may ask."""
+
+    @asynccontextmanager
+    async def life(_: FastAPI) -> AsyncIterator[None]:
+        studio.begin(first)
+        yield
+        studio.close()
+
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=life, redirect_slashes=False)
+    app.add_exception_handler(RegardError, told)
+    app.add_exception_handler(HTTPException, unknown)
+    app.add_exception_handler(Exception, failed)
+    front.add(app, door)
+    for routes in (traces, runs, trainings):
+        routes.add(app, studio)
+    return guarded(app, door)
+
+
+def guarded(app: FastAPI, door: Door) -> Guard:
+    """The app behind its guard, if every route is decided."""
+    must_be_decided(app.routes)
+    return Guard(app, door, open_routes(app.routes))
+
+
+async def told(_: Request, error: Any) -> Response:
+    """What was refused on purpose."""
+    return answer({"error": str(error)}, error.status if isinstance(error, Refusal) else 400)
+
+
+async def unknown(_: Request, error: Any) -> Response:
+    """An address or a method that is not there."""
+    return answer({"error": f"there is nothing here ({error.status_code}); open the front page"}, error.status_code)
+
+
+async def failed(_: Request, error: Exception) -> Response:
+    """What nobody thought of; the terminal shows where."""
+    return answer({"error": f"the server failed ({type(error).__name__}); its terminal says where"}, 500)

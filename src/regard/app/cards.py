@@ -1,0 +1,60 @@
+"""What is known of a trace beside its numbers: a small JSON file that lies next to it."""
+
+import json
+import re
+import secrets
+from dataclasses import asdict, dataclass, field, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+FORMAT = "regard-card/1"
+IDENTITY = re.compile(r"[0-9a-f]{16}", re.ASCII)
+SHOWN = ("id", "name", "model", "text", "made")
+
+
+def fresh() -> str:
+    """A name that nobody can guess or bend into a path."""
+    return secrets.token_hex(8)
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
+@dataclass
+class Card:
+    """One trace: what was run on what, and what came out."""
+
+    id: str = field(default_factory=fresh)
+    name: str = ""
+    model: str = ""  # by which it can be run again; "" where the trace came from elsewhere
+    text: str = ""
+    made: str = field(default_factory=now)
+    output: dict[str, Any] | None = None
+    given: dict[str, Any] | None = None
+    edits: list[dict[str, Any]] = field(default_factory=list)
+    picture: dict[str, Any] | None = None
+
+    def shown(self) -> dict[str, str]:
+        """As server.ts has it."""
+        return {name: getattr(self, name) for name in SHOWN}
+
+    def written(self) -> bytes:
+        return json.dumps({"format": FORMAT, **asdict(self)}).encode()
+
+
+def read_card(path: Path) -> Card | None:
+    """The card in a file; None where it is none of ours, or damaged."""
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict) or found.pop("format", None) != FORMAT:
+        return None
+    plain = all(isinstance(found.get(name), str) for name in SHOWN)
+    known = {one.name for one in fields(Card)}
+    mappings = all(isinstance(found.get(name), dict | None) for name in ("output", "given", "picture"))
+    if not plain or not mappings or not set(found) <= known or not isinstance(found.get("edits", []), list):
+        return None
+    return Card(**found) if found["id"] == path.stem and IDENTITY.fullmatch(found["id"]) else None

@@ -1,0 +1,65 @@
+"""How much is taken at once; whoever sends more reads how much it was and how much may be."""
+
+from typing import Any
+
+from regard.app.refusal import Refusal
+
+ASK = 64 << 10  # bytes of one question
+RUN = 1 << 20  # bytes of what asks for a run: it may hold a picture
+UPLOAD = 256 << 20  # bytes of a trace
+TEXT = 100_000  # characters
+NAME = 200  # characters of a trace's name
+STEPS = 512  # tokens that a model writes at most
+SECONDS = 300.0  # that a model writes at most
+WAITING = 16  # runs that wait for the model at most
+
+
+def size(count: int) -> str:
+    """Bytes as people say them.
+
+    >>> size(65536), size(3 << 20)
+    ('64 kB', '3 MB')
+    """
+    return f"{count / (1 << 20):.3g} MB" if count >= 1 << 20 else f"{max(1, round(count / 1024))} kB"
+
+
+def too_large(came: int | None, most: int, what: str) -> Refusal:
+    said = "more" if came is None else size(came)
+    return Refusal(f"{what} has {said}, but at most {size(most)} are taken; send less", 413)
+
+
+def told_length(headers: Any) -> int | None:
+    """The length that a request says it has; None where it says nothing that is a number."""
+    told = headers.get("content-length", "")
+    return int(told) if told.isascii() and told.isdecimal() else None
+
+
+async def body_of(request: Any, most: int = ASK) -> bytes:
+    """The body of a request; what is too long is refused before it is all read, whatever its header says."""
+    told = told_length(request.headers)
+    if told is not None and told > most:
+        raise too_large(told, most, "what was sent")
+    found = bytearray()
+    async for chunk in request.stream():
+        found += chunk
+        if len(found) > most:
+            raise too_large(None, most, "what was sent")
+    return bytes(found)
+
+
+def must_be_short(text: str) -> None:
+    """Refuse a text that is longer than anything here reads."""
+    if len(text) > TEXT:
+        raise Refusal(f"the text has {len(text):,} characters, but at most {TEXT:,} are read at once; shorten it")
+
+
+def must_fit(tokens: int, most: int | None, model: str, steps: int = 0) -> None:
+    """Refuse a text that is longer than a model reads, with both numbers."""
+    if most is None or tokens + steps <= most:
+        return
+    if tokens > most or not steps:
+        raise Refusal(f"the text has {tokens:,} tokens, but {model} reads at most {most:,}; shorten it")
+    raise Refusal(
+        f"the text has {tokens:,} tokens and {steps:,} more were asked for, but {model} reads at most {most:,}; "
+        f"ask for at most {most - tokens:,}, or shorten the text"
+    )

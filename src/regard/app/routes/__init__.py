@@ -1,0 +1,1 @@
+"""The addresses of the server. Each function is marked with who may ask it (access.py)."""

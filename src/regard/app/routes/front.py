@@ -1,0 +1,53 @@
+"""The page itself and its script, which hold nothing of anybody; and how the token becomes a cookie."""
+
+from typing import Any
+
+from fastapi import FastAPI, Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from regard.app.access import open_to_all
+from regard.app.guard import SENTENCES, Door
+from regard.app.refusal import Refusal
+
+PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="regard" content="browser">
+<title>regard</title>
+<link rel="icon" href="data:,">
+</head>
+<body>
+<noscript>This page draws with JavaScript; allow it here.</noscript>
+<script type="module" src="/assets/regard.js"></script>
+</body>
+</html>
+"""
+AGE = 30 * 24 * 3600  # seconds; the token itself ends with the server
+
+
+def add(app: FastAPI, door: Door) -> None:
+    """Put the routes of the front into the app."""
+
+    @open_to_all
+    async def front(request: Request) -> Response:
+        token = request.query_params.get("token")
+        if token is None:
+            return HTMLResponse(PAGE)
+        if not door.fits(token):
+            raise Refusal(SENTENCES["token"], 401)
+        answer = RedirectResponse("/", 303)
+        answer.set_cookie(door.cookie, door.token, max_age=AGE, path="/", httponly=True, samesite="strict")
+        return answer
+
+    @open_to_all
+    async def script() -> Response:
+        from regard.views.bundle import bundle
+
+        return Response(bundle(), media_type="text/javascript")
+
+    routes: list[tuple[str, Any]] = [("/", front), ("/assets/regard.js", script)]
+    for path, endpoint in routes:
+        app.add_api_route(path, endpoint, methods=["GET"])

@@ -1,0 +1,104 @@
+"""Models, and running them: one WebSocket for each run, closed to stop it."""
+
+import asyncio
+import contextlib
+import json
+import threading
+from typing import Any
+
+from fastapi import FastAPI, WebSocket
+from starlette.responses import Response
+from starlette.websockets import WebSocketDisconnect
+
+from regard.app import limits
+from regard.app.access import with_token
+from regard.app.opened.opened import Telling
+from regard.app.refusal import Stopped, sentence_of
+from regard.app.studio import Studio
+from regard.app.wire import RunAsk, answer, read
+from regard.errors import RegardError
+
+FIRST = 30.0  # seconds in which the question must come
+LAST = ("done", "failed")
+
+
+def add(app: FastAPI, studio: Studio) -> None:
+    """Put the routes of models into the app."""
+
+    @with_token
+    async def models() -> Response:
+        return answer(studio.models.listed())
+
+    @with_token
+    async def run(websocket: WebSocket) -> None:
+        await websocket.accept()
+        with contextlib.suppress(WebSocketDisconnect, asyncio.TimeoutError):
+            await serve_run(studio, websocket)
+
+    app.add_api_route("/api/models", models, methods=["GET"])
+    app.add_api_websocket_route("/api/run", run)
+
+
+async def serve_run(studio: Studio, websocket: WebSocket) -> None:
+    """Take one question, tell how it goes, and close."""
+    loop, events, left = asyncio.get_running_loop(), asyncio.Queue[dict[str, Any]](), threading.Event()
+
+    def tell(event: dict[str, Any]) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the server ends
+            loop.call_soon_threadsafe(events.put_nowait, event)
+
+    work = None
+    try:
+        ask = await question(websocket)
+        if studio.waiting:
+            tell({"kind": "progress", "text": "waiting for another run to end", "share": None, "step": "waiting"})
+        work = studio.queue(lambda: finished(studio, ask, Telling(tell, left.is_set), tell))
+    except RegardError as error:
+        tell({"kind": "failed", "text": str(error)})
+    leaving = asyncio.create_task(until_closed(websocket))
+    try:
+        while True:
+            hearing = asyncio.create_task(events.get())
+            await asyncio.wait([hearing, leaving], return_when=asyncio.FIRST_COMPLETED)
+            if not hearing.done():
+                hearing.cancel()
+                return
+            await websocket.send_text(json.dumps(hearing.result()))
+            if hearing.result()["kind"] in LAST:
+                await websocket.close()
+                return
+    finally:
+        left.set()
+        leaving.cancel()
+        if work is not None:
+            work.cancel()
+
+
+async def question(websocket: WebSocket) -> RunAsk:
+    """What should run."""
+    message = await asyncio.wait_for(websocket.receive(), FIRST)
+    if message["type"] == "websocket.disconnect":
+        raise WebSocketDisconnect(message.get("code", 1005))
+    data = message.get("text") or message.get("bytes") or ""
+    if len(data) > limits.RUN:
+        raise limits.too_large(len(data), limits.RUN, "what was sent")
+    return read(RunAsk, data)
+
+
+async def until_closed(websocket: WebSocket) -> None:
+    """Return when the other side has gone; what else it says is not heard."""
+    with contextlib.suppress(RuntimeError, WebSocketDisconnect):
+        while (await websocket.receive())["type"] != "websocket.disconnect":
+            pass
+
+
+def finished(studio: Studio, ask: RunAsk, telling: Telling, tell: Any) -> None:
+    """Run, and tell how it ended; whatever a model raises becomes one sentence."""
+    try:
+        trace, text = studio.run(ask, telling)
+    except Stopped:
+        return
+    except Exception as error:
+        tell({"kind": "failed", "text": sentence_of(error, ask.model)})
+    else:
+        tell({"kind": "done", "trace": trace, "text": text})

@@ -1,0 +1,194 @@
+"""Traces: listed, opened, asked, edited, sent, renamed, forgotten, taken along as a page."""
+
+import asyncio
+import contextlib
+import os
+import re
+import secrets
+import threading
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote
+
+from fastapi import FastAPI, Request
+from starlette.responses import Response
+
+from regard.app import limits
+from regard.app.access import with_token
+from regard.app.opened.opened import Telling
+from regard.app.refusal import Refusal, sentence_of
+from regard.app.studio import ASKERS, Studio
+from regard.app.traces import full
+from regard.app.wire import EditAsk, NameAsk, answer, json_of, read
+from regard.errors import RegardError
+
+RUN = re.compile(r"-?[0-9]{1,6}", re.ASCII)
+SLOW = frozenset({"measures", "proof", "flow", "thumbs", "hidden"})  # one at a time: tiles go on beside them
+PATIENCE = 10.0  # seconds that a list waits for the first run
+GONE = Response(status_code=499)  # nobody reads it
+
+
+class Asking:
+    """Questions wait here, not in the threads: who has left meanwhile costs nothing."""
+
+    def __init__(self, studio: Studio) -> None:
+        self.studio = studio
+        self.all, self.slow = asyncio.Semaphore(ASKERS), asyncio.Semaphore(1)
+
+    async def __call__(self, request: Request, work: Any, *parts: Any, slow: bool = False) -> Any:
+        """What the work gives; None where whoever asked has left."""
+        if slow:
+            async with self.slow:
+                return await self(request, work, *parts)
+        async with self.all:
+            if await request.is_disconnected():
+                return None
+            return await asyncio.get_running_loop().run_in_executor(self.studio.asking, work, *parts)
+
+
+def run_of(request: Request) -> int:
+    """Which run of a trace is meant; the last one unless a number says."""
+    told = request.query_params.get("run", "-1")
+    if not RUN.fullmatch(told):
+        raise Refusal("run is no whole number; give one, or leave it out for the last")
+    return int(told)
+
+
+def look_of(request: Request) -> int:
+    """Which look at a run that was not over then; 0 for what is whole."""
+    told = request.query_params.get("look", "0")
+    if not RUN.fullmatch(told) or int(told) < 0:
+        raise Refusal("look is no number of a look; open the trace again")
+    return int(told)
+
+
+def add(app: FastAPI, studio: Studio) -> None:
+    """Put the routes of traces into the app."""
+    asking, traces = Asking(studio), studio.traces
+
+    @with_token
+    async def listed() -> Response:
+        if studio.welcomed is not None:
+            await asyncio.wait([asyncio.wrap_future(studio.welcomed)], timeout=PATIENCE)
+        return answer(traces.listed())
+
+    @with_token
+    async def opened(request: Request, wanted: str) -> Response:
+        run, look = run_of(request), traces.newest(wanted)
+        found = await asking(request, lambda: traces.answers(wanted, run, look).info())
+        if found is None:
+            return GONE
+        said = answer(found)
+        said.headers["x-look"] = str(look)  # to be sent with every question about it
+        return said
+
+    @with_token
+    async def asked(request: Request, wanted: str, what: str) -> Response:
+        run, look, about = run_of(request), look_of(request), json_of(await limits.body_of(request))
+        found = await asking(request, lambda: traces.answers(wanted, run, look).ask(what, about), slow=what in SLOW)
+        return GONE if found is None else Response(found, media_type="application/octet-stream")
+
+    @with_token
+    async def renamed(request: Request, wanted: str) -> Response:
+        traces.rename(wanted, read(NameAsk, await limits.body_of(request)).name)
+        return answer({})
+
+    @with_token
+    async def forgotten(wanted: str) -> Response:
+        traces.forget(wanted)
+        return answer({})
+
+    @with_token
+    async def page(request: Request, wanted: str) -> Response:
+        found = await asking(request, page_of, studio, wanted, slow=True)
+        if found is None:
+            return GONE
+        name = quote(f"{traces.find(wanted).card.name or 'trace'}.html", safe="", errors="replace")
+        headers = {"content-disposition": f"attachment; filename*=UTF-8''{name}"}  # never opened as a page of ours
+        return Response(found, media_type="text/html; charset=utf-8", headers=headers)
+
+    @with_token
+    async def edited(request: Request, wanted: str) -> Response:
+        run, edits = run_of(request), read(EditAsk, await limits.body_of(request)).edits
+        left = threading.Event()
+        telling = Telling(stopped=left.is_set)
+        watching = asyncio.create_task(until_gone(request, left))
+        try:
+            work = studio.queue(lambda: studio.edit(wanted, edits, telling, run))
+            return answer(await asyncio.wrap_future(work))
+        except RegardError:
+            raise
+        except Exception as error:
+            raise Refusal(sentence_of(error, "the model"), 500) from error
+        finally:
+            left.set()
+            watching.cancel()
+
+    @with_token
+    async def sent(request: Request) -> Response:
+        part = traces.folder / f".sent-{secrets.token_hex(8)}"
+        try:
+            await received(request, part)
+            found = await asking(request, traces.take, part, name_of(request.headers.get("x-name", "")))
+        finally:
+            with contextlib.suppress(OSError):
+                part.unlink(missing_ok=True)
+        return GONE if found is None else answer({"trace": found})
+
+    one = "/api/traces/{wanted}"
+    for path, endpoint, method in (
+        ("/api/traces", listed, "GET"),
+        ("/api/traces", sent, "POST"),
+        (one, opened, "GET"),
+        (one, renamed, "PATCH"),
+        (one, forgotten, "DELETE"),
+        (f"{one}/ask/{{what}}", asked, "POST"),
+        (f"{one}/edit", edited, "POST"),
+        (f"{one}/page", page, "GET"),
+    ):
+        app.add_api_route(path, endpoint, methods=[method])
+
+
+async def until_gone(request: Request, left: threading.Event) -> None:
+    """Notice that whoever asked has left."""
+    while not await request.is_disconnected():
+        await asyncio.sleep(0.2)
+    left.set()
+
+
+async def received(request: Request, part: Path) -> None:
+    """Write the body of a request to a file, piece by piece; what is too long is not all read."""
+    told = limits.told_length(request.headers)
+    if told is not None and told > limits.UPLOAD:
+        raise limits.too_large(told, limits.UPLOAD, "the trace")
+    count = 0
+    try:
+        part.parent.mkdir(0o700, parents=True, exist_ok=True)
+        with open(part, "xb", opener=private) as file:
+            async for chunk in request.stream():
+                count += len(chunk)
+                if count > limits.UPLOAD:
+                    raise limits.too_large(None, limits.UPLOAD, "the trace")
+                file.write(chunk)
+    except OSError as error:
+        raise Refusal(full(part.parent, error), 507) from error
+
+
+def private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def name_of(told: str) -> str:
+    """The name of a file that was sent, percent-encoded, without its folder and ending."""
+    name = re.split(r"[/\\]", unquote(told, errors="replace"))[-1].removesuffix(".trace")
+    plain = "".join(letter if letter.isprintable() else " " for letter in name).strip()
+    return plain[: limits.NAME] or "trace"
+
+
+def page_of(studio: Studio, wanted: str) -> str:
+    """A trace as one HTML file."""
+    from regard.views.page import page_html
+
+    entry = studio.traces.find(wanted)
+    card = entry.card
+    return page_html(studio.traces.trace_of(entry), name=card.name, output=card.output, picture=card.picture)

@@ -1,0 +1,34 @@
+"""Runs of training: listed, and one example at one step as a trace."""
+
+import asyncio
+import re
+
+from fastapi import FastAPI
+from starlette.responses import Response
+
+from regard.app.access import with_token
+from regard.app.refusal import Refusal
+from regard.app.studio import Studio
+from regard.app.wire import answer
+
+NUMBER = re.compile(r"[0-9]{1,12}", re.ASCII)
+
+
+def add(app: FastAPI, studio: Studio) -> None:
+    """Put the routes of training into the app."""
+
+    @with_token
+    async def listed() -> Response:
+        work = asyncio.get_running_loop().run_in_executor(studio.asking, studio.trainings.listed)
+        return answer(await work)
+
+    @with_token
+    async def opened(wanted: str, step: str, example: str) -> Response:
+        if not NUMBER.fullmatch(step) or not NUMBER.fullmatch(example):
+            raise Refusal("a step and an example are whole numbers; open the list again", 404)
+        loop = asyncio.get_running_loop()
+        found = loop.run_in_executor(studio.asking, studio.open_training, wanted, int(step), int(example))
+        return answer({"trace": await found})
+
+    app.add_api_route("/api/trainings", listed, methods=["GET"])
+    app.add_api_route("/api/trainings/{wanted}/{step}/{example}", opened, methods=["GET"])

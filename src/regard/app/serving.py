@@ -1,0 +1,137 @@
+"""A port of this machine, and the server on it."""
+
+import ipaddress
+import os
+import secrets
+import socket
+import sys
+import tempfile
+import threading
+import time
+import webbrowser
+from collections.abc import Callable
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from regard.app.app import make_app
+from regard.app.guard import LOOPBACK, Door
+from regard.app.limits import RUN
+from regard.app.studio import Studio
+from regard.app.wire import RunAsk
+from regard.errors import ConfigError
+
+PORT, TRIED = 8765, 100
+GRACE = 3  # seconds that open answers get when the server ends
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can connect to it."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def names_of(host: str) -> tuple[str, ...]:
+    """The names under which a server at this address is asked for."""
+    if is_loopback(host):
+        own = host if ":" not in host else f"[{host.strip('[]')}]"
+        return tuple(dict.fromkeys([*LOOPBACK, own]))
+    found = [*LOOPBACK, host.lower()]
+    if host in ("0.0.0.0", "::"):  # noqa: S104  every address of this machine
+        name = socket.gethostname().lower()
+        found += [name, *addresses(name)]
+    return tuple(dict.fromkeys(f"[{one}]" if one.count(":") > 1 and one[0] != "[" else one for one in found))
+
+
+def addresses(name: str) -> list[str]:
+    try:
+        return [str(info[4][0]) for info in socket.getaddrinfo(name, None)]
+    except OSError:
+        return []
+
+
+def listening(host: str, port: int | None) -> socket.socket:
+    """A socket on this port; without one, on the first from 8765 on that is free."""
+    tried = range(PORT, PORT + TRIED) if port is None else [port]
+    plain = "127.0.0.1" if host == "localhost" else host.strip("[]")
+    family = socket.AF_INET6 if ":" in plain else socket.AF_INET
+    for one in tried:
+        found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # named, else answers wait 40 ms
+        try:
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            found.bind((plain, one))
+            found.listen(128)
+            return found
+        except (OSError, OverflowError) as error:
+            found.close()
+            if port is not None:
+                why = getattr(error, "strerror", None) or str(error)
+                raise ConfigError(
+                    f"port {port} of {host} cannot be used ({why.lower()}); leave --port out for one that is free"
+                ) from error
+    raise ConfigError(f"no port from {PORT} to {PORT + TRIED - 1} is free; name one with --port")
+
+
+def serve(
+    studio: Studio, at: socket.socket, *, host: str, told: Callable[[str], None], first: RunAsk | None, show: bool
+) -> None:
+    """Serve until Ctrl-C. `told` hears the address, with its token, once the server answers."""
+    port = at.getsockname()[1]
+    door = Door(secrets.token_urlsafe(16), port, names_of(host))
+    config = uvicorn.Config(
+        make_app(studio, door, first=first),
+        log_level="warning",
+        access_log=False,  # its lines would hold the token
+        ws_max_size=RUN,
+        timeout_graceful_shutdown=GRACE,
+        server_header=False,
+        proxy_headers=False,
+        lifespan="on",
+    )
+    server = uvicorn.Server(config)
+    shown = host if host not in ("0.0.0.0", "::", "localhost") else "127.0.0.1"  # noqa: S104
+    address = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}/?token={door.token}"
+    threading.Thread(target=announced, args=(server, address, told, show), daemon=True).start()
+    try:
+        server.run(sockets=[at])
+    except KeyboardInterrupt:
+        pass  # uvicorn has ended everything before it hands Ctrl-C on
+    finally:
+        studio.close()
+
+
+def announced(server: Any, address: str, told: Callable[[str], None], show: bool) -> None:
+    """Wait until the server answers, then say where it is."""
+    while not server.started:
+        if server.should_exit:
+            return
+        time.sleep(0.02)
+    told(address)
+    if show and has_browser():
+        open_browser(address)
+
+
+def has_browser() -> bool:
+    """Whether a browser with a window can be expected; one inside the terminal would only be in the way."""
+    if sys.platform in ("darwin", "win32") or os.environ.get("BROWSER"):
+        return True
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+def open_browser(address: str) -> None:
+    """Open the address by way of a file that only we can read: who lists the processes sees no token."""
+    folder = Path(tempfile.mkdtemp(prefix="regard-"))
+    file = folder / "open.html"
+    file.write_text(f'<!doctype html><meta http-equiv="refresh" content="0;url={escape(address)}">', encoding="utf-8")
+    try:
+        webbrowser.open(file.as_uri())
+        time.sleep(10)  # the browser reads it soon
+    except webbrowser.Error:
+        pass
+    finally:
+        file.unlink(missing_ok=True)
+        folder.rmdir()

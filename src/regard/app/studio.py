@@ -1,0 +1,174 @@
+"""What there is to look at and to run, and the few threads that do the work."""
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from regard.app.cards import Card, fresh
+from regard.app.limits import NAME, WAITING, must_be_short
+from regard.app.models import Models, model_of
+from regard.app.opened.edits import said
+from regard.app.opened.opened import Ran, Telling
+from regard.app.refusal import Refusal, Stopped
+from regard.app.traces import Traces, text_of
+from regard.app.trainings import Trainings, identity
+from regard.app.wire import EditOf, RunAsk
+from regard.errors import ConfigError
+from regard.trace.file import load
+from regard.trace.trace import Trace
+from regard.training.run import MANIFEST as RUN
+
+ASKERS = 2  # threads that answer questions
+WELCOME = RunAsk(model="en-zh", text="The cat sat on the mat.")
+SWITCH = 0.001  # seconds after which a thread lets another one go on
+
+
+class Studio:
+    """Everything behind the routes; knows nothing of HTTP."""
+
+    def __init__(self, paths: Iterable[Path] = (), *, keep: Path, runs: Path | None = None) -> None:
+        self.traces, self.models = Traces(keep), Models()
+        folders: list[Path] = []
+        for path in paths:
+            self.add(path, folders)
+        self.trainings = Trainings(folders, runs)
+        self.asking = ThreadPoolExecutor(ASKERS, "regard-ask", initializer=use_threads, initargs=(1,))
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self.running = ThreadPoolExecutor(1, "regard-run", initializer=use_threads, initargs=(max(1, cores - ASKERS),))
+        self.waiting, self.lock = 0, threading.Lock()
+        self.welcomed: Future[Any] | None = None
+
+    def add(self, path: Path, folders: list[Path]) -> None:
+        """What somebody named: a trace, a model, or a run of training."""
+        if path.is_file():
+            trace = load(path)  # says what is wrong with it
+            card = Card(identity(path), path.stem[:NAME], text=text_of(trace))
+            self.traces.add_file(path, card)
+            return
+        model = model_of(path)
+        if model is not None:
+            self.models.add(model, path.resolve().name)
+        if (path / RUN).is_file():
+            folders.append(path)
+        elif model is None:
+            there = "is neither" if path.exists() else "does not exist, and should be"
+            either = "nor" if path.exists() else "or"
+            raise ConfigError(f"{path} {there} a trace, the folder of a model {either} that of a training run")
+
+    def begin(self, first: RunAsk | None = None) -> None:
+        """Start working: an empty studio runs its translator on a good sentence, so that there is something to see."""
+        sys.setswitchinterval(SWITCH)  # a model holds the interpreter in small pieces; tiles must not wait for many
+        if first is not None or not self.traces.listed():
+            self.welcomed = self.running.submit(self.run, first or WELCOME, Telling())
+
+    def close(self) -> None:
+        """Nobody begins anything any more."""
+        for pool in (self.asking, self.running):
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    # Running
+
+    def queue(self, work: Callable[[], Any]) -> "Future[Any]":
+        """One model runs at a time; a few others may wait."""
+        with self.lock:
+            if self.waiting >= WAITING:
+                raise Refusal(f"{self.waiting} runs are waiting already; wait until some are done, then run again", 429)
+            self.waiting += 1
+        future = self.running.submit(work)
+        future.add_done_callback(self.done)
+        return future
+
+    def done(self, _: "Future[Any]") -> None:
+        with self.lock:
+            self.waiting -= 1
+
+    def run(self, ask: RunAsk, telling: Telling) -> tuple[str, str | None]:
+        """Run a model: (the trace's name, what it wrote). Whoever calls this waits."""
+        must_be_short(ask.text)
+        telling.must_go_on()
+        self.models.find(ask.model)
+        seen: list[Trace] = []
+        begun = Card(fresh(), title(ask.text), ask.model, ask.text)
+
+        def rows(trace: Trace) -> None:
+            self.traces.pass_by(begun, trace)
+            seen[:] = [trace]
+            telling.send({"kind": "rows", "trace": begun.id})
+
+        telling.rows = rows
+        model = self.models.open(ask.model, lambda text: telling.progress(text, step="loading", name=ask.model))
+        telling.must_go_on()
+        try:
+            ran = model.run(ask, telling)
+        except Stopped:
+            if seen:  # what was shown last stays: somebody may be looking at it
+                self.traces.keep(begun, seen[-1])
+            raise
+        card = card_of(ask, ran, begun.id)
+        trouble = self.traces.keep(card, ran.trace)
+        if trouble is not None:
+            telling.progress(trouble)
+        return card.id, ran.output["text"]
+
+    def edit(self, wanted: str, edits: list[EditOf], telling: Telling, run: int = -1) -> dict[str, Any]:
+        """Run what made a trace again under edits: an Effect, as server.ts has it. Whoever calls this waits."""
+        telling.must_go_on()
+        entry = self.traces.find(wanted)
+        card = entry.card
+        if card.edits:
+            raise Refusal("this run is edited already; open the plain one, and add the edits to those of that", 409)
+        if card.given is None or not card.model:
+            raise Refusal(
+                "this trace came without the model that made it, so nothing can be run again; "
+                "choose a model, run it here, and edit that",
+                409,
+            )
+        model, trace = self.models.open(card.model), self.traces.trace_of(entry)
+        trace.check(model.model)  # a folder may hold other weights by now
+        layers = [layer.name for layer in trace.runs[run].layers]
+        changed = model.again(card.given, layers, edits, telling)
+        told = [one.model_dump() for one in edits]
+        name = f"{title(card.text)} · {said(edits, layers)}"[:NAME]
+        edited = Card(fresh(), name, card.model, card.text, output=changed.output, edits=told, picture=card.picture)
+        self.traces.keep(edited, changed.trace)
+        return {
+            "before": changed.before,
+            "after": changed.after,
+            "beforeText": changed.before_text,
+            "afterText": changed.after_text,
+            "kl": changed.kl,
+            "trace": edited.id,
+        }
+
+    def open_training(self, wanted: str, step: int, example: int) -> str:
+        """The name under which a trace of a run of training can be asked."""
+        training = self.trainings.find(wanted)
+        file = training.trace(step, example)
+        read, wrote = training.about(step, example)
+        card = Card(identity(file), f"{training.folder.resolve().name}, step {step:,}", text=read)
+        card.output = {"text": wrote, "next": None, "classes": None}
+        return self.traces.add_file(file, card, listed=False)
+
+
+def card_of(ask: RunAsk, ran: Ran, name: str) -> Card:
+    told = [one.model_dump() for one in ask.edits]
+    given = None if ask.edits else ran.given  # what was edited is compared with the plain run, not edited again
+    shown = title(ask.text) or "picture"
+    return Card(name, shown, ask.model, ask.text, output=ran.output, given=given, edits=told, picture=ran.picture)
+
+
+def title(text: str) -> str:
+    """A name for a text: its first words."""
+    line = " ".join(text.split())
+    return line if len(line) <= 80 else f"{line[:79]}…"
+
+
+def use_threads(count: int) -> None:
+    """How many threads torch takes for work that is asked for in this one."""
+    torch.set_num_threads(count)

@@ -1,0 +1,210 @@
+"""Traces that can be opened: kept in a folder, named when the server was started, or only in memory."""
+
+import os
+import threading
+from collections import OrderedDict
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from regard.app.cards import IDENTITY, Card, fresh, read_card
+from regard.app.refusal import Refusal
+from regard.errors import TraceError
+from regard.models.store import put
+from regard.trace.file import load, save
+from regard.trace.trace import Trace
+
+PASSING = 8  # looks at runs that are not over
+ASKED = 16  # traces that are ready to answer
+ROOM = 64 << 20  # bytes that each of them may keep of what it computed
+
+
+@dataclass
+class Entry:
+    """One trace, and where it is."""
+
+    card: Card
+    file: Path | None = None
+    trace: Trace | None = None  # where there is no file
+    ours: bool = False  # whether we wrote the file, and may take it away
+    listed: bool = True
+
+
+class Traces:
+    """By opaque name. Every method may be called from any thread."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.entries: dict[str, Entry] = {}
+        self.passing: OrderedDict[tuple[str, int], Entry] = OrderedDict()  # by name, and which look it is
+        self.ready: OrderedDict[tuple[str, int, int], Any] = OrderedDict()
+        self.lock = threading.RLock()
+        for path in sorted(folder.glob("*.json")) if folder.is_dir() else []:
+            card, file = read_card(path), path.with_suffix(".trace")
+            if card is not None and file.is_file():
+                self.entries[card.id] = Entry(card, file, ours=True)
+
+    # Finding
+
+    def listed(self) -> list[dict[str, str]]:
+        """The cards of all, the newest first."""
+        with self.lock:
+            found = [entry.card for entry in self.entries.values() if entry.listed]
+        return [card.shown() for card in sorted(found, key=lambda card: card.made, reverse=True)]
+
+    def find(self, wanted: str, look: int = 0) -> Entry:
+        """One trace; of a run that is not over, one look at it."""
+        known = IDENTITY.fullmatch(wanted) is not None
+        with self.lock:
+            entry = self.entries.get(wanted) if not look else self.passing.get((wanted, look))
+        if known and entry is not None:
+            return entry
+        if known and look:
+            raise Refusal("the run has gone on since this was drawn; open it again", 410)
+        raise Refusal("there is no such trace here any more; choose one from the list, or run it again", 404)
+
+    def newest(self, wanted: str) -> int:
+        """The number of the last look at a run that is not over; 0 for a trace that is whole."""
+        with self.lock:
+            if wanted in self.entries:
+                return 0
+            return max((number for name, number in self.passing if name == wanted), default=0)
+
+    def trace_of(self, entry: Entry) -> Trace:
+        """Its numbers; a file is mapped, not read."""
+        if entry.trace is not None:
+            return entry.trace
+        assert entry.file is not None
+        try:
+            return load(entry.file)
+        except OSError as error:
+            raise TraceError(
+                f"the file of {entry.card.name!r} cannot be read ({error.strerror}); it was moved or taken away"
+            ) from error
+
+    def answers(self, wanted: str, run: int = -1, look: int = 0) -> Any:
+        """Somebody who answers questions about a trace; those asked last stay ready."""
+        from regard.views.answer import Answers
+
+        with self.lock:
+            entry, key = self.find(wanted, look), (wanted, run, look)
+            if key in self.ready:
+                self.ready.move_to_end(key)
+                return self.ready[key]
+        trace, card = self.trace_of(entry), entry.card
+        made = Answers(
+            trace, run=run, identity=card.id, name=card.name, output=card.output, picture=card.picture, room=ROOM
+        )
+        with self.lock:
+            made = self.ready.setdefault(key, made)  # two may have come at once
+            while len(self.ready) > ASKED:
+                self.ready.popitem(last=False)
+        return made
+
+    # Keeping
+
+    def keep(self, card: Card, trace: Trace) -> str | None:
+        """Keep a run; gives the sentence that says why it is only in memory, None where it is on the disk."""
+        file = self.folder / f"{card.id}.trace"
+        entry, trouble = Entry(card, trace=trace), None
+        try:
+            self.folder.mkdir(0o700, parents=True, exist_ok=True)
+            save(trace, file)
+            put(file.with_suffix(".json"), card.written())
+            entry = Entry(card, file, ours=True)
+        except (OSError, TraceError) as error:
+            with suppress(OSError):
+                file.unlink(missing_ok=True)
+            trouble = self.not_kept(error)
+            trace.notes.append(trouble)
+        with self.lock:
+            self.entries[card.id] = entry
+        return trouble
+
+    def not_kept(self, error: Exception) -> str:
+        why = getattr(error, "strerror", None) or str(error.__cause__ or error)
+        return (
+            f"the run could not be kept in {self.folder} ({why}), so it is only here until the server ends; "
+            "free some space, or start the server with --keep and another folder"
+        )
+
+    def pass_by(self, card: Card, trace: Trace) -> None:
+        """What was seen of a run that is not over: in memory, and only the last few looks.
+
+        Each look has a number of its own, so that whoever draws one never gets numbers of the next.
+        """
+        with self.lock:
+            self.passing[card.id, self.newest(card.id) + 1] = Entry(card, trace=trace, listed=False)
+            while len(self.passing) > PASSING:
+                (old, number), _ = self.passing.popitem(last=False)
+                self.forget_answers(old, number)
+
+    def add_file(self, file: Path, card: Card, *, listed: bool = True) -> str:
+        """Make a file known that lies elsewhere and stays there; whole traces only."""
+        load(file)
+        with self.lock:
+            self.entries.setdefault(card.id, Entry(card, file, listed=listed))
+        return card.id
+
+    def take(self, part: Path, name: str) -> str:
+        """Keep a file that was sent, if it is a trace."""
+        try:
+            trace = load(part)
+        except TraceError as error:
+            raise Refusal(str(error).replace(str(part), f"{name!r}"), 422) from error
+        card = Card(fresh(), name, text=text_of(trace))
+        file = self.folder / f"{card.id}.trace"
+        try:
+            os.replace(part, file)
+            put(file.with_suffix(".json"), card.written())
+        except OSError as error:
+            file.unlink(missing_ok=True)
+            raise Refusal(full(self.folder, error), 507) from error
+        with self.lock:
+            self.entries[card.id] = Entry(card, file, ours=True)
+        return card.id
+
+    def rename(self, wanted: str, name: str) -> None:
+        """Give a trace another name."""
+        entry = self.find(wanted)
+        entry.card.name = name
+        self.forget_answers(wanted)
+        if entry.ours and entry.file is not None:
+            try:
+                put(entry.file.with_suffix(".json"), entry.card.written())
+            except OSError as error:
+                raise Refusal(full(self.folder, error), 507) from error
+
+    def forget(self, wanted: str) -> None:
+        """Take a trace off the list, and what we wrote off the disk; a file of somebody else stays."""
+        entry = self.find(wanted)
+        with self.lock:
+            self.entries.pop(wanted, None)
+            for key in [key for key in self.passing if key[0] == wanted]:
+                del self.passing[key]
+            self.forget_answers(wanted)
+        if entry.ours and entry.file is not None:
+            for file in (entry.file.with_suffix(".json"), entry.file):
+                with suppress(OSError):
+                    file.unlink(missing_ok=True)
+
+    def forget_answers(self, wanted: str, look: int | None = None) -> None:
+        with self.lock:
+            for key in [key for key in self.ready if key[0] == wanted and look in (None, key[2])]:
+                del self.ready[key]
+
+
+def text_of(trace: Trace) -> str:
+    """The text that a trace is of, where it says so."""
+    for layer in trace.layers:
+        for tokens in layer.keys or ():
+            return tokens.text or " ".join(tokens.shown[:200])
+    return ""
+
+
+def full(folder: Path, error: OSError) -> str:
+    return (
+        f"the trace could not be kept in {folder} ({error.strerror or error}); free some space, or start the server "
+        "with --keep and another folder"
+    )

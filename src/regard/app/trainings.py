@@ -1,0 +1,122 @@
+"""Runs of training whose maps can be looked at, step by step."""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from regard.app.refusal import Refusal
+from regard.errors import RegardError
+from regard.tasks.shown import EXAMPLES
+from regard.training.run import MANIFEST, Run
+
+STEP = re.compile(r"step-(\d{1,12})", re.ASCII)
+
+
+def identity(path: Path) -> str:
+    """An opaque name for a file or folder, the same after a restart."""
+    return hashlib.sha256(str(path.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+class Training:
+    """One folder of one run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.run = folder, Run.open(folder)
+        self.id = identity(folder)
+
+    def steps(self) -> dict[int, Path]:
+        """The folders of what was shown, by step."""
+        found = {}
+        for folder in sorted(self.run.shown.glob("step-*")) if self.run.shown.is_dir() else []:
+            named = STEP.fullmatch(folder.name)
+            if named is not None and (folder / EXAMPLES).is_file():
+                found[int(named[1])] = folder
+        return dict(sorted(found.items()))
+
+    def scores(self) -> dict[int, dict[str, float]]:
+        """What each validation measured."""
+        return {
+            int(line["step"]): {str(key): float(value) for key, value in line["validation"].items()}
+            for line in self.run.history()
+            if isinstance(line.get("validation"), dict)
+        }
+
+    def card(self) -> dict[str, Any]:
+        """As server.ts has it."""
+        steps, scores = self.steps(), self.scores()
+        examples = max((len(traces(folder)) for folder in steps.values()), default=0)
+        return {
+            "id": self.id,
+            "name": self.folder.resolve().name,
+            "steps": list(steps),
+            "examples": examples,
+            "scores": [finite(scores.get(step, {})) for step in steps],
+        }
+
+    def trace(self, step: int, example: int) -> Path:
+        """The file of one example at one step."""
+        folder = self.steps().get(step)
+        if folder is None:
+            raise Refusal(f"nothing was shown at step {step} of {self.folder.name}; choose one that is listed", 404)
+        names = traces(folder)
+        if not 0 <= example < len(names):
+            raise Refusal(f"step {step} shows {len(names)} examples, but {example} was asked for; count from 0", 404)
+        file = (folder / names[example]).resolve()
+        if not file.is_relative_to(self.folder.resolve()) or not file.is_file():
+            raise Refusal(f"the trace of example {example} at step {step} is not in the run's folder any more", 404)
+        return file
+
+    def about(self, step: int, example: int) -> tuple[str, str]:
+        """What was read, and what was written."""
+        rows = rows_of(self.steps()[step])
+        one = rows[example] if example < len(rows) else {}
+        return tuple(" ".join(map(str, one.get(key, []))) for key in ("source", "written"))  # type: ignore[return-value]
+
+
+def rows_of(folder: Path) -> list[dict[str, Any]]:
+    try:
+        found = json.loads((folder / EXAMPLES).read_bytes())
+    except (OSError, ValueError):
+        return []
+    return [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
+
+
+def traces(folder: Path) -> list[str]:
+    """The names of the traces of one step; a model that looks at nothing has none."""
+    return [row["trace"] for row in rows_of(folder) if isinstance(row.get("trace"), str)]
+
+
+def finite(scores: dict[str, float]) -> dict[str, float]:
+    """JSON knows no infinity."""
+    return {key: value for key, value in scores.items() if value - value == 0}
+
+
+class Trainings:
+    """By opaque name: folders that were named, and those in a folder of runs."""
+
+    def __init__(self, folders: Iterable[Path] = (), among: Path | None = None) -> None:
+        self.folders, self.among = list(folders), among
+
+    def all(self) -> list[Training]:
+        """Those that are there now: a run may begin while the server is open."""
+        inside = sorted(self.among.glob(f"*/{MANIFEST}")) if self.among is not None and self.among.is_dir() else []
+        found: dict[str, Training] = {}
+        for folder in [*self.folders, *(file.parent for file in inside)]:
+            try:
+                one = Training(folder)
+            except RegardError:
+                continue  # a run of another version, or one that was taken away
+            found.setdefault(one.id, one)
+        return list(found.values())
+
+    def listed(self) -> list[dict[str, Any]]:
+        return [one.card() for one in self.all()]
+
+    def find(self, wanted: str) -> Training:
+        for one in self.all():
+            if one.id == wanted:
+                return one
+        raise Refusal("there is no such run of training here; open the list again", 404)

@@ -1,0 +1,27 @@
+"""Translations as one page of the explorer: each with its trace, opened where the model aligns its words."""
+
+from collections.abc import Sequence
+
+from regard.tasks.interpreter import Translation
+from regard.trace.trace import Trace
+from regard.views.page import Held, page_html
+
+
+def translations_page(title: str, found: Sequence[tuple[str, Translation]]) -> str:
+    """The page; each translation comes with its name."""
+    held = [
+        Held(one.trace(), name, {"text": one.text, "next": None, "classes": None})  # as Output in source.ts
+        for name, one in found
+    ]
+    first, *others = held
+    start = aligned_at(found[0][1], first.trace)
+    return page_html(first.trace, name=first.name, output=first.output, others=others, title=title, first=start)
+
+
+def aligned_at(one: Translation, trace: Trace) -> str:
+    """The address of the sharpest head of the layer that aligns best, as the model's manifest says."""
+    crossing = [number for number, layer in enumerate(trace.layers) if layer.kind != "self"]
+    best = one.interpreter.facts.get("alignment", {}).get("layer", len(crossing) - 1)
+    layer = crossing[min(int(best), len(crossing) - 1)]
+    head = int(trace.layers[layer].weights[0].entropy().mean(-1).argmin())
+    return f"#/layer={layer}&head={head}"

@@ -1,0 +1,99 @@
+"""`regard serve`: the explorer in a browser, with models behind it."""
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from regard.errors import ConfigError
+
+WRITTEN = 16  # tokens that a model which writes begins with
+NETWORK = (
+    "everybody who reaches this machine and has the token can run its models and read its traces, and nothing is "
+    "encrypted on the way"
+)
+
+
+def kept() -> Path:
+    """Where runs are kept unless somebody says."""
+    base = os.environ.get("XDG_DATA_HOME", "")
+    return (Path(base) if base else Path.home() / ".local" / "share") / "regard" / "runs"
+
+
+def serve(
+    paths: Sequence[Path],
+    *,
+    model: str | None = None,
+    text: str | None = None,
+    host: str = "127.0.0.1",
+    port: int | None = None,
+    allow_network: bool = False,
+    keep: Path | None = None,
+    show: bool = True,
+) -> None:
+    """Serve until Ctrl-C."""
+    if text is not None and model is None:
+        raise ConfigError("a text came without a model to read it; name one with --model")
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that spin while they wait slow all others down
+    try:
+        from regard.app import serving
+        from regard.app.studio import Studio
+    except ImportError as error:
+        raise ConfigError("to open the app, install regard[app]") from error
+    if not serving.is_loopback(host):
+        if not allow_network:
+            raise ConfigError(
+                f"--host {host} opens the app to the network: {NETWORK}; say --allow-network if you mean it"
+            )
+        typer.echo(f"Open to the network: {NETWORK}.", err=True)
+    at = serving.listening(host, port)
+    try:
+        with busy("looking at what there is"):
+            studio = Studio(paths, keep=keep or kept(), runs=Path("runs"))
+        first = None if model is None else asked(studio, model, text)
+        serving.serve(studio, at, host=host, told=told, first=first, show=show)
+    finally:
+        at.close()
+    typer.echo("Closed.", err=True)
+
+
+def asked(studio: Any, model: str, text: str | None) -> Any:
+    """The run to begin with; its model is opened before anything else."""
+    from regard.app.wire import RunAsk
+
+    if model not in studio.models.known and Path(model).is_dir():
+        from regard.app.models import model_of
+
+        folder = model_of(Path(model))
+        if folder is None:
+            raise ConfigError(f"{model} is a folder without a model in it; give the folder of a model")
+        model = studio.models.add(folder, Path(model).resolve().name)
+    known = studio.models.find(model)
+    with busy(f"loading {model}"):
+        studio.models.open(model)
+    if known.task == "see":
+        return None
+    steps = WRITTEN if known.task == "generate" else 0
+    return RunAsk(model=model, text=known.example if text is None else text, steps=steps)
+
+
+def told(address: str) -> None:
+    """Say where the app is. The address stands alone on its line, for those who copy it."""
+    typer.echo(f"The explorer is open at\n\n  {address}\n\nCtrl-C closes it.")
+    sys.stdout.flush()
+
+
+@contextmanager
+def busy(what: str) -> Iterator[None]:
+    """Something that moves while one waits, where there is a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(f"{what} …"):
+        yield

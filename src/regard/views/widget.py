@@ -1,0 +1,87 @@
+"""The explorer in a notebook: a widget whose questions the kernel answers. Nothing is sent that nobody asked for."""
+
+import json
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from regard.errors import RegardError, TraceError
+from regard.trace.trace import Path, Trace
+from regard.views.bundle import bundle
+
+if TYPE_CHECKING:
+    from anywidget import AnyWidget
+
+HEIGHT = 560  # pixels
+TALL = 4000  # more than any screen
+
+
+def see(trace: Trace, layer: Path | None = None, head: int | None = None, *, height: int = HEIGHT) -> "AnyWidget":
+    """A widget that shows the trace, opened at a layer and head.
+
+    It lives while the kernel does: tiles, rows and numbers are computed here whenever somebody looks.
+    """
+    first = _place(trace, layer, head)
+    if not 0 < height <= TALL:
+        raise TraceError(f"a height of {height} pixels was asked for; give 1 to {TALL}")
+    return _kind()(trace, *first, height)
+
+
+def _place(trace: Trace, layer: Path | None, head: int | None) -> tuple[int, int]:
+    """Which layer and head are opened, counted from 0; −1 where the reader has not said."""
+    if not trace.layers:
+        raise TraceError("the trace holds no layer, so there is nothing to see; watch a call of the model first")
+    if layer is None and head is None:
+        return -1, -1
+    layers = trace.layers
+    wanted = layers[0] if layer is None else trace[layer]
+    number = next(i for i, one in enumerate(layers) if one is wanted)
+    if head is not None and not 0 <= head < wanted.heads:
+        raise TraceError(f"head {head} was asked for, but {wanted.name} has {wanted.heads}; count from 0")
+    return number, -1 if head is None else head
+
+
+@lru_cache(maxsize=1)
+def _kind() -> "type[AnyWidget]":
+    """The class of the widget; made when the first one is wanted, because anywidget is an extra."""
+    try:
+        import anywidget
+        import traitlets
+    except ImportError as error:
+        raise RegardError(
+            "to see it in a notebook, install regard[notebook]: pip install 'regard[notebook]'"
+        ) from error
+
+    class Explorer(anywidget.AnyWidget):
+        info = traitlets.Unicode().tag(sync=True)  # JSON in ASCII: half a surrogate pair in a token is no UTF-8
+        layer = traitlets.Int(-1).tag(sync=True)
+        head = traitlets.Int(-1).tag(sync=True)
+        height = traitlets.Int(HEIGHT).tag(sync=True)
+        place = traitlets.Unicode().tag(sync=True)  # all that is picked, as in a link; a second view begins there
+
+        def __init__(self, trace: Trace, layer: int, head: int, height: int) -> None:
+            from regard.views.answer import Answers
+
+            self._answers = Answers(trace)
+            self._esm = bundle()
+            info = json.dumps(self._answers.info(), ensure_ascii=True, allow_nan=False)
+            super().__init__(info=info, layer=layer, head=head, height=height)
+            self.on_msg(self._heard)
+
+        def _heard(self, _: object, content: Any, buffers: object) -> None:
+            number = content.get("ask") if isinstance(content, dict) else None
+            if not isinstance(number, int):
+                return  # nobody would know whose answer it is
+            try:
+                answer = self._answers.ask(str(content.get("what")), dict(content.get("about") or {}))
+            except Exception as error:
+                # Whatever went wrong is told where the reader looks; a traceback in a log helps nobody there.
+                self.send({"answer": number, "error": _sentence(error)})
+            else:
+                self.send({"answer": number}, [answer])
+
+    return Explorer
+
+
+def _sentence(error: Exception) -> str:
+    text = str(error) if isinstance(error, RegardError) else f"Python could not answer: {type(error).__name__}: {error}"
+    return text.encode("utf-8", "backslashreplace").decode()

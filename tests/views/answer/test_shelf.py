@@ -1,0 +1,38 @@
+"""A shelf of bounded room."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from regard.views.answer.shelf import Shelf
+
+
+def thing(size: int) -> SimpleNamespace:
+    return SimpleNamespace(nbytes=size)
+
+
+def test_what_was_not_used_for_longest_goes_first():
+    shelf = Shelf(room=100)
+    for name in "abc":
+        shelf.get(name, lambda: thing(30))
+    shelf.get("a", lambda: pytest.fail("it is there"))
+    shelf.get("d", lambda: thing(30))
+    assert [shelf.has(name) for name in "abcd"] == [True, False, True, True]
+    assert shelf.used == 90
+
+
+def test_one_that_is_larger_than_the_room_is_kept_until_the_next():
+    shelf = Shelf(room=100)
+    shelf.get("large", lambda: thing(500))
+    assert shelf.has("large")
+    shelf.get("small", lambda: thing(1))
+    assert not shelf.has("large")
+    assert shelf.used == 1
+
+
+def test_a_maker_that_fails_leaves_nothing_and_may_try_again():
+    shelf = Shelf()
+    with pytest.raises(ZeroDivisionError):
+        shelf.get("x", lambda: 1 // 0)
+    assert shelf.get("x", lambda: 3) == 3
+    assert not shelf.gates

@@ -1,0 +1,79 @@
+/** What is picked, once for all views: layer, head, query, key, zoom, and how it is drawn. The address holds it. */
+import { type Signal, effect, signal } from "@preact/signals";
+
+export const VIEWS = ["map", "heads", "model", "numbers", "flow", "edit", "compare", "image", "training"] as const;
+export type ViewName = (typeof VIEWS)[number];
+
+/** Part of the map that is seen, in weights (not pixels): queries from `top` to `bottom`, keys from `left` to `right`. */
+export interface Zoom {
+  readonly left: number;
+  readonly top: number;
+  readonly right: number;
+  readonly bottom: number;
+}
+
+export interface Picked {
+  readonly view: ViewName;
+  readonly layer: number;
+  readonly head: number;
+  readonly heads: readonly number[]; // the heads view shows several; empty: the one in hand
+  readonly batch: number;
+  readonly query: number | null;
+  readonly key: number | null;
+  readonly zoom: Zoom | null; // null: all of it
+}
+
+export interface Drawn {
+  readonly scale: "linear" | "log" | "rank";
+  readonly pool: "max" | "mean";
+  readonly threshold: number; // lines below this weight are not drawn
+  readonly hide: boolean; // special tokens and the sink are left out and the rest is renormalised
+  readonly words: boolean;
+  readonly sort: string; // a measure; "" for the model's own order
+  readonly falling: boolean;
+}
+
+/** What the pointer is over; never in the address. */
+export interface Hover {
+  readonly layer: number | null;
+  readonly head: number | null;
+  readonly query: number | null;
+  readonly key: number | null;
+}
+
+export const NOTHING: Hover = { layer: null, head: null, query: null, key: null };
+export const FIRST: Picked = {
+  view: "map", layer: 0, head: 0, heads: [], batch: 0, query: null, key: null, zoom: null,
+};
+export const PLAIN: Drawn = {
+  scale: "linear", pool: "max", threshold: 0.05, hide: false, words: false, sort: "", falling: false,
+};
+
+export class Choice {
+  readonly picked: Signal<Picked>;
+  readonly drawn: Signal<Drawn>;
+  readonly hover: Signal<Hover> = signal(NOTHING);
+
+  constructor(picked: Picked = FIRST, drawn: Drawn = PLAIN) {
+    this.picked = signal(picked);
+    this.drawn = signal(drawn);
+  }
+
+  pick(part: Partial<Picked>): void {
+    this.picked.value = { ...this.picked.value, ...part };
+  }
+
+  draw(part: Partial<Drawn>): void {
+    this.drawn.value = { ...this.drawn.value, ...part };
+  }
+
+  point(part: Partial<Hover> | null): void {
+    this.hover.value = part === null ? NOTHING : { ...NOTHING, ...part };
+  }
+
+  /** Calls `look` now and whenever a signal that it read changes, until `until` fires. */
+  watch(look: () => void, until: AbortSignal): void {
+    if (until.aborted) return;
+    until.addEventListener("abort", effect(look), { once: true });
+  }
+}

@@ -1,0 +1,129 @@
+/**
+ * The server behind a page of `regard serve`: questions by fetch, runs by WebSocket. The token is a cookie that no
+ * script can read; the browser sends it by itself.
+ */
+import { type Key, say } from "../shell/language";
+import { type Ask, openAsked, readAnswer } from "../trace/asked";
+import type { Source, TraceInfo } from "../trace/source";
+import type { Effect, ModelInfo, RunEvent, Server, TraceCard, TrainingCard } from "./server";
+import { smaller } from "./smaller";
+
+/** What the browser gives us; a test gives something else. */
+export interface Ground {
+  readonly fetch: (address: string, how: RequestInit) => Promise<Response>;
+  readonly socket: (address: string) => WebSocket;
+  readonly origin: string;
+}
+
+/** No answer came at all. */
+export class Lost extends Error {
+  override name = "Lost";
+}
+
+const here = (): Ground => ({
+  fetch: (address, how) => globalThis.fetch(address, how),
+  socket: (address) => new WebSocket(address),
+  origin: globalThis.location.origin,
+});
+
+const STEPS: ReadonlyMap<string, Key> = new Map([
+  ["loading", "errors.http.loading"], ["translating", "errors.http.translating"], ["waiting", "errors.http.waiting"],
+]);
+
+/** The server at our own address. */
+export function overHttp(ground: Ground = here()): Server {
+  const call = (path: string, how: RequestInit = {}): Promise<Response> => asked(ground, path, how);
+  const json = async <T>(path: string, how?: RequestInit): Promise<T> => (await call(path, how)).json() as Promise<T>;
+  const sent = (method: string, what: object, signal?: AbortSignal): RequestInit => ({
+    method, body: JSON.stringify(what), headers: { "content-type": "application/json" }, ...(signal ? { signal } : {}),
+  });
+
+  const open = async (id: string, run?: number): Promise<Source> => {
+    const at = `/api/traces/${encodeURIComponent(id)}`;
+    const wanted = run === undefined ? "" : `run=${run}`;
+    const found = await call(wanted === "" ? at : `${at}?${wanted}`);
+    const look = Number(found.headers.get("x-look") ?? 0);
+    const which = [wanted, look > 0 ? `look=${look}` : ""].filter(Boolean).join("&");
+    const ask: Ask = async (what, about, signal) => {
+      const answer = await call(`${at}/ask/${encodeURIComponent(what)}${which && `?${which}`}`, sent("POST", about, signal));
+      return readAnswer(await whole(answer.arrayBuffer()));
+    };
+    return openAsked(ask, (await found.json()) as TraceInfo);
+  };
+
+  return {
+    models: () => json<ModelInfo[]>("/api/models"),
+    traces: () => json<TraceCard[]>("/api/traces"),
+    trainings: () => json<TrainingCard[]>("/api/trainings"),
+    open,
+    openTraining: async (id, step, example) =>
+      open((await json<{ trace: string }>(`/api/trainings/${encodeURIComponent(id)}/${step}/${example}`)).trace),
+    upload: async (file) =>
+      (await json<{ trace: string }>("/api/traces", { method: "POST", body: file, headers: { "x-name": named(file.name) } })).trace,
+    rename: async (id, name) => void (await call(`/api/traces/${encodeURIComponent(id)}`, sent("PATCH", { name }))),
+    forget: async (id) => void (await call(`/api/traces/${encodeURIComponent(id)}`, { method: "DELETE" })),
+    run: async (ask, heard, signal) => {
+      const picture = ask.picture === null ? null : await smaller(ask.picture);
+      return running(ground, JSON.stringify({ ...ask, picture }), heard, signal);
+    },
+    edit: (id, edits, signal) => json<Effect>(`/api/traces/${encodeURIComponent(id)}/edit`, sent("POST", { edits }, signal)),
+    page: async (id) => whole((await call(`/api/traces/${encodeURIComponent(id)}/page`)).blob()),
+  };
+}
+
+/** The answer to one request, if it is a good one; else the server's own sentence. */
+async function asked(ground: Ground, path: string, how: RequestInit): Promise<Response> {
+  const answer = await whole(ground.fetch(path, { credentials: "same-origin", cache: "no-store", redirect: "error", ...how }));
+  if (answer.ok) return answer;
+  if (answer.status === 401) throw new Error(say("errors.http.token"));
+  throw new Error(await sentence(answer));
+}
+
+/** What arrives whole; a connection that breaks meanwhile is told as one. */
+async function whole<T>(coming: Promise<T>): Promise<T> {
+  try {
+    return await coming;
+  } catch (error) {
+    if (error instanceof Error && error.name === "AbortError") throw error;
+    throw new Lost(say("errors.http.lost"));
+  }
+}
+
+async function sentence(answer: Response): Promise<string> {
+  try {
+    const { error } = (await answer.json()) as { error?: unknown };
+    if (typeof error === "string" && error !== "") return error;
+  } catch {
+    // something else than our server has answered
+  }
+  return say("errors.http.status", { status: answer.status });
+}
+
+/** A file's name as a header may hold it. */
+const named = (name: string): string => encodeURIComponent(name.slice(0, 200).replace(/[\uD800-\uDFFF]/gu, "\uFFFD"));
+
+/** One run, until it is done or has failed; ends with Lost where the connection breaks before. */
+function running(ground: Ground, ask: string, heard: (event: RunEvent) => void, signal: AbortSignal): Promise<void> {
+  return new Promise((done, failed) => {
+    const aborted = (): DOMException => new DOMException("called off", "AbortError");
+    if (signal.aborted) return failed(aborted());
+    const socket = ground.socket(`${ground.origin.replace(/^http/, "ws")}/api/run`);
+    const over = new AbortController();
+    const end = (how: () => void): void => {
+      over.abort();
+      socket.close();
+      how();
+    };
+    const on = { signal: over.signal };
+    signal.addEventListener("abort", () => end(() => failed(aborted())), on);
+    socket.addEventListener("open", () => socket.send(ask), on);
+    socket.addEventListener("close", () => end(() => failed(new Lost(say("errors.http.lost")))), on);
+    socket.addEventListener("error", () => end(() => failed(new Lost(say("errors.http.lost")))), on);
+    socket.addEventListener("message", ({ data }: MessageEvent) => {
+      const event = JSON.parse(String(data)) as RunEvent & { readonly step?: string; readonly name?: string };
+      const key = event.kind === "progress" ? STEPS.get(event.step ?? "") : undefined;
+      heard(event.kind === "progress" && key ? { ...event, text: say(key, { name: event.name ?? "" }) } : event);
+      if (event.kind === "done" || event.kind === "failed") end(done);
+    }, on);
+  });
+}

@@ -1,0 +1,93 @@
+/**
+ * The address of what is looked at: `#/trace=ab12&view=map&layer=2&head=5&q=7&k=3&zoom=0,0,8,8`. What is as usual is
+ * left out. Whatever stands in it is read without trust: foreign parts are passed over, bad ones become the usual.
+ */
+import { type Drawn, FIRST, PLAIN, type Picked, VIEWS, type ViewName, type Zoom } from "../choose/choice";
+
+export interface Place {
+  readonly trace: string; // "" where the address names none
+  readonly run: number | null; // which run of the trace; null: its last
+  readonly other: string; // what it is compared with
+  readonly picked: Picked;
+  readonly drawn: Drawn;
+}
+
+export const START: Place = { trace: "", run: null, other: "", picked: FIRST, drawn: PLAIN };
+
+const LONGEST = 4096; // characters of a hash, and heads of a list, that are read at all
+const count = (text: string | undefined): number | null =>
+  text !== undefined && /^\d{1,9}$/.test(text) ? Number(text) : null;
+const short = (value: number): string => String(Number(value.toFixed(3)));
+const name = (text: string | undefined): string => (text ?? "").slice(0, 200);
+
+function zoomOf(text: string | undefined): Zoom | null {
+  const parts = (text ?? "").split(",");
+  if (parts.length !== 4 || !parts.every((part) => /^\d{1,9}(\.\d{1,6})?$/.test(part))) return null;
+  const [left, top, right, bottom] = parts.map(Number) as [number, number, number, number];
+  return left < right && top < bottom ? { left, top, right, bottom } : null;
+}
+
+const oneOf = <T extends string>(text: string | undefined, wanted: readonly T[], usual: T): T =>
+  wanted.find((value) => value === text) ?? usual;
+
+/** The parts of a hash by name; a part that is not valid percent-encoding is passed over. */
+function parts(hash: string): ReadonlyMap<string, string> {
+  const found = new Map<string, string>();
+  for (const part of hash.slice(0, LONGEST).replace(/^#?\/?/, "").split("&")) {
+    const at = part.indexOf("=");
+    if (at < 1) continue;
+    try {
+      found.set(part.slice(0, at), decodeURIComponent(part.slice(at + 1)));
+    } catch {
+      // a stray % in a link that somebody cut: the rest is still good
+    }
+  }
+  return found;
+}
+
+/** What an address asks for; any text gives a place. */
+export function readAddress(hash: string): Place {
+  const part = parts(hash);
+  const of = (key: string): string | undefined => part.get(key);
+  const least = of("min");
+  return {
+    trace: name(of("trace")), run: count(of("run")), other: name(of("with")),
+    picked: {
+      view: oneOf<ViewName>(of("view"), VIEWS, FIRST.view),
+      layer: count(of("layer")) ?? 0, head: count(of("head")) ?? 0, batch: count(of("batch")) ?? 0,
+      heads: [...new Set((of("heads") ?? "").split(",").flatMap((text) => count(text) ?? []))],
+      query: count(of("q")), key: count(of("k")), zoom: zoomOf(of("zoom")),
+    },
+    drawn: {
+      scale: oneOf(of("scale"), ["linear", "log", "rank"], PLAIN.scale),
+      pool: oneOf(of("pool"), ["max", "mean"], PLAIN.pool),
+      threshold: least !== undefined && /^[01](\.\d{1,6})?$/.test(least) ? Math.min(1, Number(least)) : PLAIN.threshold,
+      hide: of("hide") === "1", words: of("words") === "1", sort: name(of("sort")), falling: of("falling") === "1",
+    },
+  };
+}
+
+/** The address of a place; `readAddress` gives the place back (a zoom to a thousandth of a token). */
+export function writeAddress({ trace, run, other, picked, drawn }: Place): string {
+  const { zoom } = picked;
+  const all: readonly (readonly [string, string | null])[] = [
+    ["trace", trace || null], ["run", run === null ? null : String(run)], ["with", other || null],
+    ["view", picked.view], ["layer", String(picked.layer)], ["head", String(picked.head)],
+    ["heads", picked.heads.length ? picked.heads.join(",") : null],
+    ["batch", picked.batch ? String(picked.batch) : null],
+    ["q", picked.query === null ? null : String(picked.query)], ["k", picked.key === null ? null : String(picked.key)],
+    ["zoom", zoom && [zoom.left, zoom.top, zoom.right, zoom.bottom].map(short).join(",")],
+    ["scale", drawn.scale === PLAIN.scale ? null : drawn.scale],
+    ["pool", drawn.pool === PLAIN.pool ? null : drawn.pool],
+    ["min", drawn.threshold === PLAIN.threshold ? null : short(drawn.threshold)],
+    ["hide", drawn.hide ? "1" : null], ["words", drawn.words ? "1" : null],
+    ["sort", drawn.sort || null], ["falling", drawn.falling ? "1" : null],
+  ];
+  const kept = all.filter((entry): entry is readonly [string, string] => entry[1] !== null);
+  const written = (value: string): string => encodeURIComponent(wellFormed(value)).replaceAll("%2C", ",");
+  return `#/${kept.map(([key, value]) => `${key}=${written(value)}`).join("&")}`;
+}
+
+/** A lone surrogate has no percent-encoding; it becomes the replacement character. */
+const wellFormed = (text: string): string =>
+  text.replace(/[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/g, "\uFFFD");

@@ -1,0 +1,16 @@
+/** Which views make sense for what is looked at. */
+import { VIEWS, type ViewName } from "../choose/choice";
+import type { Studio } from "./state";
+
+/** The views to offer, in their order. Pictures need patches, training needs a server that keeps it. */
+export function available(studio: Studio): readonly ViewName[] {
+  const info = studio.source.value?.info;
+  const patches = info !== undefined && (info.picture !== null || info.tokens.some((tokens) => tokens.grid !== null));
+  return VIEWS.filter((view) => (view !== "image" || patches) && (view !== "training" || studio.host.server !== null));
+}
+
+/** The view to show now: the picked one, else the map. */
+export const viewNow = (studio: Studio): ViewName => {
+  const all = available(studio), wanted = studio.choice.picked.value.view;
+  return all.includes(wanted) ? wanted : (all[0] ?? "map");
+};

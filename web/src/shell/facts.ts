@@ -1,0 +1,58 @@
+/** What can be said of one row: where a key ranks, which keys are strongest, how spread the row is. */
+import type { Row, Tokens } from "../trace/source";
+import { shortened } from "../paint/text";
+
+export interface Place {
+  readonly weight: number;
+  readonly score: number | null;
+  readonly allowed: boolean;
+  readonly rank: number; // 1: the strongest; keys of the same weight share a rank
+  readonly of: number; // keys that the query may look at
+}
+
+/** Where a key stands in its row. */
+export function placeIn(row: Row, key: number): Place {
+  const weight = row.weights[key] ?? 0;
+  let stronger = 0, of = 0;
+  row.weights.forEach((other, i) => {
+    if (row.allowed[i] === 0) return;
+    of++;
+    if (other > weight) stronger++;
+  });
+  return { weight, score: row.scores?.[key] ?? null, allowed: row.allowed[key] === 1, rank: stronger + 1, of };
+}
+
+/** The strongest keys of a row that may be looked at, strongest first, the earlier of two equals first. */
+export function strongest(row: Row, count: number): { key: number; weight: number }[] {
+  const best: { key: number; weight: number }[] = [];
+  row.weights.forEach((weight, key) => {
+    if (row.allowed[key] === 0 || (best.length === count && weight <= best[count - 1]!.weight)) return;
+    const at = best.findIndex((one) => weight > one.weight);
+    best.splice(at < 0 ? best.length : at, 0, { key, weight });
+    if (best.length > count) best.pop();
+  });
+  return best;
+}
+
+/** The entropy of a row in nats; its weights as they stand, whatever they add up to. */
+export const entropyOf = (row: Row): number => -row.weights.reduce((sum, w) => sum + (w > 0 ? w * Math.log(w) : 0), 0);
+
+/** A number in few digits that still tells small ones apart: 0.912, 0.0031, 4.2e−7. */
+export function digits(value: number): string {
+  if (!Number.isFinite(value)) return value > 0 ? "∞" : value < 0 ? "−∞" : "–";
+  const size = Math.abs(value);
+  if (size === 0) return "0";
+  const text = size < 1e-4 || size >= 1e6 ? value.toExponential(1) : size < 0.1 ? value.toPrecision(2)
+    : value.toFixed(size < 10 ? 3 : size < 1000 ? 1 : 0);
+  return text.replaceAll("-", "−").replace("e+", "e");
+}
+
+/** A share as a reader says it: 91 %, and "< 1 %" rather than nothing. */
+export const percent = (share: number): string =>
+  share > 0 && share < 0.005 ? "< 1 %" : `${Math.round(100 * share)} %`;
+
+/** The name of a token, with marks for what cannot be seen; its number where the text is not known. */
+export const tokenName = (tokens: Tokens | null, at: number, most = 40): string => {
+  const text = tokens?.shown[at];
+  return text === undefined ? `${at}` : shortened(text, most);
+};

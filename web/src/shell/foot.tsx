@@ -1,0 +1,125 @@
+/** The foot: how it is drawn, and how to take it along. */
+import type { Drawn, ViewName } from "../choose/choice";
+import { viewNow } from "./available";
+import { sentenceOf } from "./failing";
+import { language, say } from "./language";
+import { inHand, useRow } from "./rowhand";
+import type { Studio } from "./state";
+import { copy, csv, fileName, png, save } from "./take";
+import { digits, placeIn, tokenName } from "./facts";
+import { tokensOf } from "../trace/source";
+
+type Control = "scale" | "pool";
+const CONTROLS: Readonly<Partial<Record<ViewName, readonly Control[]>>> = {
+  map: ["scale", "pool"], compare: ["scale", "pool"], training: ["scale", "pool"],
+  model: ["scale"], flow: ["scale"], image: ["scale"],
+};
+
+export function Foot({ studio }: { studio: Studio }) {
+  const drawn = studio.choice.drawn.value;
+  const controls = CONTROLS[viewNow(studio)] ?? [];
+  return (
+    <footer class="foot">
+      <div class="drawn">
+        {controls.includes("scale") && (
+          <Choose
+            words={say("shell.scale")} now={drawn.scale} all={["linear", "log", "rank"]}
+            name={(scale) => say(`scale.${scale}`)} pick={(scale) => studio.choice.draw({ scale })}
+          />
+        )}
+        {controls.includes("pool") && (
+          <Choose
+            words={say("shell.pool")} now={drawn.pool} all={["max", "mean"]} name={(pool) => say(`pool.${pool}`)}
+            pick={(pool) => studio.choice.draw({ pool })}
+          />
+        )}
+        <Readout studio={studio} />
+      </div>
+      <Take studio={studio} />
+    </footer>
+  );
+}
+
+function Choose<T extends Drawn["scale"] | Drawn["pool"]>({ words, now, all, name, pick }: {
+  words: string; now: T; all: readonly T[]; name: (one: T) => string; pick: (one: T) => void;
+}) {
+  return (
+    <label>
+      <span class="words">{words} </span>
+      <select aria-label={words} title={words} value={now} onChange={(event) => pick(event.currentTarget.value as T)}>
+        {all.map((one) => <option key={one} value={one}>{name(one)}</option>)}
+      </select>
+    </label>
+  );
+}
+
+/** The cell in hand in one line, where the details are folded away. */
+function Readout({ studio }: { studio: Studio }) {
+  const hand = inHand(studio);
+  const row = useRow(hand);
+  const { info } = hand.source;
+  if (hand.query === null || hand.key === null) return null;
+  const at = row === null ? null : placeIn(row, hand.key);
+  return (
+    <span class="readout">
+      <bdi class="query">{tokenName(tokensOf(info, hand.layer, hand.batch, "queries"), hand.query, 16)}</bdi>
+      {" → "}
+      <bdi class="key">{tokenName(tokensOf(info, hand.layer, hand.batch, "keys"), hand.key, 16)}</bdi>{" "}
+      <b>{at === null ? "…" : at.allowed ? digits(at.weight) : say("shell.blocked")}</b>
+    </span>
+  );
+}
+
+/** The link to what is seen now; what the server's first address carried beside it is left out. */
+export const linkTo = (href: string, hash: string): string =>
+  `${href.split(/[?#]/)[0]}${hash.startsWith("#") ? hash : `#${hash}`}`;
+
+function Take({ studio }: { studio: Studio }) {
+  const { svg, table } = studio.shown.value;
+  const { server, address } = studio.host;
+  const { info } = studio.source.value!;
+  const name = (ending: string): string => fileName(`${info.name || info.model}-${viewNow(studio)}`, ending);
+  const doing = (work: () => Promise<unknown>) => () => {
+    work().catch((error: unknown) => studio.tell(say("errors.take", { why: sentenceOf(error) })));
+  };
+  const picture = async (): Promise<string> => {
+    if (svg === undefined) throw new Error(say("errors.nothing"));
+    return svg();
+  };
+  const page = async (): Promise<void> => {
+    if (server === null || studio.held.value.some((one) => one.source === studio.source.value))
+      return studio.tell(say(studio.inside ? "shell.page.notebook" : "shell.page.here"));
+    studio.tell(say("shell.page.writing"));
+    save(await server.page(studio.trace.value), fileName(info.name || info.model, "html"));
+    studio.toast.value = null;
+  };
+  const link = async (): Promise<void> => {
+    const text = linkTo(location.href, address?.read() ?? "");
+    studio.tell((await copy(text)) ? say("shell.copied") : say("shell.copy.by.hand", { link: text }));
+  };
+  return (
+    <div class="take" role="group" aria-label={say("shell.take")} lang={language.value}>
+      <button
+        type="button" disabled={svg === undefined} title={say("shell.take.svg")}
+        onClick={doing(async () => save(new Blob([await picture()], { type: "image/svg+xml" }), name("svg")))}
+      >
+        SVG
+      </button>
+      <button
+        type="button" disabled={svg === undefined} title={say("shell.take.png")}
+        onClick={doing(async () => save(await png(await picture(), studio.look.theme.value.ground), name("png")))}
+      >
+        PNG
+      </button>
+      <button
+        type="button" disabled={table === undefined} title={say("shell.take.csv")}
+        onClick={doing(async () => save(new Blob([csv(await table!())], { type: "text/csv" }), name("csv")))}
+      >
+        CSV
+      </button>
+      <button type="button" title={say("shell.take.page")} onClick={doing(page)}>{say("shell.page")}</button>
+      {address !== null && !studio.inside &&
+        <button type="button" title={say("shell.take.link")} onClick={doing(link)}>{say("shell.link")}</button>}
+    </div>
+  );
+}

@@ -1,0 +1,24 @@
+/** What the place where we run gives the studio: numbers, perhaps a server, perhaps an address bar. */
+import type { Server } from "../hosts/server";
+import type { Source } from "../trace/source";
+import type { Language } from "./language";
+
+export interface Named {
+  readonly name: string;
+  readonly source: Source;
+}
+
+export interface Address {
+  read(): string; // the hash, with or without its #
+  write(hash: string, push: boolean): void;
+  listen(heard: () => void, signal: AbortSignal): void; // back and forward
+}
+
+export interface Host {
+  readonly source: Source | null;
+  readonly server: Server | null;
+  readonly address: Address | null; // null in a notebook
+  readonly sources?: readonly Named[]; // what else can be looked at and compared, where there is no server
+  readonly language?: Language;
+  readonly note?: string; // a sentence about what is held, such as its precision
+}

@@ -1,0 +1,98 @@
+/** Where a view stands: it is made anew when the trace, the view, the language or the colours change. */
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import type { ViewName } from "../choose/choice";
+import type { Source } from "../trace/source";
+import { VIEW } from "../views";
+import { viewNow } from "./available";
+import { CompareWith } from "./comparing";
+import { sentenceOf } from "./failing";
+import { LANGUAGES, type Key, language, say } from "./language";
+import { compareWith, hold, openTrace } from "./opening";
+import { recall, remember } from "./remember";
+import type { Studio } from "./state";
+
+/** What a view may ask of the shell, as an event on its element that bubbles. */
+export interface Wish {
+  readonly trace?: string; // a trace of the server
+  readonly source?: Source; // or one that the view has opened
+  readonly name?: string;
+}
+
+const nameOf = (studio: Studio, { trace, source, name }: Wish): string =>
+  source === undefined ? (trace ?? "") : hold(studio, name ?? source.info.name, source);
+
+export function Stage({ studio }: { studio: Studio }) {
+  const place = useRef<HTMLDivElement>(null);
+  const name = viewNow(studio);
+  const source = studio.source.value!, other = studio.other.value;
+  const dark = studio.look.theme.value.dark, words = language.value, again = studio.again.value;
+  useLayoutEffect(() => {
+    const view = VIEW[name];
+    const stage = place.current;
+    if (stage === null) return undefined;
+    const el = stage.ownerDocument.createElement("div");
+    el.className = "view";
+    el.dataset["view"] = name;
+    stage.append(el);
+    const end = new AbortController();
+    el.addEventListener("regard:compare", (event) => {
+      const wanted = nameOf(studio, (event as CustomEvent<Wish>).detail);
+      void compareWith(studio, wanted).then(() => studio.choice.pick({ view: "compare" }));
+    }, { signal: end.signal });
+    el.addEventListener("regard:open", (event) => {
+      const wanted = nameOf(studio, (event as CustomEvent<Wish>).detail);
+      void openTrace(studio, wanted).then(() => studio.choice.pick({ view: "map" }));
+    }, { signal: end.signal });
+    try {
+      studio.shown.value = view({
+        el, source, other: name === "compare" ? other : null, choice: studio.choice, say,
+        theme: () => studio.look.theme.value, server: studio.host.server, signal: end.signal,
+      });
+    } catch (error) {
+      studio.shown.value = {};
+      const alert = el.appendChild(stage.ownerDocument.createElement("p"));
+      alert.setAttribute("role", "alert");
+      alert.textContent = say("errors.view", { why: sentenceOf(error) });
+    }
+    return () => {
+      end.abort();
+      el.remove();
+      studio.shown.value = {};
+    };
+  }, [name, source, name === "compare" ? other : null, words, dark, again]);
+  return (
+    <main class="stage" role="tabpanel" aria-label={say(`view.${name}`)}>
+      <Reading studio={studio} view={name} />
+      {name === "compare" && <CompareWith studio={studio} />}
+      <div class="place" ref={place} aria-busy={studio.opening.value} />
+    </main>
+  );
+}
+
+/** Views whose sentence stands above them; the others say it themselves, beside what it depends on. */
+const ABOVE: readonly ViewName[] = ["map", "edit"];
+
+/** The one sentence on how to read a view; the reader may put it away. */
+function Reading({ view }: { studio: Studio; view: ViewName }) {
+  const line = useRef<HTMLParagraphElement>(null);
+  const key = `${view}.read`;
+  const away = recall(`read.${view}`) === "away";
+  useEffect(() => {
+    if (line.current) line.current.hidden = away;
+  }, [view]);
+  if (!ABOVE.includes(view) || !Object.hasOwn(LANGUAGES.en, key)) return null;
+  const put = (): void => {
+    remember(`read.${view}`, "away");
+    if (line.current) line.current.hidden = true;
+  };
+  return (
+    <p class="reading" ref={line} hidden={away}>
+      <span>{say(key as Key)}</span>
+      <button
+        type="button" class="quiet" aria-label={say("shell.away")} title={say("shell.away")} onClick={put}
+      >
+        ×
+      </button>
+    </p>
+  );
+}

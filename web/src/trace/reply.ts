@@ -1,0 +1,80 @@
+/** One answer, read with care: each part is there, of the right kind and length, or an Error says in one sentence what is not. */
+import type { Answer } from "./asked";
+
+export class Reply {
+  constructor(private readonly what: string, private readonly answer: Answer) {}
+
+  /** An array of so many numbers; of any number where none is given. */
+  floats(name: string, length?: number): Float32Array {
+    const found = this.answer.arrays[name];
+    return found instanceof Float32Array ? this.long(name, found, length) : this.wrong(`${name} is missing`);
+  }
+
+  /** The same, or null where there is none. */
+  maybe(name: string, length?: number): Float32Array | null {
+    return Object.hasOwn(this.answer.arrays, name) ? this.floats(name, length) : null;
+  }
+
+  whole(name: string, length?: number): Int32Array {
+    const found = this.answer.arrays[name];
+    return found instanceof Int32Array ? this.long(name, found, length) : this.wrong(`${name} is missing`);
+  }
+
+  marks(name: string, length: number): Uint8Array {
+    const found = this.answer.arrays[name];
+    return found instanceof Uint8Array ? this.long(name, found, length) : this.wrong(`${name} is missing`);
+  }
+
+  /** A whole number that is not negative. */
+  count(name: string): number {
+    const found = this.answer.told[name];
+    return Number.isSafeInteger(found) && (found as number) >= 0 ? (found as number) : this.wrong(`${name} is no count`);
+  }
+
+  exactly(name: string, wanted: number): number {
+    const found = this.count(name);
+    return found === wanted ? found : this.wrong(`${name} is ${found} where ${wanted} was wanted`);
+  }
+
+  /** A number, or null. */
+  number(name: string): number | null {
+    const found = this.answer.told[name] ?? null;
+    return found === null || typeof found === "number" ? found : this.wrong(`${name} is no number`);
+  }
+
+  text(name: string): string {
+    const found = this.answer.told[name];
+    return typeof found === "string" ? found : this.wrong(`${name} is no text`);
+  }
+
+  oneOf<T extends string>(name: string, known: readonly T[]): T {
+    const found = this.text(name);
+    return known.find((one) => one === found) ?? this.wrong(`${name} is ${JSON.stringify(found)}`);
+  }
+
+  texts(name: string): readonly string[] {
+    const found = this.answer.told[name];
+    const good = Array.isArray(found) && found.every((one) => typeof one === "string");
+    return good ? (found as string[]) : this.wrong(`${name} are no texts`);
+  }
+
+  /** Lists of so many numbers or nulls, by name. */
+  lists(name: string, length: number): Readonly<Record<string, readonly (number | null)[]>> {
+    const found = this.answer.told[name];
+    if (typeof found !== "object" || found === null || Array.isArray(found)) return this.wrong(`${name} are missing`);
+    for (const [key, list] of Object.entries(found)) {
+      const good = Array.isArray(list) && list.every((one) => one === null || typeof one === "number");
+      if (!good || list.length !== length) return this.wrong(`${key} has no ${length} numbers`);
+    }
+    return found as Record<string, (number | null)[]>;
+  }
+
+  private long<T extends { readonly length: number }>(name: string, found: T, length?: number): T {
+    if (length === undefined || found.length === length) return found;
+    return this.wrong(`${name} has ${found.length} numbers where ${length} were wanted`);
+  }
+
+  private wrong(why: string): never {
+    throw new Error(`The answer for ${this.what} does not fit: ${why}.`);
+  }
+}

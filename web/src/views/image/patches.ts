@@ -1,0 +1,99 @@
+/** Where the patches of a picture stand among the tokens. Pure. */
+import { type TraceInfo, tokensOf, type Tokens } from "../../trace/source";
+
+export interface Grid {
+  readonly rows: number;
+  readonly columns: number;
+  readonly places: Int32Array; // the token of each patch, row by row
+  readonly patchOf: ReadonlyMap<number, number>; // the patch of a token
+}
+
+/**
+ * The grid of these tokens: all that are not special where they are as many as patches, else the last rows × columns.
+ * Null where there is no grid, or fewer tokens than patches.
+ */
+export function gridOf(tokens: Tokens | null, count: number): Grid | null {
+  if (!tokens?.grid) return null;
+  const [rows, columns] = tokens.grid;
+  const patches = rows * columns;
+  if (patches <= 0 || patches > count) return null;
+  const plain = tokens.special?.flatMap((special, place) => (special || place >= count ? [] : [place])) ?? [];
+  const places = plain.length === patches ? Int32Array.from(plain) : Int32Array.from(
+    { length: patches }, (_, i) => count - patches + i,
+  );
+  return { rows, columns, places, patchOf: new Map(Array.from(places, (place, patch) => [place, patch])) };
+}
+
+/** How a layer and a picture belong together. */
+export interface Reading {
+  readonly by: "row" | "column"; // keys are patches: a row is drawn; only queries are: a column is
+  readonly grid: Grid; // what is painted
+  readonly asks: Grid | null; // the queries, where they are patches of the same picture too
+  readonly chips: readonly number[]; // tokens outside the picture that can be chosen
+  readonly first: number; // what is chosen when nobody chose
+}
+
+/** Which side of the layer is a picture; null where neither is. */
+export function readingOf(info: TraceInfo, layer: number, batch: number): Reading | null {
+  const shape = info.layers[layer]?.shape;
+  if (!shape) return null;
+  const queries = tokensOf(info, layer, batch, "queries"), keys = tokensOf(info, layer, batch, "keys");
+  const asks = gridOf(queries, shape[2]), grid = gridOf(keys, shape[3]);
+  const outside = (of: Grid | null, count: number): number[] =>
+    Array.from({ length: count }, (_, place) => place).filter((place) => !of?.patchOf.has(place));
+  if (grid) {
+    const chips = outside(asks, shape[2]);
+    const middle = asks ? asks.places[(asks.rows >> 1) * asks.columns + (asks.columns >> 1)]! : shape[2] - 1;
+    return { by: "row", grid, asks, chips, first: asks && chips.length > 0 ? chips[0]! : middle };
+  }
+  if (!asks) return null;
+  return { by: "column", grid: asks, asks: null, chips: outside(null, shape[3]), first: 0 };
+}
+
+export interface Frame {
+  readonly x: number;
+  readonly y: number;
+  readonly width: number;
+  readonly height: number;
+}
+
+/** Where `count` pictures of this form stand in a room, as large as fits, with `gap` between them. */
+export function framesIn(
+  room: { width: number; height: number }, form: { width: number; height: number }, count: number, gap: number,
+): Frame[] {
+  const tall = count > 1 && room.height > room.width; // one above the other
+  const across = tall ? 1 : count, down = tall ? count : 1;
+  const scale = Math.max(
+    0,
+    Math.min(
+      (room.width - gap * (across - 1)) / (across * form.width),
+      (room.height - gap * (down - 1)) / (down * form.height),
+    ),
+  );
+  const width = form.width * scale, height = form.height * scale;
+  const left = (
+    room.width - across * width - gap * (across - 1)
+  ) / 2, top = (room.height - down * height - gap * (down - 1)) / 2;
+  return Array.from(
+    { length: count },
+    (_, i) => ({ x: left + (tall ? 0 : i * (width + gap)), y: top + (tall ? i * (height + gap) : 0), width, height }),
+  );
+}
+
+/** The place of a patch within a frame. */
+export const patchFrame = (frame: Frame, grid: Grid, patch: number): Frame => {
+  const width = frame.width / grid.columns, height = frame.height / grid.rows;
+  return {
+    x: frame.x + (patch % grid.columns) * width, y: frame.y + Math.floor(patch / grid.columns) * height, width, height,
+  };
+};
+
+/** The patch under a point, −1 where there is none. */
+export function patchAt(frames: readonly Frame[], grid: Grid, x: number, y: number): number {
+  for (const frame of frames) {
+    const column = Math.floor(((x - frame.x) / frame.width) * grid.columns);
+    const row = Math.floor(((y - frame.y) / frame.height) * grid.rows);
+    if (column >= 0 && column < grid.columns && row >= 0 && row < grid.rows) return row * grid.columns + column;
+  }
+  return -1;
+}

@@ -1,0 +1,34 @@
+/** Rows that were asked for, the latest few kept; the same row is never asked twice at once. */
+import type { HeadAt, Row, Source } from "../../trace/source";
+
+const MOST = 24;
+
+export interface Rows {
+  readonly peek: (at: HeadAt, query: number) => Row | null;
+  readonly get: (at: HeadAt, query: number) => Promise<Row>;
+}
+
+export function rowsOf(source: Source, signal: AbortSignal): Rows {
+  const here = new Map<string, Row>(), coming = new Map<string, Promise<Row>>();
+  const nameOf = (at: HeadAt, query: number): string => [at.layer, at.batch, at.head, query].join("/");
+  const peek = (at: HeadAt, query: number): Row | null => here.get(nameOf(at, query)) ?? null;
+  const get = (at: HeadAt, query: number): Promise<Row> => {
+    const name = nameOf(at, query), known = here.get(name);
+    if (known !== undefined) return Promise.resolve(known);
+    const asked = coming.get(name) ?? source.row(at, query, signal).then(
+      (row) => {
+        coming.delete(name);
+        here.set(name, row);
+        if (here.size > MOST) here.delete(here.keys().next().value!);
+        return row;
+      },
+      (error: unknown) => {
+        coming.delete(name);
+        throw error;
+      },
+    );
+    coming.set(name, asked);
+    return asked;
+  };
+  return { peek, get };
+}

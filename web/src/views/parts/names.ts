@@ -1,0 +1,57 @@
+/** Tokens by place, as they are shown. */
+import { clip, isolated, shortened, visible } from "../../paint/text";
+import { type Tokens, type TraceInfo, tokensOf } from "../../trace/source";
+
+export interface Names {
+  readonly count: number;
+  readonly raw: (place: number) => string; // the token itself, or its number where it is not known
+  readonly short: (place: number, width: number) => string; // with marks, cut to a width
+  readonly whole: (place: number) => string; // for tooltips and sentences; keeps its own direction
+  readonly special: (place: number) => boolean;
+  readonly widest: (most: number) => number; // pixels of the widest name, at most `most`
+}
+
+const LOOKED_AT = 4000; // names that are measured to size a column
+
+/** The names of some tokens; `measure` gives the width of a text in the font they are drawn in. */
+export function names(tokens: Tokens | null, count: number, measure: (text: string) => number): Names {
+  const kept = new Map<string, string>(); // names that were cut, by width and token
+  const raw = (place: number): string => tokens?.shown[place] ?? String(place);
+  const seen = (place: number): string => visible(raw(place).slice(0, 1000));
+  const short = (place: number, width: number): string => {
+    const text = raw(place);
+    const key = text.length > 200 ? `${text.slice(0, 100)}${text.length}${text.slice(-100)}` : text;
+    const at = `${Math.round(width)} ${key}`;
+    let found = kept.get(at);
+    if (found === undefined) {
+      if (kept.size > 20_000) kept.clear();
+      const ends = text.length > 1000 ? `${text.slice(0, 500)}${text.slice(-500)}` : text; // the middle is cut anyway
+      found = clip(visible(ends), width, measure);
+      kept.set(at, found);
+    }
+    return found;
+  };
+  let measured: readonly [most: number, widest: number] = [-1, 0];
+  const widest = (most: number): number => {
+    if (measured[0] === most) return measured[1];
+    let found = 0;
+    for (let place = 0; place < Math.min(count, LOOKED_AT) && found < most; place++) {
+      const text = seen(place);
+      if (text.length * 16 > found) found = Math.max(found, text.length > 200 ? most : measure(text));
+    }
+    measured = [most, Math.min(most, found)];
+    return measured[1];
+  };
+  return {
+    count, raw, short, whole: (place) => isolated(shortened(raw(place), 120)),
+    special: (place) => tokens?.special?.[place] ?? false, widest,
+  };
+}
+
+/** The names of a layer's queries or keys. */
+export function namesOf(
+  info: TraceInfo, layer: number, batch: number, which: "queries" | "keys", measure: (text: string) => number,
+): Names {
+  const shape = info.layers[layer]?.shape ?? [0, 0, 0, 0];
+  return names(tokensOf(info, layer, batch, which), shape[which === "queries" ? 2 : 3], measure);
+}

@@ -1,0 +1,116 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { Choice, FIRST } from "../../src/choose/choice";
+import type { Server } from "../../src/hosts/server";
+import { LIGHT } from "../../src/paint/theme";
+import { say } from "../../src/shell/language";
+import { training } from "../../src/views/training";
+import { CHART, chartOf, linesOf, placing, stepAt } from "../../src/views/training/chart";
+import { openings } from "../../src/views/training/openings";
+import { fake } from "../fake";
+import { CARDS, trainings } from "./numbers.fakes";
+
+const WORDS = ["a", "b", "c", "d"];
+let stop: AbortController;
+beforeEach(() => { stop = new AbortController(); });
+afterEach(() => { stop.abort(); document.body.replaceChildren(); vi.useRealTimers(); });
+
+describe("scores", () => {
+  it("are one line each, over the steps that have them", () => {
+    const lines = linesOf(
+      { ...CARDS[0]!, scores: [{ loss: 3 }, {}, { loss: 2, bleu: 1 }, { loss: NaN }, { bleu: 4 }] }
+    );
+    expect(
+      lines.map(({ name, points }) => [name, points.map((point) => point.step)])
+    ).toEqual([["loss", [0, 500]], ["bleu", [500, 2000]]]);
+    expect(linesOf(CARDS[1]!)).toEqual([]);
+  });
+  it("stand within the chart, the highest on top", () => {
+    const [loss] = linesOf(CARDS[0]!), { x, y, low, high } = placing(loss!, CARDS[0]!.steps);
+    expect([low, high]).toEqual([1.1, 6.2]);
+    expect(y(high)).toBeLessThan(y(low));
+    expect(x(2000)).toBeLessThan(CHART.width);
+    expect(stepAt(CARDS[0]!.steps, x(500) + 3)).toBe(2);
+    const flat = placing({ name: "x", points: [{ at: 0, step: 0, value: 5 }] }, [0]);
+    expect(Number.isFinite(flat.y(5)) && Number.isFinite(flat.x(0))).toBe(true);
+    expect(JSON.stringify(chartOf(loss!, CARDS[0]!.steps, 3, 0, LIGHT))).toContain("1.400");
+  });
+});
+
+describe("openings", () => {
+  it("ask once for a step, and again for one that failed", async () => {
+    const asked = vi.fn<Server["openTraining"]>().mockRejectedValueOnce(new Error("busy")).mockResolvedValue(fake(WORDS));
+    const open = openings({ ...trainings(WORDS), openTraining: asked });
+    await expect(open("one", 5, 0)).rejects.toThrow("busy");
+    await open("one", 5, 0);
+    await open("one", 5, 0);
+    expect(asked).toHaveBeenCalledTimes(2);
+  });
+});
+
+type Probe = { step(): number | null; steps(): number[] };
+const settled = async (): Promise<void> => { for (let i = 0; i < 60; i++) await Promise.resolve(); };
+const shown = async (server: Server | null) => {
+  const el = document.body.appendChild(document.createElement("div"));
+  const choice = new Choice({ ...FIRST, view: "training" });
+  const view = training(
+    { el, source: fake(WORDS), other: null, choice, say, theme: () => LIGHT, server, signal: stop.signal }
+  );
+  await settled();
+  const press = (name: string): void => el.querySelector<HTMLElement>(`[data-do="${name}"]`)!.click();
+  return { el, choice, view, press, probe: (el as unknown as { regard: Probe }).regard };
+};
+
+describe("training", () => {
+  it("says what it needs where there is no server, no run, or an error", async () => {
+    expect((await shown(null)).el.textContent).toContain("regard serve");
+    expect((await shown(trainings(WORDS, []))).el.textContent).toContain("no training run with maps");
+    const broken: Server = { ...trainings(WORDS), trainings: () => Promise.reject(new Error("lost")) };
+    expect((await shown(broken)).el.querySelector('[role="alert"]')!.textContent).toContain("lost");
+    const unopened: Server = { ...trainings(WORDS), openTraining: () => Promise.reject(new Error("gone")) };
+    expect((await shown(unopened)).el.querySelector('.map [role="alert"]')!.textContent).toContain("gone");
+  });
+  it("begins with the last step and moves by buttons, slider and runs", async () => {
+    const { el, press, probe } = await shown(trainings(WORDS));
+    expect(probe.step()).toBe(2000);
+    press("back");
+    expect(probe.step()).toBe(1000);
+    const slide = el.querySelector<HTMLInputElement>('[data-do="step"]')!;
+    slide.value = "1";
+    slide.dispatchEvent(new Event("input"));
+    expect(probe.step()).toBe(100);
+    expect(el.querySelector("output")!.textContent).toBe("step 100");
+    const runs = el.querySelector<HTMLSelectElement>('[data-do="run"]')!;
+    runs.value = "1";
+    runs.dispatchEvent(new Event("change"));
+    expect(probe.step()).toBe(20);
+    expect(el.textContent).toContain("kept no scores");
+  });
+  it("plays from the beginning to the end and can be paused", async () => {
+    vi.useFakeTimers();
+    const { press, probe } = await shown(trainings(WORDS));
+    press("play");
+    expect(probe.step()).toBe(0);
+    await vi.advanceTimersByTimeAsync(1500);
+    expect(probe.step()).toBe(100);
+    press("play");
+    await vi.advanceTimersByTimeAsync(5000);
+    expect(probe.step()).toBe(100);
+    press("play");
+    await vi.advanceTimersByTimeAsync(20_000);
+    expect(probe.step()).toBe(2000);
+  });
+  it("says that a step has no such head, and shows it again when there is one", async () => {
+    const { el, choice } = await shown(trainings(WORDS));
+    choice.pick({ head: 7 });
+    el.querySelector<HTMLElement>('[data-do="back"]')!.click();
+    await settled();
+    expect(el.textContent).toContain("no layer 1 with head 8");
+    choice.pick({ head: 1 });
+    await settled();
+    expect(el.textContent).not.toContain("no layer 1");
+  });
+  it("gives the scores as a table", async () => {
+    const { view } = await shown(trainings(WORDS));
+    expect((await view.table!())[4]).toEqual([1000, 1.4, 24.5]);
+  });
+});
