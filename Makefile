@@ -86,7 +86,7 @@ web: .venv/.bundle
 
 .venv/.core: $(NEEDS) | .venv/.made
 	@echo "installing regard (once; torch is the large part)"
-	@$(PIP) --editable .
+	@$(PIP) --editable ".[app]"
 	@touch $@
 
 .venv/.all: $(NEEDS) | .venv/.made

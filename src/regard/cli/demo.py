@@ -31,6 +31,7 @@ def demo(folder: Path) -> str:
     put(page, translations_page("What two small translators look at", found).encode())
     said.append(
         f"Every layer and head of these runs is in {page}: open it in a browser. Next:\n\n"
+        "  regard serve                       the same views, with the models behind them: type, run, edit, compare\n"
         '  regard translate en-zh "The dog is sleeping under the table." --see\n'
         "  regard train translate --help      train one of your own\n"
         "  regard demo --by-hand              attention worked by hand, step by step\n"

@@ -28,6 +28,9 @@ export const samePicked = (a: Picked, b: Picked): boolean =>
   a.view === b.view && a.layer === b.layer && a.head === b.head && a.batch === b.batch && a.query === b.query &&
   a.key === b.key && sameHeads(a.heads, b.heads) && sameZoom(a.zoom, b.zoom);
 
+/** The layer to begin with: the last cross-attention, where a translation shows what each word came from. */
+export const telling = (info: TraceInfo): number => Math.max(0, info.layers.findLastIndex(({ kind }) => kind === "cross"));
+
 /** The nearest selection that the trace has; the very same object where nothing had to give way. */
 export function fit(picked: Picked, info: TraceInfo): Picked {
   const layer = within(picked.layer, info.layers.length);

@@ -37,7 +37,7 @@ export function render({ model, el }: { readonly model: Model; readonly el: HTML
 function placeOf(model: Model, gone: AbortSignal): Address {
   const number = (name: string): number => Math.max(0, Number(model.get(name)) || 0);
   const begin = { ...START, picked: { ...FIRST, layer: number("layer"), head: number("head") } };
-  let hash = String(model.get("place") || "") || writeAddress(begin);
+  let hash = String(model.get("place") || "") || (Number(model.get("layer")) < 0 ? "" : writeAddress(begin));
   let timer: ReturnType<typeof setTimeout> | undefined;
   gone.addEventListener("abort", () => clearTimeout(timer), { once: true });
   return {

@@ -45,6 +45,9 @@ function parts(hash: string): ReadonlyMap<string, string> {
   return found;
 }
 
+/** Whether an address says which layer is meant. */
+export const namesLayer = (hash: string): boolean => parts(hash).has("layer");
+
 /** What an address asks for; any text gives a place. */
 export function readAddress(hash: string): Place {
   const part = parts(hash);

@@ -1,9 +1,10 @@
 /** Opening traces: from the server, from what the host holds, from a file that somebody drops. The last wish wins. */
 import { batch } from "@preact/signals";
 import { type Picked } from "../choose/choice";
-import { fit } from "../choose/fit";
+import { fit, telling } from "../choose/fit";
 import { openHeld } from "../trace/held";
 import type { Source } from "../trace/source";
+import { namesLayer } from "./address";
 import { isAbort, isLost, sentenceOf } from "./failing";
 import { hearing } from "./hearing";
 import { say } from "./language";
@@ -77,11 +78,13 @@ async function fetched(studio: Studio, name: string, run: number | null): Promis
 export function look(studio: Studio, source: Source, name: string, run: number | null, picked?: Picked): void {
   batch(() => {
     const same = studio.trace.value === name;
+    const first = studio.source.value === null && !namesLayer(studio.host.address?.read() ?? "");
     studio.source.value = source;
     studio.trace.value = name;
     studio.run.value = run;
     const now = studio.choice.picked.value;
-    studio.choice.picked.value = fit(picked ?? (same ? now : fresh(now)), source.info);
+    const wanted = picked ?? (same ? now : fresh(now));
+    studio.choice.picked.value = fit(first ? { ...wanted, layer: telling(source.info) } : wanted, source.info);
     studio.choice.point(null);
     studio.started.value = true;
     const card = studio.cards.value.find((one) => one.id === name);

@@ -1,0 +1,268 @@
+"""Is the explorer small and quick? A page beside BertViz's, a long trace served, and panning, all in a real browser.
+
+Everything is measured in one run on one machine. BertViz is measured beside it where it is installed (`make bench`).
+"""
+
+import gzip
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import quantiles
+
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch loads, as `regard serve` does
+
+import torch
+from tools.measure import Row, report
+
+import regard
+from regard.trace.layer import Layer
+from regard.trace.trace import Run, Trace
+from regard.views.bundle import bundle
+
+LONG, WIDTH, VIEWERS = 16_384, 64, 8
+
+
+def made(n: int, layers: int, heads: int, d: int) -> Trace:
+    """Self-attention over n tokens, with numbers as a trained model would have them."""
+    generator = torch.Generator().manual_seed(n)
+    tokens = (regard.Tokens(tuple(f"t{i}" for i in range(n))),)
+    found = []
+    for layer in range(layers):
+        q, k, v = torch.randn(3, 1, heads, n, d, generator=generator)
+        attended = regard.attend(q, k, v, mask=regard.causal())
+        name = f"layers.{layer}.attention"
+        found.append(Layer(name, "self", attended.weights, q=q, k=k, v=v, queries=tokens, keys=tokens))
+    return Trace([Run(found)], model="made")
+
+
+@contextmanager
+def browser() -> Iterator:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
+        chromium = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=arguments)
+        try:
+            yield chromium
+        finally:
+            chromium.close()
+
+
+def until(tab, expression: str) -> None:
+    """Wait for it; the browser's own waiting would evaluate text, which our pages forbid."""
+    end = time.perf_counter() + 60
+    while not tab.evaluate(expression):
+        if time.perf_counter() > end:
+            raise TimeoutError(expression)
+        time.sleep(0.005)
+
+
+def page_of(trace: Trace, folder: Path, name: str) -> tuple[Path, float]:
+    """The page and the seconds that it took, the better of two."""
+    times = []
+    for _ in range(2):
+        start = time.perf_counter()
+        trace.page(folder / name)
+        times.append(time.perf_counter() - start)
+    return folder / name, min(times)
+
+
+def drawn(chromium, path: Path) -> float:
+    """Seconds from opening a page to its first map."""
+    tab = chromium.new_page(viewport={"width": 1400, "height": 900})
+    start = time.perf_counter()
+    tab.goto(path.as_uri())
+    tab.wait_for_selector("[data-view=map]")
+    until(tab, "document.querySelector('[data-view=map]').regard?.tiles() > 0")
+    took = time.perf_counter() - start
+    tab.close()
+    return took
+
+
+def bertviz(n: int, layers: int, heads: int, folder: Path) -> tuple[float, float] | None:
+    """Megabytes of BertViz's model view, and seconds to make it; None where it is not installed."""
+    try:
+        from bertviz import model_view
+    except ImportError:
+        print("bertviz is not installed, so it is not measured; make bench installs it")
+        return None
+    weights = [torch.softmax(torch.randn(1, heads, n, n), -1) for _ in range(layers)]
+    start = time.perf_counter()
+    html = model_view(weights, [f"t{i}" for i in range(n)], html_action="return")
+    (folder / "bertviz.html").write_text(html.data)
+    return (folder / "bertviz.html").stat().st_size / 1e6, time.perf_counter() - start
+
+
+@contextmanager
+def served(trace: Path, folder: Path) -> Iterator[str]:
+    """The address of a server that holds this trace."""
+    command = [sys.executable, "-m", "regard", "serve", str(trace), "--no-open", "--keep", str(folder / "kept")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        for line in process.stdout:  # type: ignore[union-attr]
+            found = re.search(r"http://\S+", line)
+            if found:
+                threading.Thread(target=process.stdout.read, daemon=True).start()  # type: ignore[union-attr]
+                yield found.group(0)
+                break
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def asks(address: str) -> tuple:
+    """(ask(what, about) → bytes, the id of the long trace)."""
+    import httpx
+
+    base, token = address.split("/?token=")
+    client = httpx.Client(base_url=base, headers={"Authorization": f"Bearer {token}", "Origin": base}, timeout=120)
+    cards = client.get("/api/traces").json()
+    long = next(card["id"] for card in cards if "long" in card["name"])
+    client.get(f"/api/traces/{long}")
+
+    def ask(what: str, about: dict) -> bytes:
+        answer = client.post(f"/api/traces/{long}/ask/{what}", json=about)
+        answer.raise_for_status()
+        return answer.content
+
+    return ask, long
+
+
+def tile(head: int, level: int, row: int, column: int) -> dict:
+    at = {"layer": 0, "batch": 0, "head": head, "level": level, "row": row, "column": column}
+    return at | {"coarse": False}
+
+
+def p95(times: list[float]) -> float:
+    return quantiles(times, n=20)[-1]
+
+
+def timed(ask, about: dict) -> float:
+    start = time.perf_counter()
+    ask("tile", about)
+    return time.perf_counter() - start
+
+
+def tiles(ask, count: int, seed: int, head: int = 0) -> list[float]:
+    """Seconds of tiles at all levels, drawn at random from the lower half, where a causal map is seen."""
+    generator = torch.Generator().manual_seed(seed)
+    times = []
+    for i in range(count):
+        level = i % 7
+        across = max(1, LONG >> (level + 8))
+        row = int(torch.randint(across, (), generator=generator))
+        times.append(timed(ask, tile(head, level, row, int(torch.randint(row + 1, (), generator=generator)))))
+    return times
+
+
+def crowd(address: str) -> list[float]:
+    """Seconds of tiles for seven viewers while an eighth runs a model again and again."""
+    from websockets.sync.client import connect
+
+    base, token = address.split("/?token=")
+    done, times = threading.Event(), []
+
+    def run() -> None:
+        while not done.is_set():
+            headers = {"Authorization": f"Bearer {token}"}
+            with connect(base.replace("http", "ws") + "/api/run", origin=base, additional_headers=headers) as socket:  # type: ignore[arg-type]
+                socket.send(
+                    '{"model": "induction", "text": "A B C D A B", "steps": 24, "temperature": 0, "edits": [], '
+                    '"picture": null}'
+                )
+                for _ in socket:
+                    pass
+
+    def look(seed: int) -> None:
+        ask, _ = asks(address)
+        times.extend(tiles(ask, 40, seed))
+
+    runner = threading.Thread(target=run, daemon=True)
+    runner.start()
+    viewers = [threading.Thread(target=look, args=(seed,)) for seed in range(VIEWERS - 1)]
+    for viewer in viewers:
+        viewer.start()
+    for viewer in viewers:
+        viewer.join()
+    done.set()
+    runner.join(30)
+    return times
+
+
+def panned(chromium, address: str) -> tuple[float, float]:
+    """Frames a second while a map of cached tiles is dragged, and megabytes of the page's heap and canvases."""
+    tab = chromium.new_page(viewport={"width": 1400, "height": 900})
+    tab.goto(address)
+    tab.wait_for_selector("[data-view=map]")
+    link = f"#/trace={asks(address)[1]}&view=map&layer=0&head=0&zoom=6000,6000,8000,8000"
+    tab.evaluate("link => { location.hash = link }", link)
+    until(tab, "document.querySelector('[data-view=map]')?.regard?.zoom().right <= 8001")
+    tab.evaluate("document.querySelector('[data-view=map]').regard.settled()")
+    box = tab.locator("[data-view=map] canvas").first.bounding_box()
+    assert box is not None
+    middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    tab.evaluate("""() => {
+      window.frames_ = []
+      const step = (now) => { window.frames_.push(now); requestAnimationFrame(step) }
+      requestAnimationFrame(step)
+    }""")
+    for turn in range(2):  # the first time brings the tiles, the second is measured
+        tab.evaluate("window.frames_.length = 0")
+        tab.mouse.move(*middle)
+        tab.mouse.down()
+        for step in range(120):
+            tab.mouse.move(middle[0] + 100 * ((step % 40) / 40 - 0.5), middle[1] + 80 * ((step % 30) / 30 - 0.5))
+        frames = tab.evaluate("window.frames_")
+        tab.mouse.up()
+        if turn == 0:
+            tab.evaluate("document.querySelector('[data-view=map]').regard.settled()")
+    seconds = (frames[-1] - frames[0]) / 1000
+    session = tab.context.new_cdp_session(tab)
+    session.send("HeapProfiler.enable")
+    session.send("HeapProfiler.collectGarbage")
+    used = session.send("Runtime.getHeapUsage")
+    total = (used["usedSize"] + used.get("backingStorageSize", 0) + used.get("embedderHeapUsedSize", 0)) / 1e6
+    tab.close()
+    return (len(frames) - 1) / seconds, total
+
+
+def main() -> int:
+    rows = [Row("bundle, gzipped", len(gzip.compress(bundle().encode())) / 1000, 250, "kB")]
+    folder = Path(tempfile.mkdtemp())
+    with browser() as chromium:
+        for n, size in ((512, 8.0), (128, 2.5)):
+            trace = made(n, 6, 12, 32)
+            path, took = page_of(trace, folder, f"{n}.html")
+            rows.append(Row(f"page, {n} tokens × 6 × 12", path.stat().st_size / 1e6, size, "MB"))
+            if n == 512:
+                rows.append(Row("  made in", took, 1.0, "s"))
+                rows.append(Row("  first map after", min(drawn(chromium, path) for _ in range(3)), 1.0, "s"))
+            theirs = bertviz(n, 6, 12, folder)
+            if theirs is not None:
+                rows.append(Row(f"  BertViz beside it, {n} tokens", theirs[0], None, "MB"))
+                rows.append(Row("  BertViz takes", theirs[1], None, "s"))
+        made(LONG, 1, 2, WIDTH).save(folder / "long.trace")
+        with served(folder / "long.trace", folder) as address:
+            ask, _ = asks(address)
+            start = time.perf_counter()
+            ask("tile", tile(0, 6, 0, 0))
+            rows.append(Row("16,384 tokens served: first overview", time.perf_counter() - start, 1.5, "s"))
+            rows.append(Row("  tiles, p95", 1000 * p95(tiles(ask, 140, 1)), 60, "ms"))
+            rows.append(Row("  eight viewers, one running a model: tiles, p95", 1000 * p95(crowd(address)), 150, "ms"))
+            rate, memory = panned(chromium, address)
+            rows.append(Row("  panning", rate, 50, "fps", least=True))
+            rows.append(Row("  memory of the page", memory, 300, "MB"))
+    shutil.rmtree(folder)
+    return report("explorer", rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
