@@ -90,7 +90,7 @@ export function look(studio: Studio, source: Source, name: string, run: number |
     const card = studio.cards.value.find((one) => one.id === name);
     if (card === undefined) return;
     const known = studio.models.value.some((model) => model.name === card.model);
-    if (!studio.draft.value.typed) studio.write(known ? { text: card.text, model: card.model } : { text: card.text });
+    if (known && !studio.draft.value.typed) studio.write({ text: card.text, model: card.model });
   });
 }
 

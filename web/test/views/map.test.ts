@@ -162,7 +162,7 @@ describe("the map", () => {
     expect(probe.weight(1, 1)).not.toBeNull();
     choice.pick({ layer: 7 });
     await probe.settled();
-    expect(alert.textContent).toContain("第 8 层");
+    expect(alert.textContent).toContain("第 7 层");
   });
   it("labels what is stored, implied or not proven", async () => {
     const layers = fakeLayers(["a", "b"], { layers: 2 });

@@ -30,6 +30,6 @@ export function pairOf(
     why: (say) =>
       there
         ? say("compare.shapes", { aq: one.shape[2], ak: one.shape[3], bq: two.shape[2], bk: two.shape[3] })
-        : say("compare.layers", { layer: layer + 1, head: head + 1 }),
+        : say("compare.layers", { layer, head }),
   };
 }

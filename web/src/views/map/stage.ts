@@ -65,21 +65,19 @@ export function stageIn(el: HTMLElement, title: string, moves: StageMoves, signa
   }, { signal });
 
   const badge = made("div", {
-    position: "absolute", right: "8px", top: "4px", padding: "1px 8px", borderRadius: "9px", fontSize: "12px",
-    lineHeight: "18px", maxWidth: "60%",
+    alignSelf: "flex-end", flex: "0 0 auto", margin: "2px 8px", padding: "1px 8px", borderRadius: "9px",
+    fontSize: "12px", lineHeight: "18px", maxWidth: "calc(100% - 16px)", boxSizing: "border-box",
     overflow: "hidden", textOverflow: "ellipsis", whiteSpace: "nowrap",
   });
   badge.dataset["part"] = "badge";
   const buttons = made("div", {
     position: "absolute", right: "8px", bottom: "8px", display: "flex", flexDirection: "column", gap: "4px",
     zIndex: "2",
-
   });
   const button = (sign: string, act: () => void): HTMLButtonElement => {
     const one = made("button", {
       width: "28px", height: "28px", padding: "0", borderRadius: "6px", font: "600 16px/1 system-ui, sans-serif",
       cursor: "pointer",
-
     });
     one.type = "button";
     one.textContent = sign;
@@ -92,18 +90,17 @@ export function stageIn(el: HTMLElement, title: string, moves: StageMoves, signa
   const voice = made("div", {
     position: "absolute", width: "1px", height: "1px", overflow: "hidden", clipPath: "inset(50%)",
     whiteSpace: "nowrap",
-
   });
   voice.setAttribute("aria-live", "polite");
   const alert = made("p", {
     position: "absolute", left: "12px", right: "12px", top: "28px", margin: "0", padding: "8px 12px",
     borderRadius: "6px", zIndex: "4", fontSize: "14px", overflowWrap: "anywhere",
-
   });
   alert.setAttribute("role", "alert");
   alert.hidden = true;
   badge.hidden = true;
-  plot.append(badge, buttons, voice, alert);
+  plot.before(badge);
+  plot.append(buttons, voice, alert);
 
   return {
     plot, paper, legend,

@@ -171,7 +171,7 @@ export function player(scene: Scene, server: Server, cards: readonly TrainingCar
   const put = async (source: Source): Promise<void> => {
     const { layer, head } = choice.picked.peek(), shapeOf = source.info.layers[layer]?.shape;
     if (!shapeOf || head >= shapeOf[1]) return replace(
-      h("p", { class: "message", role: "status" }, say("training.layerless", { layer: layer + 1, head: head + 1 }))
+      h("p", { class: "message", role: "status" }, say("training.layerless", { layer, head }))
     );
     const stop = new AbortController(), box = h("div", {}), old = panel;
     if (!old) map.replaceChildren();
