@@ -98,7 +98,7 @@ describe("a pair", () => {
     expect(longer.why(say)).toContain("5 queries × 5 keys, B has 8 × 8");
     const shallow = pairOf(a, fake(words(5), { layers: 1 }).info, AT);
     expect(shallow.there).toBe(false);
-    expect(shallow.why(say)).toContain("no layer 2 with head 3");
+    expect(shallow.why(say)).toContain("no layer 1 with head 2");
     expect(pairOf(a, fake(words(5), { heads: 2 }).info, AT).there).toBe(false);
   });
 });
@@ -129,7 +129,7 @@ describe("compare", () => {
     ).toEqual(["a", "b"]);
     const { el } = await shown(fake(words(7), { heads: 1 }));
     expect(el.querySelectorAll("[data-side]")).toHaveLength(1);
-    expect(el.textContent).toContain("no layer 2 with head 3");
+    expect(el.textContent).toContain("no layer 1 with head 2");
   });
   it("says that equal maps are equal, and what failed", async () => {
     expect((await shown(fake(words(7)))).el.textContent).toContain("equal in every weight");

@@ -104,7 +104,7 @@ describe("training", () => {
     choice.pick({ head: 7 });
     el.querySelector<HTMLElement>('[data-do="back"]')!.click();
     await settled();
-    expect(el.textContent).toContain("no layer 1 with head 8");
+    expect(el.textContent).toContain("no layer 0 with head 7");
     choice.pick({ head: 1 });
     await settled();
     expect(el.textContent).not.toContain("no layer 1");
