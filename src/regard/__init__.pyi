@@ -20,6 +20,8 @@ from regard.attention.mask import (
     rule as rule,
     window as window,
 )
+from regard.attention.matrix_free import Linformer as Linformer
+from regard.attention.matrix_free import Performer as Performer
 from regard.attention.score import (
     Additive as Additive,
     Bilinear as Bilinear,
@@ -68,6 +70,7 @@ from regard.trace.editing.edit import edit as edit
 from regard.trace.file import load as load
 from regard.trace.editing.importance import importance as importance
 from regard.trace.layer import Layer as Layer
+from regard.trace.swapping.swap import swap as swap
 from regard.trace.trace import Trace as Trace
 from regard.trace.watch import watch as watch
 from regard.trace.weights import from_weights as from_weights

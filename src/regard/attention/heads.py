@@ -19,7 +19,7 @@ def grouped(
         return compare(a, b)
     rows = a.shape[-2]
     folded = a.unflatten(-3, (b.shape[-3], -1)).flatten(-3, -2)  # … hk (g r) x
-    return compare(folded, b).unflatten(-2, (-1, rows)).flatten(-4, -3)
+    return compare(folded, b).unflatten(-2, (a.shape[-3] // b.shape[-3], rows)).flatten(-4, -3)
 
 
 def untile_heads(x: Float[Tensor, "*b h t d"], groups: int) -> Float[Tensor, "*b h t d"]:

@@ -45,6 +45,7 @@ def to_torch(ours: MultiHead) -> nn.MultiheadAttention:
         (not scaled, f"scale={ours.scale}"),
         (ours.softcap is not None, f"softcap={ours.softcap}"),
         (ours.sink_logits is not None, "sinks=True"),
+        (ours.attention is not None, f"attention={type(ours.attention).__name__}"),
     ):
         if cannot:
             raise ValueError(f"nn.MultiheadAttention cannot express {what}; keep the MultiHead, or make one without it")

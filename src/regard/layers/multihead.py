@@ -6,6 +6,8 @@ from torch import Tensor, nn
 
 from regard.attention.attend import Attended, Maskable, attend
 from regard.attention.bias import Bias
+from regard.attention.mask import Mask, allowed, rule
+from regard.attention.matrix_free.by import By, must_serve
 from regard.attention.score.base import Score
 from regard.errors import CacheError, PositionError, ShapeError
 from regard.layers.cache import KeyValueCache
@@ -26,7 +28,8 @@ class MultiHead(nn.Module):
     q and k, before they turn (Qwen 3). `positions` is a `Rotary`, which turns q and k, or a bias such as `ALiBi` or
     `Buckets`; `Sinusoid` and `Learned` are added to x before the layer. `score`, `scale`, `softcap` are those of
     `attend`; `sinks` learns one more logit per head for the normaliser, that starts at 0. `dropout` falls on the
-    weights, in training only.
+    weights, in training only. `attention` is another mechanism, a `Performer` or `Linformer`, which becomes part of
+    the layer, or a mask such as `longformer(…)` that every call gets beside its own.
 
     >>> import regard, torch
     >>> layer = regard.MultiHead(12, heads=4, kv_heads=2, head_width=6, positions=regard.Rotary(6))
@@ -58,6 +61,7 @@ class MultiHead(nn.Module):
         softcap: float | None = None,
         sinks: bool = False,
         dropout: float = 0.0,
+        attention: By | Mask | None = None,
     ) -> None:
         super().__init__()
         if heads < 1:
@@ -89,6 +93,16 @@ class MultiHead(nn.Module):
         self.register_parameter("sink_logits", nn.Parameter(torch.zeros(heads)) if sinks else None)
         self.score = score
         self.positions = positions
+        self.attention = attention
+        if self.by is not None:
+            bias_of_places = None if isinstance(positions, Rotary) else positions
+            must_serve(self.by, score=score, positions=bias_of_places, softcap=softcap, sinks=sinks, dropout=dropout)
+            self.by.check(heads, kv_heads, self.head_width)
+
+    @property
+    def by(self) -> By | None:
+        """The mechanism that stands in for exact attention, where there is one."""
+        return None if isinstance(self.attention, Mask) else self.attention
 
     def forward(
         self,
@@ -135,15 +149,26 @@ class MultiHead(nn.Module):
             k,
             v,
             score=self.score,
-            mask=mask,
+            mask=self._within(mask),
             scale=self.scale,
             bias=bias,
             softcap=self.softcap,
             sink_logits=self.sink_logits,
             dropout=self.dropout if self.training else 0.0,
+            by=self.by,
         )
         tell(self, attended)
         return attended
+
+    def _within(self, mask: Maskable | None) -> Maskable | None:
+        """What a call may look at, within what the layer ever looks at."""
+        if not isinstance(self.attention, Mask):
+            return mask
+        if mask is None:
+            return self.attention
+        if isinstance(mask, Tensor):
+            return self.attention & allowed(mask)
+        return self.attention & (mask if isinstance(mask, Mask) else rule(mask))
 
     def _own(
         self, x: Tensor, values: Tensor, first: int | Tensor, cache: KeyValueCache | None
@@ -233,7 +258,8 @@ class MultiHead(nn.Module):
 
     def extra_repr(self) -> str:
         shared = f", kv_heads={self.kv_heads}" if self.kv_heads != self.heads else ""
-        return f"{self.width}, heads={self.heads}{shared}, head_width={self.head_width}, dropout={self.dropout}"
+        within = f", attention={self.attention!r}" if isinstance(self.attention, Mask) else ""
+        return f"{self.width}, heads={self.heads}{shared}, head_width={self.head_width}, dropout={self.dropout}{within}"
 
 
 def split_heads(x: Float[Tensor, "*_b t c"], heads: int) -> Float[Tensor, "*_c h t d"]:

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from regard.attention.map.asked import take, wide
+from regard.attention.map.asked import Asked, take, wide
 from regard.attention.mask import Mask, Sizes
 from regard.attention.mask.lead import Index, Lead, Where, pick, places, tile, whole
 from regard.eager import version
@@ -66,9 +66,14 @@ Implying = Callable[[tuple[Index, ...], Where], Tensor]
 
 
 class Implied:
-    """Weights that a mechanism without a matrix amounts to; `imply(chosen, rows)` gives whole rows of them."""
+    """Weights that a mechanism without a matrix amounts to; `imply(chosen, rows)` gives whole rows of them.
+
+    `mask` is what the mechanism honoured, `exact` the map that it stands in for, both where they are known.
+    """
 
     kind = "implied"
+    mask: Mask | None = None
+    exact: Asked | None = None
 
     def __init__(
         self,
@@ -79,7 +84,10 @@ class Implied:
         dtype: torch.dtype = torch.float32,
         chosen: tuple[Index, ...] = (),
         lead: Lead | None = None,
+        mask: Mask | None = None,
+        exact: Asked | None = None,
     ) -> None:
+        self.mask, self.exact = mask, exact
         self.imply, self.sizes, self.device, self.dtype, self.chosen = imply, sizes, device, wide(dtype), chosen
         self.lead = whole(sizes, device) if lead is None else lead
 
@@ -106,6 +114,8 @@ class Implied:
             dtype=self.dtype,
             chosen=tuple(both),
             lead=self.lead.pick(chosen),
+            mask=self.mask,
+            exact=None if self.exact is None else self.exact.pick(chosen),
         )
 
     def weights(self, rows: Where = slice(None), columns: slice = slice(None)) -> Float[Tensor, "*_b r c"]:
@@ -115,7 +125,7 @@ class Implied:
         raise MapError(f"this map is {self.kind}, so it has no scores; ask for weights")
 
     def allowed(self, rows: Where = slice(None), columns: Where = slice(None)) -> Bool[Tensor, "..."] | None:
-        return None
+        return None if self.mask is None else tile(self.mask, self.sizes, self.lead, rows, columns)
 
     def span(self, first: int, stop: int) -> tuple[int, int]:
         return 0, self.sizes.k

@@ -97,6 +97,17 @@ class AttentionMap:
         return self._source.kind
 
     @property
+    def exact(self) -> "AttentionMap":
+        """What exact attention gives on the same q and k: this map where it is asked, its model where it is implied."""
+        source = self._source
+        if isinstance(source, Asked):
+            return self
+        twin = source.exact if isinstance(source, Implied) else None
+        if twin is None:
+            raise MapError(f"this map is {self.kind}, and the q and k behind it are not known; ask what attend(…) gave")
+        return AttentionMap(twin, tokens=self.tokens)
+
+    @property
     def device(self) -> torch.device:
         return self._source.device
 

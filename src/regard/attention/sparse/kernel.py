@@ -3,11 +3,11 @@
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from regard.attention.sparse.masked import Masked
-from regard.attention.sparse.strips import ROOM, Pattern, Strip, add_keys, extra_of, keys_of, strips
+from regard.attention.sparse.strips import ROOM, Pattern, Strip, add_keys, columns_of, extra_of, keys_of, strips
 from regard.errors import PathError
 
 forward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
@@ -38,7 +38,7 @@ def through(q: Tensor, k: Tensor, v: Tensor, pattern: Pattern, scale: float) -> 
     q, k, v = (x.flatten(0, 1) for x in (q, k, v))
     mix, logs = torch.empty_like(q), q.new_empty(q.shape[:2], dtype=torch.promote_types(q.dtype, torch.float32))
     masked = Masked(pattern, (shape[0], shape[1]), q.dtype)
-    for strip in strips(pattern, ROOM // max(1, q.shape[0] * q.shape[-1])):
+    for strip in strips(pattern, room_for(q, pattern)):
         keys, values, added = part_of(k, v, pattern, strip, masked, shape)
         some = slice(strip.first, strip.first + strip.blocks * strip.height)
         queries = q[:, some].unflatten(1, (strip.blocks, strip.height))
@@ -50,8 +50,12 @@ def through(q: Tensor, k: Tensor, v: Tensor, pattern: Pattern, scale: float) -> 
     mix, logs = mix.unflatten(0, shape[:2]), logs.unflatten(0, shape[:2])
     rows = pattern.cover.queries
     if rows is not None and len(rows):
+        held_back = masked.of_queries()
+        if masked.blind(held_back):
+            mix[:, :, rows], logs[:, :, rows] = 0.0, 0.0
+            return mix, logs
         whole = [x.unflatten(0, shape[:2]) for x in (q, k, v)]
-        part, log = forward(whole[0][:, :, rows], *whole[1:], 0.0, False, attn_mask=masked.of_queries(), scale=scale)
+        part, log = forward(whole[0][:, :, rows], *whole[1:], 0.0, False, attn_mask=held_back, scale=scale)
         mix[:, :, rows], logs[:, :, rows] = part, log
     return mix, logs
 
@@ -64,14 +68,17 @@ def back(
     of_q, of_k, of_v = (torch.zeros(x.shape, dtype=x.dtype, device=x.device) for x in (q, k, v))
     masked = Masked(pattern, (shape[0], shape[1]), q.dtype)
     if rows is not None and len(rows):
-        whole = slope[:, :, rows].contiguous(), q[:, :, rows], k, v, mix[:, :, rows], logs[:, :, rows]
-        of_rows, more_k, more_v = backward(*whole, 0.0, False, attn_mask=masked.of_queries(), scale=scale)
-        of_k += more_k
-        of_v += more_v
-        slope = slope.index_fill(2, rows, 0.0)  # these rows went another way
+        held_back, of_rows = masked.of_queries(), torch.zeros_like(q[:, :, rows])
+        if not masked.blind(held_back):
+            whole = slope[:, :, rows].contiguous(), q[:, :, rows], k, v, mix[:, :, rows], logs[:, :, rows]
+            of_rows, more_k, more_v = backward(*whole, 0.0, False, attn_mask=held_back, scale=scale)
+            of_k += more_k
+            of_v += more_v
+        # These rows went another way; in their strips exp(score − ∞) is 0, whatever the score.
+        slope, logs = slope.index_fill(2, rows, 0.0), logs.index_fill(2, rows, torch.inf)
     flat_q, flat_k, flat_v, flat_mix, flat_logs, flat_slope = (x.flatten(0, 1) for x in (q, k, v, mix, logs, slope))
     to_q, to_k, to_v = (x.flatten(0, 1) for x in (of_q, of_k, of_v))
-    for strip in strips(pattern, ROOM // max(1, flat_q.shape[0] * q.shape[-1])):
+    for strip in strips(pattern, room_for(flat_q, pattern)):
         keys, values, added = part_of(flat_k, flat_v, pattern, strip, masked, shape)
         if not keys.shape[2]:
             continue
@@ -100,14 +107,21 @@ def back(
     return of_q, of_k, of_v
 
 
+def room_for(q: Float[Tensor, "n q d"], pattern: Pattern) -> int:
+    """How many keys the blocks of a strip may have in all: gathered, or as a mask of each block's queries."""
+    return ROOM // max(1, q.shape[0] * max(q.shape[-1], pattern.block))
+
+
 def part_of(
     k: Tensor, v: Tensor, pattern: Pattern, strip: Strip, masked: Masked, shape: torch.Size
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Keys and values of a strip, extra ones first, and what is added to their scores, all with (b · h, s, …)."""
-    keys, values = keys_of(k, strip), keys_of(v, strip)
     at = extra_of(pattern, strip)
-    if at is not None:
-        keys, values = (torch.cat([gathered(x, at, shape), band], 2) for x, band in ((k, keys), (v, values)))
+    if at is None:
+        keys, values = keys_of(k, strip), keys_of(v, strip)
+    else:
+        places = torch.cat([at.clamp_min(0), columns_of(strip).expand(at.shape[0], -1, -1)], -1)
+        keys, values = gathered(k, places, shape), gathered(v, places, shape)
     added = masked(strip)
     b, h = added.shape[:2]
     if (b, h) == (1, 1):
@@ -115,13 +129,12 @@ def part_of(
     return keys, values, added.expand(shape[0], shape[1], *added.shape[2:]).flatten(0, 1)
 
 
-def gathered(x: Float[Tensor, "n k d"], at: Tensor, shape: torch.Size) -> Float[Tensor, "n s g d"]:
-    """The extra keys of each block."""
-    places = at.clamp_min(0)
-    if at.shape[0] == 1:
-        return x[:, places[0]]
-    heads = torch.arange(shape[1])[:, None, None]
-    return x.unflatten(0, shape[:2])[:, heads, places].flatten(0, 1)
+def gathered(x: Float[Tensor, "n k d"], places: Int[Tensor, "h s w"], shape: torch.Size) -> Float[Tensor, "n s w d"]:
+    """The keys at these places, for all heads alike or for each, in one pass over memory."""
+    if places.shape[0] == 1:
+        return x.index_select(1, places.flatten()).unflatten(1, places.shape[1:])
+    first = torch.arange(x.shape[0]).reshape(*shape[:2], 1, 1) * x.shape[1]
+    return x.flatten(0, 1).index_select(0, (first + places).flatten()).reshape(x.shape[0], *places.shape[1:], -1)
 
 
 def give_back(total: Tensor, part: Tensor, pattern: Pattern, strip: Strip, shape: torch.Size) -> None:

@@ -21,35 +21,33 @@ class Places(NamedTuple):
 
 
 class Masked:
-    """Makes them, (b|1, h|1, s|1, r, c), extra keys first. Where blocks are alike, one stands for all."""
+    """Makes them, (b|1, h|1, s|1, r|1, c), extra keys first. Where blocks, or rows, are alike, one stands for all."""
 
     def __init__(self, pattern: Pattern, lead: tuple[int, int], dtype: torch.dtype) -> None:
         self.pattern, self.lead, self.dtype = pattern, lead, dtype
         self.known: dict[tuple[int, ...], Tensor] = {}
-        keys = pattern.cover.keys
-        self.extra: Tensor | None = None  # h blocks k + 1: whether a key is an extra one; the last column takes the −1s
-        if keys is not None:
-            marks = torch.zeros(*keys.shape[:2], pattern.sizes.k + 1, dtype=torch.bool)
-            self.extra = marks.scatter_(-1, keys.masked_fill(keys < 0, pattern.sizes.k), True)
+        self.rows: Tensor | None = None  # whether a query is one that sees all
+        if pattern.cover.queries is not None and len(pattern.cover.queries):
+            self.rows = torch.zeros(pattern.sizes.q, dtype=torch.bool).index_fill_(0, pattern.cover.queries, True)
 
     def __call__(self, strip: Strip) -> Float[Tensor, "b h s r c"]:
         at = self.places(strip)
         core = self.pattern.core
-        again = self.again(strip, at)  # keys of the band that are gathered as extra ones
         extra = extra_of(self.pattern, strip)
+        again, front = self.again(extra, at), self.front(extra, at)
         if core is None:
             band = self.asked((self.pattern.mask,), at, at.columns)
-            band = band if again is None else band & ~again
-            return self.beside(self.front(extra, at), self.added(band))
-        seen = None if again is None or not bool(again.any()) else ~again
+            return self.beside(front, self.added(band if again is None else band & ~again))
+        seen = None if again is None else ~again
         for mask in core.by_key:
             more = mask.cell(Cells(at.b, at.h[:1], at.rows[:, :1], at.columns), self.pattern.sizes)
             seen = more if seen is None else seen & more
-        free = extra is None or (core.over == () and bool((extra >= 0).all()))
-        if seen is None and free:
-            return self.shared(strip, at, 0 if extra is None else extra.shape[-1])
+        if seen is not None and bool(seen.all()):
+            seen = None
+        if seen is None and (front is None or bool(front.all())):
+            return self.shared(strip, at, 0 if front is None else front.shape[-1])
         band = self.shared(strip, at, 0)
-        return self.beside(self.front(extra, at), band if seen is None else band + self.added(seen))
+        return self.beside(front, band if seen is None else band + self.added(seen))
 
     def places(self, strip: Strip) -> Places:
         blocks = torch.arange(strip.blocks)[:, None, None] * strip.height
@@ -77,37 +75,42 @@ class Masked:
         key = (strip.start - strip.first, strip.height, strip.width, extra)
         if key not in self.known:
             zero = torch.zeros((), dtype=torch.long)
-            one = at._replace(b=zero, h=zero, rows=at.rows[:1])
+            one = at._replace(b=zero, h=zero, rows=at.rows[:1] if core.even else at.rows[:1, :1])
             band = self.added(self.asked(core.even, one, at.columns[:1]))
-            self.known[key] = self.beside(band.new_zeros(*band.shape[:-1], extra), band)
+            self.known[key] = self.beside(torch.ones(*band.shape[:-1], extra, dtype=torch.bool), band)
         return self.known[key]
 
-    def again(self, strip: Strip, at: Places) -> Bool[Tensor, "h s 1 w"] | None:
+    def again(self, extra: Int[Tensor, "h s g"] | None, at: Places) -> Bool[Tensor, "h s 1 w"] | None:
         """Which keys of each band are extra ones, too: they are counted once."""
-        if self.extra is None:
+        if extra is None or not at.columns.shape[-1]:
             return None
-        first = 0 if self.extra.shape[1] == 1 else strip.first // self.pattern.block
-        marks = self.extra[:, first : first + strip.blocks].expand(-1, strip.blocks, -1)
-        columns = at.columns[:, 0].expand(marks.shape[0], -1, -1)
-        return marks.gather(-1, columns)[:, :, None]
+        width = at.columns.shape[-1]
+        ahead = extra - at.columns[:, :, 0]  # h s g, counted from the first key of the band
+        inside = (ahead >= 0) & (ahead < width) & (extra >= 0)
+        if not bool(inside.any()):
+            return None
+        marks = torch.zeros(*extra.shape[:2], width + 1, dtype=torch.bool)  # the last column takes the others
+        return marks.scatter_(-1, ahead.masked_fill(~inside, width), True)[:, :, None, :width]
 
-    def front(self, extra: Int[Tensor, "h s g"] | None, at: Places) -> Tensor | None:
-        """The columns of extra keys."""
+    def front(self, extra: Int[Tensor, "h s g"] | None, at: Places) -> Bool[Tensor, "b h s r g"] | None:
+        """Who sees the extra keys. For queries that see all this is not read: they go another way."""
         if extra is None:
             return None
         core, places = self.pattern.core, extra[:, :, None]  # h s 1 g
         over = (self.pattern.mask,) if core is None or core.over is None else core.over
         heads = at.h if extra.shape[0] == 1 else at.h[: extra.shape[0]]
+        if not over:
+            return (places >= 0)[None]
         seen = self.asked(over, at._replace(h=heads), places.clamp_min(0)) & (places >= 0)
         if core is None or core.over is None:  # two masks may have added the same key
             seen = seen & first_of_each(places)
-        return self.added(seen)
+        return seen if self.rows is None else seen | self.rows[at.rows]
 
-    def beside(self, front: Tensor | None, band: Tensor) -> Tensor:
+    def beside(self, front: Bool[Tensor, "b h s r g"] | None, band: Tensor) -> Tensor:
         if front is None or not front.shape[-1]:
             return band
         shape = torch.broadcast_shapes(front.shape[:-1], band.shape[:-1])
-        return torch.cat([front.expand(*shape, -1), band.expand(*shape, -1)], -1)
+        return torch.cat([self.added(front).expand(*shape, -1), band.expand(*shape, -1)], -1)
 
     def added(self, seen: Bool[Tensor, "..."]) -> Tensor:
         return torch.zeros(seen.shape, dtype=self.dtype).masked_fill_(~seen, -torch.inf)
@@ -125,6 +128,10 @@ class Masked:
         for mask in over:
             seen = seen & mask.cell(at, sizes)
         return self.added(seen)
+
+    def blind(self, added: Tensor | None) -> bool:
+        """Whether none of the queries that may see all sees anything."""
+        return added is not None and not bool((added > -torch.inf).any())
 
 
 def first_of_each(places: Int[Tensor, "h s 1 g"]) -> Bool[Tensor, "h s 1 g"]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -10,7 +11,7 @@ from regard.attention.mask import Mask, Sizes
 from regard.attention.mask.base import Core
 from regard.attention.mask.cover import Cover
 
-ROOM = 1 << 22  # numbers that the gathered keys of one strip may have
+ROOM = 1 << 20  # numbers that the gathered keys, or the mask, of one strip may have: about what a cache holds
 BLOCK = 128  # queries of a block, where the mask does not say
 
 
@@ -25,8 +26,8 @@ class Pattern(NamedTuple):
 
     @property
     def width(self) -> int:
-        """How many keys the band of a whole block holds."""
-        return self.cover.before + self.block + self.cover.after
+        """How many keys the band of a whole block holds: none where `before` lies behind its last query."""
+        return max(0, self.cover.before + self.block + self.cover.after)
 
 
 class Strip(NamedTuple):
@@ -43,8 +44,12 @@ def strips(pattern: Pattern, room: int) -> Iterator[Strip]:
     """All queries: blocks whose band lies within the keys together, `room` numbers of a key at most; others alone."""
     q, k, offset = pattern.sizes.q, pattern.sizes.k, pattern.sizes.offset
     block, (before, after) = pattern.block, pattern.cover[:2]
-    together = max(1, room // pattern.width)
+    extra = 0 if pattern.cover.keys is None else pattern.cover.keys.shape[-1]
+    together = max(1, room // max(1, pattern.width + extra))
     first = 0
+    if not pattern.width:
+        yield Strip(0, 1, q, 0, 0)
+        return
     while first < q:
         start = first + offset - before
         inside = min((k - after - offset - first) // block, (q - first) // block) if start >= 0 else 0
@@ -63,6 +68,11 @@ def keys_of(x: Float[Tensor, "n k d"], strip: Strip) -> Float[Tensor, "n s w d"]
     """The bands of a strip: a view, in which neighbours overlap."""
     stop = strip.start + (strip.blocks - 1) * strip.height + strip.width
     return x[:, strip.start : stop].unfold(1, strip.width, strip.height).mT if strip.width else x[:, None, :0]
+
+
+def columns_of(strip: Strip) -> Int[Tensor, "s w"]:
+    """Where the keys of each band stand."""
+    return strip.start + torch.arange(strip.blocks)[:, None] * strip.height + torch.arange(strip.width)
 
 
 def add_keys(total: Float[Tensor, "n k d"], part: Float[Tensor, "n s w d"], strip: Strip) -> None:

@@ -1,0 +1,78 @@
+"""How far a mix and its map are from exact attention on the same tensors, measured without the matrix."""
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention.explicit import mixed
+from regard.attention.map import Asked, AttentionMap
+from regard.attention.map.asked import aligned, share
+from regard.attention.map.blocks import blocks
+from regard.attention.map.statistics import Place
+from regard.attention.mask.lead import Index, pick
+from regard.errors import MapError
+
+
+class Variation(NamedTuple):
+    """Total variation ½ Σ |w − exact w| over the rows of a map: its mean, and that of the worst row."""
+
+    mean: float
+    largest: float
+
+
+class Error(NamedTuple):
+    """`mix` is ‖mix − exact mix‖ / ‖exact mix‖; `weights` is how much weight stands at other keys than it should.
+
+    >>> import regard, torch
+    >>> x = torch.eye(3, dtype=torch.float64)
+    >>> regard.attend(x, x, x).error().mix < 1e-12
+    True
+    """
+
+    mix: float
+    weights: Variation
+
+
+@torch.no_grad()
+def error(weights: AttentionMap, mix: Float[Tensor, "..."], v: Float[Tensor, "*_b k e"] | None) -> Error:
+    """The error of a mix and its map, block by block of rows, against the same request computed in float64."""
+    if v is None:
+        raise MapError("the error of a mix needs the values that it was made of; ask what attend(…) gave back")
+    exact, source = doubled(weights.exact._source), weights._source
+    lead = exact.shape[:-2]
+    v = aligned(v, len(lead)).to(exact.dtype)
+    mix = mix.reshape(*lead, exact.shape[-2], v.shape[-1])
+    wrong = size = away = largest = 0.0
+    for block in blocks(exact):
+        part = source.pick(block.lead) if block.lead else source
+        right = block.part.weights(block.rows, block.columns)
+        right = right.expand(*block.shape[:-2], *right.shape[-2:])
+        far = (part.weights(block.rows, block.columns) - right).abs().sum(-1) / 2
+        away, largest = away + far.sum().item(), max(largest, far.max().item())
+        seen = block.part.allowed(block.rows, block.columns)
+        values = of_keys(v, block.lead, lead)[..., block.columns, :]
+        best = mixed(right, values, seen)
+        here: Place = (*block.lead, ..., block.rows, slice(None))
+        wrong += (mix[here] - best).square().sum().item()
+        size += best.square().sum().item()
+    rows = max(1, torch.Size(exact.shape[:-1]).numel())
+    relative = (wrong / size) ** 0.5 if size else float("inf") if wrong else 0.0
+    return Error(relative, Variation(away / rows, largest))
+
+
+def doubled(source: object) -> Asked:
+    """The request in float64, where its scores are a plain product; other score functions own float32 weights."""
+    assert isinstance(source, Asked)
+    if source.score is None or source.score.is_dot:
+        return source.on(source.q.double(), source.k.double())
+    return source
+
+
+def of_keys(v: Tensor, index: tuple[int, ...], lead: tuple[int, ...]) -> Tensor:
+    """The values of some batch entries and heads; a head of them may stand for several queries' heads."""
+    chosen: tuple[Index, ...] = index
+    if index and len(index) == len(lead) and v.shape[-3] not in (1, lead[-1]):
+        chosen = (*index[:-1], share(index[-1], lead[-1], v.shape[-3]))
+    return pick(v, chosen)
