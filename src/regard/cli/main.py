@@ -186,6 +186,21 @@ def evaluate(
     typer.echo(evaluated(run, data=data, part=part, beams=beams, lower=lower, count=count, as_json=as_json))
 
 
+@app.command("compare-attention")
+def compare_attention(
+    length: Annotated[list[int] | None, typer.Option(min=2, help="A length of text; give it several times.")] = None,
+    heads: Annotated[int, typer.Option(min=1, help="Heads.")] = 8,
+    width: Annotated[int, typer.Option(min=1, help="Channels of each head.")] = 64,
+    keys: Annotated[int, typer.Option(min=1, help="Keys in a window, features, mixtures.")] = 256,
+    to: Annotated[Path | None, typer.Option(help="Plot it: .svg, .png or .pdf.")] = None,
+    as_json: Annotated[bool, JSON] = False,
+) -> None:
+    """Measure every way to attend on this machine: time, memory and error beside dense attention."""
+    from regard.cli.compare import compared
+
+    typer.echo(compared(length or [512, 2048], heads=heads, width=width, keys=keys, as_json=as_json, to=to))
+
+
 @app.command()
 def tasks(name: Annotated[str | None, typer.Argument(help="One task, to list its settings.")] = None) -> None:
     """List what can be learnt, or the settings of one task."""
