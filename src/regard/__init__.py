@@ -58,6 +58,7 @@ _HOMES = {
         "EncoderBlock",
         "FeedForward",
         "KeyValueCache",
+        "Longformer",
         "MultiHead",
         "Residual",
         "listen",

@@ -54,6 +54,7 @@ from regard.layers import (
     EncoderBlock as EncoderBlock,
     FeedForward as FeedForward,
     KeyValueCache as KeyValueCache,
+    Longformer as Longformer,
     MultiHead as MultiHead,
     Residual as Residual,
     listen as listen,

@@ -4,6 +4,7 @@ from regard.layers.block import DecoderBlock, EncoderBlock
 from regard.layers.cache import KeyValueCache
 from regard.layers.feedforward import FeedForward
 from regard.layers.listen import listen
+from regard.layers.longformer import Longformer
 from regard.layers.multihead import MultiHead
 from regard.layers.norm import Residual
 
@@ -12,6 +13,7 @@ __all__ = [
     "EncoderBlock",
     "FeedForward",
     "KeyValueCache",
+    "Longformer",
     "MultiHead",
     "Residual",
     "listen",
