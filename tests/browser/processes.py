@@ -97,6 +97,9 @@ def jupyter(folder: Path) -> tuple[Process, str]:
         file = settings / f"{name}.jupyterlab-settings"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
+    less = folder / ".config/labconfig/page_config.json"
+    less.parent.mkdir(parents=True, exist_ok=True)
+    less.write_text('{"disabledExtensions": {"@jupyterlab/debugger-extension": true}}')  # it talks to kernels that end
     own = {f"JUPYTER_{name}_DIR": str(folder / f".{name.lower()}") for name in ("CONFIG", "DATA", "RUNTIME")}
     command = [sys.executable, "-m", "jupyter", "lab", f"--port={port}", "--ip=127.0.0.1", *options]
     own |= {"IPYTHONDIR": str(folder / ".ipython"), "JUPYTERLAB_SETTINGS_DIR": str(settings.parent)}

@@ -1,7 +1,6 @@
 """`regard serve` over a folder of traces."""
 
 import json
-import re
 import signal
 import sys
 import urllib.request
@@ -19,12 +18,11 @@ class Server:
         self.process = Process([*command, "--keep", str(keep), "--no-open"], folder, BROWSER="true")
         try:
             self.first = self.process.said(r"http://\S+\?token=\S+")
-        except AssertionError:
+            self.home = urlsplit(self.first).netloc
+            self.ids = {card["name"]: card["id"] for card in self.get("/api/traces")}
+        except BaseException:
             self.process.stop()
             raise
-        self.home = urlsplit(self.first).netloc
-        self.token = re.sub(r".*token=", "", self.first)
-        self.ids = {card["name"]: card["id"] for card in self.get("/api/traces")}
 
     def get(self, path: str):
         """What the server says, asked with a cookie as the page would."""

@@ -15,7 +15,7 @@ class Studio:
     def __init__(self, tab: Tab, kind: str, within: Any = None) -> None:
         self.tab, self.page, self.kind = tab, tab.page, kind
         self.root = (within or self.page).locator(".regard").first
-        self.root.locator(".frame").wait_for()
+        self.root.locator("[data-view]").first.wait_for()  # something is open
 
     # What is shown
 

@@ -140,3 +140,19 @@ def test_a_wrong_token_is_told(tabs, server):
     tab.forgive(["401", "403", "Failed to load resource"])
     tab.page.goto(f"http://{server.home}/?token=wrong")
     assert len(tab.page.locator("body").inner_text()) > 20
+
+
+@pytest.mark.slow
+def test_a_kernel_that_is_gone_is_told_in_the_cell(tabs, lab):
+    tab = tabs.new(lab.home)
+    kernel = lab.new_kernel()
+    studio = Studio(tab, "notebook", lab.show(tab, "stack", kernel=kernel))
+    studio.open("map")
+    studio.settled("map")
+    tab.forgive([""])  # JupyterLab itself has much to say about it
+    lab.ask(f"/api/kernels/{kernel}", method="DELETE")
+    for question in tab.page.locator(".jp-Dialog .jp-mod-accept").all():
+        question.click()
+    studio.place(2, 3, query=4)
+    studio.eventually(lambda: any("kernel does not answer" in text for text in studio.alerts()), seconds=120)
+    studio.shot("bad-kernel-gone")

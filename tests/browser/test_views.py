@@ -42,10 +42,11 @@ def test_the_map_shows_every_weight_and_hatches_what_is_hidden(studio, trace, la
 def test_the_heads_view_draws_a_line_for_every_weight_above_the_threshold(studio, trace):
     studio.open("heads")
     studio.place(1, 2)
+    studio.view("heads").get_by_role("slider").first.fill("30")  # of 100, squared
     wanted = {
         (query, key): weight
         for (query, key), weight in np.ndenumerate(weights(trace, 1, 2))
-        if weight >= 0.05 and CAUSAL[query, key]
+        if weight >= 0.09 and CAUSAL[query, key]
     }
     first, last = studio.eventually(lambda: studio.probe("heads", "visible"), lambda found: found[1] >= 0)
     seen = {place: weight for place, weight in wanted.items() if first <= place[0] <= last}

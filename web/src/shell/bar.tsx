@@ -64,11 +64,12 @@ function Held({ studio }: { studio: Studio }) {
   const held = studio.held.value;
   const title = [...new Set([info?.name, info?.model])].filter(Boolean).join(" · ").slice(0, 120);
   const text = info?.tokens.find((tokens) => tokens.text)?.text ?? "";
+  const at = held.findIndex((one) => one.source === studio.source.value); // a single one has no name in the address
   return (
     <>
       {held.length > 1 ? (
         <select
-          class="current" aria-label={say("shell.which")} value={studio.trace.value}
+          class="current" aria-label={say("shell.which")} value={at < 0 ? studio.trace.value : heldName(studio, at)}
           onChange={(event) => void openTrace(studio, event.currentTarget.value)}
         >
           {held.map((one, i) =>

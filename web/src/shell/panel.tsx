@@ -134,6 +134,7 @@ function TraceFacts({ studio }: { studio: Studio }) {
   const { info } = studio.source.value!;
   const { output } = info;
   const precision = info.error === null ? info.precision
+    : info.error === 0 ? say("shell.precision.exact", { precision: info.precision })
     : say("shell.precision.error", { precision: info.precision, error: digits(info.error) });
   const chances = output?.next ?? output?.classes ?? null;
   return (

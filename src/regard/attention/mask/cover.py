@@ -11,8 +11,8 @@ class Cover(NamedTuple):
     """Every cell that a mask allows lies in the band, in a column of `keys` or in a row of `queries`.
 
     The band of a block of queries reaches from `before` keys before its first to `after` keys after its last, ends
-    aligned; there is none where one of them is negative. `keys` are places (h|1, blocks|1, g), −1 for none: the same for all queries, or for each block of `block`
-    queries. `queries` are places of rows that may see anything.
+    aligned; there is none where one of them is negative. `keys` are places (h|1, blocks|1, g), −1 for none: the same
+    for all queries, or for each block of `block` queries. `queries` are places of rows that may see anything.
     """
 
     before: int
