@@ -82,6 +82,7 @@ def audit(model: nn.Module, *args: Any, **named: Any) -> Audit:
         except RuntimeError as error:
             if "dispatch mode" not in str(error):
                 raise
+            torch._dynamo.reset()  # what failed to compile under the count would fail ever after
             uncounted = "flex_attention does not run while torch counts"
     seen = sum(len(run.layers) for run in trace.runs)
     refused = sum(len(run.notes) for run in trace.runs)
