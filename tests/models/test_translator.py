@@ -152,8 +152,26 @@ def test_beams_that_change_places_leave_the_memory_where_it_is():
     steps.reorder(torch.arange(B).repeat_interleave(2))
     steps(target.repeat_interleave(2, 0)[:, :1])
     kept = [others.keys for _, others in steps.caches]
+    assert all(len(keys) == B for keys in kept), "one memory serves both beams of a sentence"
     steps.reorder(torch.arange(2 * B).view(B, 2).flip(1).flatten())
     assert all(others.keys.data_ptr() == was.data_ptr() for (_, others), was in zip(steps.caches, kept, strict=True))
+
+
+def test_beams_that_share_a_memory_look_at_it_as_rows_of_their_own_would():
+    model = make()
+    source, target = draw_batch()
+    with torch.no_grad():
+        steps = model.begin(source)
+        for step, index in enumerate([[0, 0, 0, 1, 1, 1, 3, 3, 3], [2, 0, 1, 6, 8, 8], [5, 3, 4]]):
+            steps.reorder(torch.tensor(index))
+            source, target = source[index], target[index]
+            first = 0 if step == 0 else step + 1  # two tokens at once, then one each
+            found = steps(target[:, first : step + 2])
+            assert_close(found, model(source, target)[:, step + 1], rtol=1e-10, atol=1e-10)
+            with regard.listen() as heard:
+                model(source, target[:, : step + 2])
+            assert_close(steps.attention(), heard[-1][1].weights.dense().mean(1)[:, -1])
+    assert len(steps.memory) == 1
 
 
 def test_attention_is_the_mean_over_the_heads_of_the_last_layer():

@@ -148,8 +148,17 @@ class DecoderBlock(nn.Module):
         mask = causal() if mask is None else mask
         own, others = (None, None) if cache is None else cache
         x = self.around_self_attention(x, lambda y: self.self_attention(y, mask=mask, cache=own, places=places))
-        x = self.around_cross_attention(x, lambda y: self.cross_attention(y, memory, mask=memory_mask, cache=others))
+        x = self.around_cross_attention(x, lambda y: self._across(y, memory, memory_mask, others))
         return self.around_feed_forward(x, self.feed_forward)
+
+    def _across(
+        self, x: Tensor, memory: Tensor, mask: Maskable | None, cache: KeyValueCache | None
+    ) -> Float[Tensor, "*b t m"]:
+        """What x finds in the memory. Queries do not see each other, so all rows of one entry ask as one."""
+        if x.dim() != 3 or x.shape[0] == memory.shape[0]:
+            return self.cross_attention(x, memory, mask=mask, cache=cache)
+        together = x.reshape(memory.shape[0], -1, x.shape[-1])
+        return self.cross_attention(together, memory, mask=mask, cache=cache).view(x.shape)
 
     def make_cache(self, memory: Float[Tensor, "*_s k n"]) -> tuple[KeyValueCache, KeyValueCache]:
         """The pair that `forward` takes: an empty one, and one that holds this memory, projected once and for all."""

@@ -17,7 +17,8 @@ from regard.errors import CacheError, DtypeError, PositionError, ShapeError
 from regard.layers import EncoderBlock, KeyValueCache, MultiHead, Residual
 from regard.layers.dropout import Dropout
 from regard.layers.norm import make_norm
-from regard.positions import ALiBi, Learned, Rotary, Sinusoid
+from regard.models.parts import make_added, make_inside, must_be_positions, must_be_sizes
+from regard.positions import Learned, Rotary, Sinusoid
 
 POSITIONS = ("learned", "sinusoid", "rotary", "alibi", "none")
 
@@ -62,24 +63,13 @@ class GPT(nn.Module):
         tied: bool = True,
     ) -> None:
         super().__init__()
-        for name, size in (("vocabulary", vocabulary), ("width", width), ("layers", layers), ("context", context)):
-            if size < 1:
-                raise ShapeError(f"{name} is {size}, but a model has at least one; give 1 or more")
-        if positions not in POSITIONS:
-            raise ValueError(f"positions is {positions!r}; choose one of {', '.join(map(repr, POSITIONS))}")
+        must_be_sizes(vocabulary=vocabulary, width=width, layers=layers, context=context)
+        must_be_positions(positions, POSITIONS)
         self.vocabulary, self.width, self.context = vocabulary, width, context
         self.embed = nn.Embedding(vocabulary, width)
-        self.added = None
-        if positions == "learned":
-            self.added = Learned(context, width)
-        elif positions == "sinusoid":
-            self.added = Sinusoid(width)
+        self.added = make_added(positions, context, width)
         self.dropout = Dropout(dropout)
-        inside: Rotary | Bias | None = None  # one for all layers: it keeps a table, and learns nothing
-        if positions == "rotary":
-            inside = Rotary(width // heads)
-        elif positions == "alibi":
-            inside = ALiBi(heads)
+        inside = make_inside(positions, width, heads)
         hidden = 4 * width if hidden is None else hidden
         self.blocks = nn.ModuleList(
             EncoderBlock(

@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from regard.attention.mask import Mask, padding
 from regard.errors import ShapeError
 from regard.models.padded import lengths_of, must_be_ids, must_fit
+from regard.models.parts import must_be_sizes, must_share
 from regard.models.recurrent import RecurrentEncoder, State
 from regard.models.recurrent_decoder import ATTENTIONS, RecurrentDecoder
 from regard.models.steps import Steps
-from regard.models.translator import must_be_sizes, must_share
 
 
 class Read(NamedTuple):

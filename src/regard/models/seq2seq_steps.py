@@ -41,13 +41,13 @@ class Seq2SeqSteps(Rows):
         """Row i becomes what row index[i] was."""
         self.state = tuple(part[:, index] for part in self.state)
         self.fed = None if self.fed is None else self.fed[index]
-        if self.move(index):
+        if (taken := self.move(index)) is not None:
             read = self.read
-            lengths = None if read.lengths is None else read.lengths[index]
+            lengths = None if read.lengths is None else read.lengths[taken]
             self.read = read._replace(
-                memory=read.memory[index],
-                keys=None if read.keys is None else read.keys[index],
-                context=read.context[index],
+                memory=read.memory[taken],
+                keys=None if read.keys is None else read.keys[taken],
+                context=read.context[taken],
                 lengths=lengths,
                 mask=seen_of(lengths, read.memory.shape[1]),
             )

@@ -9,15 +9,14 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.attention.attend import Maskable
-from regard.attention.bias import Bias
 from regard.attention.mask import causal, padding
-from regard.errors import ShapeError
 from regard.layers import DecoderBlock, EncoderBlock, KeyValueCache
 from regard.layers.dropout import Dropout
 from regard.layers.norm import make_norm
 from regard.models.padded import lengths_of, must_be_ids, must_fit
+from regard.models.parts import make_added, make_inside, must_be_positions, must_be_sizes, must_share
 from regard.models.steps import Steps
-from regard.positions import ALiBi, Learned, Rotary, Sinusoid
+from regard.positions import Learned, Sinusoid
 
 POSITIONS = ("sinusoid", "learned", "rotary", "alibi", "none")
 Caches = Sequence[tuple[KeyValueCache, KeyValueCache]]
@@ -79,19 +78,14 @@ class Translator(nn.Module):
             layers=layers, decoder_layers=decoder_layers, context=context,
         )  # fmt: skip
         must_share(shared, source_vocabulary, target_vocabulary)
-        if positions not in POSITIONS:
-            raise ValueError(f"positions is {positions!r}; choose one of {', '.join(map(repr, POSITIONS))}")
+        must_be_positions(positions, POSITIONS)
         self.source_vocabulary, self.target_vocabulary, self.width, self.pad = (
             *(source_vocabulary, target_vocabulary),
             *(width, pad),
         )
         self.source_embed = nn.Embedding(source_vocabulary, width)
         self.target_embed = None if shared else nn.Embedding(target_vocabulary, width)
-        inside: Rotary | Bias | None = None  # one for all layers: it keeps a table, and learns nothing
-        if positions == "rotary":
-            inside = Rotary(width // heads)
-        elif positions == "alibi":
-            inside = ALiBi(heads)
+        inside = make_inside(positions, width, heads)
         hidden = 4 * width if hidden is None else hidden
         encoders = (
             EncoderBlock(
@@ -218,27 +212,6 @@ class Decoder(Encoder):
     def make_caches(self, memory: Float[Tensor, "b s m"]) -> Caches:
         """A pair per block for `forward`, in which the memory is already projected."""
         return [block.make_cache(memory) for block in self.blocks if isinstance(block, DecoderBlock)]
-
-
-def make_added(positions: str, context: int, width: int) -> Learned | Sinusoid | None:
-    """What is added to the embeddings, where something is."""
-    if positions == "learned":
-        return Learned(context, width)
-    return Sinusoid(width) if positions == "sinusoid" else None
-
-
-def must_be_sizes(**sizes: int) -> None:
-    for name, size in sizes.items():
-        if size < 1:
-            raise ShapeError(f"{name} is {size}, but a model has at least one; give 1 or more")
-
-
-def must_share(shared: bool, source_vocabulary: int, target_vocabulary: int) -> None:
-    if shared and source_vocabulary != target_vocabulary:
-        raise ShapeError(
-            f"shared=True came with vocabularies of {source_vocabulary} and {target_vocabulary} tokens, but one table "
-            "serves both sides; give both the same vocabulary, or shared=False"
-        )
 
 
 @dataclass(frozen=True)

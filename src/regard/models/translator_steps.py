@@ -32,7 +32,7 @@ class TranslatorSteps(Rows):
         lengths: Int[Tensor, " b"] | None,
     ) -> None:
         self.model, self.memory, self.caches, self.mask, self.lengths = model, memory, caches, mask, lengths
-        super().__init__(memory)
+        super().__init__(memory, shared=True)
 
     def __call__(self, ids: Int[Tensor, "b t"]) -> Float[Tensor, "b n"]:
         """Reads the next tokens of every row; the logits of the token after the last of them."""
@@ -44,11 +44,14 @@ class TranslatorSteps(Rows):
 
     def reorder(self, index: Int[Tensor, " c"]) -> None:
         """Row i becomes what row index[i] was."""
-        moved = self.move(index)
+        taken = self.move(index)
         for own, others in self.caches:
             own.reorder(index)
-            if moved:
-                others.reorder(index)
-        if moved and self.lengths is not None:
-            self.lengths = self.lengths[index]
+            if taken is not None:
+                others.reorder(taken)
+        if taken is None:
+            return
+        self.memory = self.memory[taken]
+        if self.lengths is not None:
+            self.lengths = self.lengths[taken]
             self.mask = seen_of(self.lengths, self.memory.shape[1])

@@ -115,7 +115,7 @@ class Writing:
         return total / max(1, count)
 
 
-@torch.no_grad()
+@torch.inference_mode()
 def write(
     model: Any, sources: Sequence[Sequence[int]], *, beams: int = 1, tokens: int = 4096, **more: Any
 ) -> list[Decoded]:
