@@ -52,7 +52,7 @@ def test_a_run_says_plain_lines_ends_with_its_scores_and_names_the_next_step(mon
     assert code == 0
     assert re.fullmatch(rf"loss [\d.]+, exact [\d.e-]+ after 11 steps. Next: regard evaluate {folder}\n", printed)
     lines = said.splitlines()
-    assert re.fullmatch(rf"[\d,]+ parameters, 11 steps, in {folder}", lines[0])
+    assert re.fullmatch(rf"[\d,]+ parameters, [\d,]+ examples, 11 steps, in {folder}", lines[0])
     step = r"step 3/11  loss \d+\.\d{4}  rate \d\.\d\de-\d\d  [\d.]+ steps/s  \d+:\d\d left"
     assert re.fullmatch(step, lines[1])
     assert re.fullmatch(r"step 5  validation  loss [\d.]+  exact [\d.e-]+  \(best\)", lines[2])
@@ -68,6 +68,17 @@ def test_quiet_says_nothing_and_a_folder_is_found_where_none_is_named(monkeypatc
         words = ("train", "copy", *SMALL, "--steps=1", "--quiet")
         assert run(monkeypatch, capsys, *words) == (0, "", "")
     assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["copy-1", "copy-2"]
+
+
+def test_lines_that_are_left_out_are_counted(monkeypatch, capsys, tmp_path):
+    pairs = [f"one two {i}\t三 {i}" for i in range(40)]
+    (tmp_path / "right.tsv").write_text("\n".join(pairs[:7]), encoding="utf-8")
+    (tmp_path / "pairs.tsv").write_text("\n".join([*pairs, "\t空", "words " * 30 + "\t长"]), encoding="utf-8")
+    files = ("--data", str(tmp_path / "pairs.tsv"), "--validation", str(tmp_path / "right.tsv"), "--longest=20")
+    sizes = ("--width=8", "--heads=2", "--layers=1", "--hidden=8", "--vocabulary=300", "--steps=1")
+    code, _, said = run(monkeypatch, capsys, "train", "translate", *files, *sizes, "--out", str(tmp_path / "run"))
+    assert code == 0, said
+    assert " 40 examples (2 left out: empty, or too long), 1 steps" in said
 
 
 def test_flags_go_before_the_file(monkeypatch, capsys, tmp_path):
@@ -89,6 +100,10 @@ WRONG = {
     "no such choice": (("copy", "--schedule", "linaer"), "schedule is 'linaer', but input should be 'linear', "),
     "a word alone": (("copy", "fast"), "'fast' belongs to no setting; write --name value"),
     "no file": (("copy", "--config", "none.toml"), "none.toml cannot be read (No such file or directory)"),
+    "no device": (
+        ("copy", *SMALL, "--device", "abacus"),
+        "device is 'abacus', but this machine cannot compute there (",
+    ),
     "no run": (("copy", "--resume", "nowhere"), "nowhere holds no run that can be read; name the folder of a run"),
     "below a file": (("copy", *SMALL, "--out", "file/run"), "file/run cannot be written to (Not a directory)"),
     "read-only": (("copy", *SMALL, "--out", "/proc/run"), "/proc/run cannot be written to ("),
@@ -125,7 +140,7 @@ def test_a_folder_with_a_run_is_not_written_over(whole, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("words", "wanted"),
     [
-        (["copy", "--width", "16"], "width cannot change while a run goes on (only steps, workers, tensorboard can)"),
+        (["copy", "--width", "16"], "width cannot change while a run goes on (only steps, workers, tensorboard, device can)"),
         (["reverse"], "is a run of 'copy', not of 'reverse'; name its own task"),
         (["copy", "--stesp", "20"], "stesp"),
     ],
@@ -219,7 +234,7 @@ def test_torchrun_trains_what_one_process_trains(stopped, whole, monkeypatch, ca
             wait_for((folder / "checkpoints" / name_of(4)).exists, 90)
             process.terminate()
         said = process.communicate(timeout=90)[1]
-    assert sum("parameters, 11 steps" in line for line in said.splitlines()) == 1
+    assert sum("parameters, " in line and ", 11 steps" in line for line in said.splitlines()) == 1
     assert "lost another" not in said
     if stopped:
         assert 4 <= int(found(folder / "checkpoints")[-1].name.removeprefix("step-")) < 11

@@ -29,6 +29,7 @@ class ToySettings(Settings):
 
 class ToyWork:
     better = Better("loss", more=False)
+    examples, left_out = 53, 0
 
     def __init__(self, settings: ToySettings, folder: Path) -> None:
         self.given = settings

@@ -16,7 +16,7 @@ from regard.training.run import Run
 from regard.training.settings import read_flags, read_toml, settings_from
 from regard.training.task import Task
 
-CHANGEABLE = ("steps", "workers", "tensorboard")  # what a run that goes on may be told anew
+CHANGEABLE = ("steps", "workers", "tensorboard", "device")  # what a run that goes on may be told anew
 
 
 def trained(
@@ -91,8 +91,7 @@ class Lines:
         facts = event.facts
         if event.kind == "begin":
             self.steps, self.began = int(facts["steps"]), time.perf_counter()
-            where = f", going on after step {event.step}" if event.step else ""
-            self.say(f"{facts['parameters']:,} parameters, {self.steps} steps, in {self.folder}{where}")
+            self.say(f"{opening(event)}, in {self.folder}")
         elif event.kind == "log":
             left = (self.steps - event.step) / facts["speed"]
             self.say(
@@ -128,6 +127,7 @@ def live() -> Iterator[Tell]:
             facts = event.facts
             if event.kind == "begin":
                 bar.update(job, total=facts["steps"], completed=event.step)
+                bar.console.print(opening(event), markup=False, highlight=False)
             elif event.kind == "step":
                 bar.update(job, completed=event.step, loss=f"{facts['loss']:.3f}")
             elif event.kind == "log":
@@ -138,6 +138,16 @@ def live() -> Iterator[Tell]:
                 bar.console.print(f"step {event.step}: {said}", markup=False, highlight=False)
 
         yield tell
+
+
+def opening(event: Event) -> str:
+    """What begins: how large the model is, how much there is to learn from, and where it computes."""
+    facts = event.facts
+    left = f" ({facts['left_out']:,} left out: empty, or too long)" if facts["left_out"] else ""
+    on = "" if facts["device"] == "cpu" else f" on {facts['device']}"
+    after = f", going on after step {event.step}" if event.step else ""
+    said = f"{facts['parameters']:,} parameters, {facts['examples']:,} examples{left}, {facts['steps']} steps{on}"
+    return said + after
 
 
 def clock(seconds: float) -> str:

@@ -51,8 +51,9 @@ def watched(model: nn.Module, one: Shown) -> Trace:
     A row of the cross-attention is named after the token that it wrote, one of the decoder's self-attention after
     the token that it was fed.
     """
+    device = next(model.parameters()).device
     with watch(model) as trace:
-        model(torch.tensor([list(one.source)]), torch.tensor([[BEGIN, *one.written]]))
+        model(torch.tensor([list(one.source)], device=device), torch.tensor([[BEGIN, *one.written]], device=device))
     read, fed = tokens_of(one.source_names), tokens_of([SPECIAL[BEGIN], *one.written_names])
     wrote = tokens_of([*one.written_names, SPECIAL[END]])
     for layer in trace.layers:

@@ -9,7 +9,7 @@ from torch import nn
 
 from regard.data.examples import Examples
 from regard.data.grammar import Aligned, sentences
-from regard.data.pairs import Pair, read_pairs
+from regard.data.pairs import Pair, Pairs, read_pairs
 from regard.data.pieces import SPACE
 from regard.data.special import END, SPECIAL
 from regard.data.split import references, split
@@ -42,7 +42,7 @@ class TranslateSettings(WriterSettings):
     decoded: int = Field(200, ge=1, description="sentences that a validation translates")
 
 
-def pairs_from(named: str, *, swap: bool = False) -> list[Pair]:
+def pairs_from(named: str, *, swap: bool = False) -> Pairs:
     """The sentences in one file, or in two."""
     files = [Path(part.strip()) for part in named.split(",")]
     if len(files) > 2:
@@ -53,8 +53,7 @@ def pairs_from(named: str, *, swap: bool = False) -> list[Pair]:
             f"there is no file {str(missing)!r} to read sentences from; give 'grammar', a .tsv or .jsonl file, or two "
             "files as 'a.en,a.zh'"
         )
-    found = read_pairs(*files, skip_empty=True)
-    return [Pair(pair.target, pair.source, pair.credit) for pair in found] if swap else found
+    return read_pairs(*files, skip_empty=True, swap=swap)
 
 
 def pairs_of(aligned: Sequence[Aligned], *, swap: bool) -> list[Pair]:
@@ -62,8 +61,8 @@ def pairs_of(aligned: Sequence[Aligned], *, swap: bool) -> list[Pair]:
     return [Pair(one.target, one.source) if swap else Pair(one.source, one.target) for one in aligned]
 
 
-def parts_of(settings: TranslateSettings) -> tuple[list[Pair], list[Pair], list[Pair]]:
-    """What to learn from, to validate by, and to test by."""
+def parts_of(settings: TranslateSettings) -> tuple[Pairs, list[Pair], list[Pair]]:
+    """What to learn from, with the lines of the file that were left out, to validate by, and to test by."""
     if settings.data == "grammar":
         made = {
             part: pairs_of(sentences(count, seed=settings.seed, part=part), swap=settings.swap)
@@ -73,12 +72,12 @@ def parts_of(settings: TranslateSettings) -> tuple[list[Pair], list[Pair], list[
                 ("test", settings.tested),
             )
         }
-        return made["train"], made["validation"], made["test"]
+        return Pairs(made["train"]), made["validation"], made["test"]
     pairs = pairs_from(settings.data, swap=settings.swap)
     if settings.validation:
         return pairs, pairs_from(settings.validation, swap=settings.swap), []
     parts = split(pairs, validation=settings.held_out, test=settings.tested, seed=settings.seed)
-    return list(parts.train), list(parts.validation), list(parts.test)
+    return Pairs(parts.train, pairs.skipped), list(parts.validation), list(parts.test)
 
 
 class Translating(Writing):
@@ -93,7 +92,7 @@ class Translating(Writing):
         encoded = [
             Examples.encode(pairs, self.source, self.target, longest=settings.longest) for pairs in (train, validation)
         ]
-        super().__init__(settings, *encoded)
+        super().__init__(settings, *encoded, left_out=len(train.skipped))
         self.sizes = settings.sizes(len(self.source), len(self.target))
         self.model = self.sizes.build()
 

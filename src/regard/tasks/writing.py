@@ -13,6 +13,7 @@ from regard.data.examples import Batch, Examples
 from regard.decode import Decoded, Limits, beam, greedy
 from regard.models.seq2seq import Seq2SeqConfig
 from regard.models.translator import TranslatorConfig
+from regard.training.device import moved
 from regard.training.loss import Loss, smoothed_loss
 from regard.training.settings import Settings
 
@@ -75,8 +76,9 @@ class Writing:
 
     model: nn.Module
 
-    def __init__(self, settings: WriterSettings, train: Examples, validation: Examples) -> None:
+    def __init__(self, settings: WriterSettings, train: Examples, validation: Examples, *, left_out: int = 0) -> None:
         self.given, self.train, self.validation = settings, train, validation
+        self.examples, self.left_out = len(train), left_out + train.dropped
 
     def batches(self, epoch: int) -> list[np.ndarray]:
         examples, settings = self.train, self.given
@@ -107,10 +109,10 @@ class Writing:
 
     def validation_loss(self, model: nn.Module) -> float:
         """Mean negative log likelihood of a token that was not learnt from."""
-        total, count = 0.0, 0
+        total, count, device = 0.0, 0, next(model.parameters()).device
         examples = self.validation
         for chosen in batches(examples.source_lengths, examples.target_lengths, tokens=8192, seed=0, epoch=0):
-            found = self.loss(model, examples.collate(chosen), smoothing=0.0)
+            found = self.loss(model, moved(examples.collate(chosen), device), smoothing=0.0)
             total, count = total + float(found.nll), count + int(examples.target_lengths[chosen].sum())
         return total / max(1, count)
 
@@ -124,6 +126,7 @@ def write(
     Sources of like length go together, so that little is computed for padding.
     """
     written: dict[int, Decoded] = {}
+    device = next(model.parameters()).device
     order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
     start = 0
     while start < len(order):
@@ -138,7 +141,7 @@ def write(
         for row, i in enumerate(chosen):
             source[row, : len(sources[i])] = torch.as_tensor(sources[i])
         limits = Limits(longest=[2 * len(sources[i]) + 20 for i in chosen])
-        steps = model.begin(source)
+        steps = model.begin(source.to(device))
         if beams == 1:
             found = greedy(steps, len(chosen), limits=limits)
         else:

@@ -20,6 +20,7 @@ from regard.errors import RegardError, RunError
 from regard.training import checkpoint as checkpoints
 from regard.training.board import board, writer_class
 from regard.training.checkpoint import Checkpoint
+from regard.training.device import chosen, moved, own_randomness
 from regard.training.feed import Update, feed
 from regard.training.restore import average_of, distinct, put_optimizer, put_weights
 from regard.training.run import MODEL, TIMING, Run
@@ -69,6 +70,7 @@ def fit(task: Task, settings: Settings, folder: Path, *, resume: bool = False, t
     say = tell or (lambda event: None)
     if settings.tensorboard:
         writer_class()  # before anything is written
+    chosen(settings.device)  # likewise
     with together() as team:
         run = Run(Path(team.share(str(folder))))  # each process may have thought of another one
         if team.first and not resume:
@@ -98,6 +100,7 @@ class Fit:
 
     def __init__(self, task: Task, settings: Settings, run: Run, team: Team, tell: Tell) -> None:
         self.task, self.settings, self.run, self.team, self.tell = task, settings, run, team, tell
+        self.device = chosen(settings.device)
         torch.manual_seed(settings.seed)
         if team.first:  # what is learnt from the data, such as a vocabulary, is written once
             self.work: Work = task.prepare(settings, run.folder)
@@ -105,7 +108,7 @@ class Fit:
         if not team.first:
             torch.manual_seed(settings.seed)
             self.work = task.prepare(settings, run.folder)
-        self.model = self.work.model
+        self.model = self.work.model.to(self.device)  # drawn on the CPU, so the first weights are the same anywhere
         self.place = Place()
         self.scores: dict[str, float] = {}
         self.stop = Stop()
@@ -134,7 +137,8 @@ class Fit:
         if self.team.first:
             self.run.cut(self.place.step)
         self.computing = torch.compile(computing) if settings.compiled else computing
-        self.tell(Event("begin", self.place.step, {"steps": settings.steps, "parameters": size_of(self.model)}))
+        facts = {"parameters": size_of(self.model), "examples": self.work.examples, "left_out": self.work.left_out}
+        self.tell(Event("begin", self.place.step, facts | {"steps": settings.steps, "device": str(self.device)}))
         self.started, self.first_step = time.perf_counter(), self.place.step
         with listening() as self.stop, closing(self.updates()) as updates:
             for batch in updates:
@@ -196,6 +200,7 @@ class Fit:
 
     def compute(self, part: Any, last: bool) -> tuple[Tensor, tuple[float, float]]:
         """The summed loss of one part; gradients are shared after the last one only."""
+        part = moved(part, self.device)
         quiet = getattr(self.computing, "no_sync", None)
         if last or quiet is None:
             found = self.computing(part)
@@ -259,7 +264,7 @@ class Fit:
         place, scores, model = self.place, {}, self.whole()
         if self.team.first:
             model.eval()
-            with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            with torch.no_grad(), own_randomness(self.device):
                 scores = self.work.validate(model)
                 self.work.show(model, self.run.shown / checkpoints.name_of(place.step))
         self.scores = scores = self.team.share(scores)
@@ -346,7 +351,7 @@ class Fit:
         model = self.unsplit
         put_weights(model, average_of([checkpoints.read(one).tensors for one in chosen]))
         model.eval()
-        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        with torch.no_grad(), own_randomness(self.device):
             self.scores = self.work.validate(model)
         described = self.run.described()
         facts = {"task": described["task"], "settings": described["settings"], "weights_of": which}

@@ -56,7 +56,7 @@ def put_optimizer(model: nn.Module, optimizer: Optimizer, tensors: Mapping[str, 
             if value is None:
                 continue
             if key == "step":
-                remembered[key] = value.clone()
+                remembered[key] = value.clone().to(weight.device if optimizer.defaults["fused"] else value.device)
             else:
                 remembered[key] = torch.zeros_like(weight)
                 spread(remembered[key], value)

@@ -40,6 +40,7 @@ class Settings(BaseModel):
     compiled: bool = Field(False, description="whether torch.compile makes the model faster, after a while")
     tensorboard: bool = Field(False, description="whether TensorBoard gets the history too")
     parallel: Literal["ddp", "fsdp"] = Field("ddp", description="how several processes share the work")
+    device: str = Field("auto", description="where to compute: cpu, cuda, mps; auto: an accelerator if there is one")
 
 
 S = TypeVar("S", bound=Settings)

@@ -67,7 +67,7 @@ class Team:
         if how == "ddp":
             # Looking for unused weights also leaves the buckets as they are, so that a run that is resumed adds up
             # in the same order as one that was not: the same bits. It warns where it finds none, so there is one.
-            module.register_parameter("unused", nn.Parameter(torch.zeros(1)))
+            module.register_parameter("unused", nn.Parameter(torch.zeros(1, device=next(module.parameters()).device)))
             return nn.parallel.DistributedDataParallel(module, find_unused_parameters=True)
         from torch.distributed.fsdp import fully_shard
 
