@@ -1,4 +1,4 @@
-/** One view alone over a fake source, to look at while it is being made: ?view=map&n=12&causal=1&dark=1&zh=1&layers=3&heads=4 */
+/** One view alone over a fake source, to look at while it is being made: ?view=map&n=12&causal=1&dark=1&zh=1&layers=3&heads=4&broken=1 */
 import { Choice, FIRST, type ViewName } from "../src/choose/choice";
 import { DARK, LIGHT } from "../src/paint/theme";
 import { language, say } from "../src/shell/language";
@@ -20,7 +20,9 @@ const loaded = await views[`../src/views/${name}.ts`]!();
 const el = document.querySelector<HTMLElement>("#view")!;
 const choice = new Choice({ ...FIRST, view: name, query: ask.has("query") ? number("query", 0) : null, key: ask.has("key") ? number("key", 0) : null });
 const sizes = { layers: number("layers", 3), heads: number("heads", 4), causal: ask.has("causal"), padded: number("padded", 0) };
+const source = fake(words, sizes);
+if (ask.has("broken")) source.tile = () => Promise.reject(new Error("the numbers of this map are gone; run it again"));
 const shown = loaded[name]!({
-  el, source: fake(words, sizes), other: null, choice, say, theme: () => theme, server: null, signal: new AbortController().signal,
+  el, source, other: null, choice, say, theme: () => theme, server: null, signal: new AbortController().signal,
 });
 Object.assign(window, { choice, shown });

@@ -1,6 +1,7 @@
 /** The whole studio over fakes: ?host=browser|page|notebook|empty&n=12&layers=3&heads=4&zh=1&dark=1 */
 import { mount } from "../src/shell/mount";
 import { fake } from "../test/fake";
+import { trainings } from "../test/views/numbers.fakes";
 import { fakeServer, translation } from "./fakes";
 
 const ask = new URLSearchParams(location.search);
@@ -19,7 +20,10 @@ const address = {
   listen: (heard: () => void, signal: AbortSignal) => addEventListener("popstate", heard, { signal }),
 };
 const root = document.querySelector<HTMLElement>("#studio")!;
-const server = host === "browser" ? fakeServer() : null;
+const learned = trainings("A cat looked at a small mat".split(" "));
+const server = host === "browser"
+  ? Object.assign(fakeServer(), { trainings: learned.trainings, openTraining: learned.openTraining })
+  : null;
 const cell = host === "notebook";
 if (cell) Object.assign(root.style, { height: "560px", margin: "20px", width: "800px" });
 const place = cell ? root.attachShadow({ mode: "open" }) : root;

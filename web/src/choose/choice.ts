@@ -28,10 +28,14 @@ export interface Drawn {
   readonly pool: "max" | "mean";
   readonly threshold: number; // lines below this weight are not drawn
   readonly hide: boolean; // special tokens and the sink are left out and the rest is renormalised
-  readonly words: boolean;
   readonly sort: string; // a measure; "" for the model's own order
   readonly falling: boolean;
+  readonly residual: number; // the flow view: which share of a token stays where it is, in every layer
+  readonly by: "weights" | "values"; // and what the rest is shared by
+  readonly near: number; // and how much wider than its window it is drawn
 }
+
+export const MOST_RESIDUAL = 0.9, NEAREST = 64;
 
 /** What the pointer is over; never in the address. */
 export interface Hover {
@@ -46,7 +50,8 @@ export const FIRST: Picked = {
   view: "map", layer: 0, head: 0, heads: [], batch: 0, query: null, key: null, zoom: null,
 };
 export const PLAIN: Drawn = {
-  scale: "linear", pool: "max", threshold: 0.05, hide: false, words: false, sort: "", falling: false,
+  scale: "linear", pool: "max", threshold: 0.05, hide: false, sort: "", falling: false, residual: 0.5, by: "weights",
+  near: 1,
 };
 
 export class Choice {

@@ -2,8 +2,10 @@
  * The server behind a page of `regard serve`: questions by fetch, runs by WebSocket. The token is a cookie that no
  * script can read; the browser sends it by itself.
  */
+import { isAbort, spoken } from "../shell/failing";
 import { type Key, say } from "../shell/language";
 import { type Ask, openAsked, readAnswer } from "../trace/asked";
+import { type About, Coded } from "../trace/coded";
 import type { Source, TraceInfo } from "../trace/source";
 import type { Effect, ModelInfo, RunEvent, Server, TraceCard, TrainingCard } from "./server";
 import { smaller } from "./smaller";
@@ -76,7 +78,7 @@ async function asked(ground: Ground, path: string, how: RequestInit): Promise<Re
   const answer = await whole(ground.fetch(path, { credentials: "same-origin", cache: "no-store", redirect: "error", ...how }));
   if (answer.ok) return answer;
   if (answer.status === 401) throw new Error(say("errors.http.token"));
-  throw new Error(await sentence(answer));
+  throw await told(answer);
 }
 
 /** What arrives whole; a connection that breaks meanwhile is told as one. */
@@ -84,23 +86,38 @@ async function whole<T>(coming: Promise<T>): Promise<T> {
   try {
     return await coming;
   } catch (error) {
-    if (error instanceof Error && error.name === "AbortError") throw error;
+    if (isAbort(error)) throw error;
     throw new Lost(say("errors.http.lost"));
   }
 }
 
-async function sentence(answer: Response): Promise<string> {
+async function told(answer: Response): Promise<Error> {
   try {
-    const { error } = (await answer.json()) as { error?: unknown };
-    if (typeof error === "string" && error !== "") return error;
+    const { error, code, about } = (await answer.json()) as { error?: unknown; code?: string; about?: About };
+    if (typeof error === "string" && error !== "") return new Coded(error, code, about);
   } catch {
     // something else than our server has answered
   }
-  return say("errors.http.status", { status: answer.status });
+  return new Error(say("errors.http.status", { status: answer.status }));
 }
 
 /** A file's name as a header may hold it. */
 const named = (name: string): string => encodeURIComponent(name.slice(0, 200).replace(/[\uD800-\uDFFF]/gu, "\uFFFD"));
+
+interface More {
+  readonly step?: string;
+  readonly name?: string;
+  readonly code?: string;
+  readonly about?: About;
+}
+
+/** The event, its sentence in the reader's language. */
+function inWords(event: RunEvent & More): RunEvent {
+  if (event.kind === "failed" || event.kind === "trouble")
+    return { ...event, text: spoken(event.text, event.code, event.about) };
+  const key = event.kind === "progress" ? STEPS.get(event.step ?? "") : undefined;
+  return event.kind === "progress" && key ? { ...event, text: say(key, { name: event.name ?? "" }) } : event;
+}
 
 /** One run, until it is done or has failed; ends with Lost where the connection breaks before. */
 function running(ground: Ground, ask: string, heard: (event: RunEvent) => void, signal: AbortSignal): Promise<void> {
@@ -120,9 +137,8 @@ function running(ground: Ground, ask: string, heard: (event: RunEvent) => void, 
     socket.addEventListener("close", () => end(() => failed(new Lost(say("errors.http.lost")))), on);
     socket.addEventListener("error", () => end(() => failed(new Lost(say("errors.http.lost")))), on);
     socket.addEventListener("message", ({ data }: MessageEvent) => {
-      const event = JSON.parse(String(data)) as RunEvent & { readonly step?: string; readonly name?: string };
-      const key = event.kind === "progress" ? STEPS.get(event.step ?? "") : undefined;
-      heard(event.kind === "progress" && key ? { ...event, text: say(key, { name: event.name ?? "" }) } : event);
+      const event = JSON.parse(String(data)) as RunEvent & More;
+      heard(inWords(event));
       if (event.kind === "done" || event.kind === "failed") end(done);
     }, on);
   });

@@ -6,6 +6,7 @@
 import { say } from "../shell/language";
 import type { Answer, Ask } from "../trace/asked";
 import { readAnswer } from "../trace/asked";
+import { type About, Coded } from "../trace/coded";
 
 /** What a widget's front end is handed. */
 export interface Model {
@@ -59,13 +60,14 @@ export function asking(model: Model, gone: AbortSignal, patience: number = PATIE
     }
   };
   const heard = (content: unknown, buffers: readonly Bytes[] = []): void => {
-    const { answer, error } = (content ?? {}) as { answer?: unknown; error?: unknown };
+    const { answer, error, code, about } =
+      (content ?? {}) as { answer?: unknown; error?: unknown; code?: string; about?: About };
     const question = typeof answer === "number" ? asked.get(answer) : undefined;
     if (!question) return;
     asked.delete(answer as number);
     listen();
     try {
-      if (error !== undefined) throw new Error(String(error));
+      if (error !== undefined) throw new Coded(String(error), code, about);
       question.answered(readAnswer(whole(buffers[0])));
     } catch (reason) {
       question.failed(reason);

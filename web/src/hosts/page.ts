@@ -1,5 +1,6 @@
 /** A trace as one HTML file: the numbers stand in the page, the browser computes, nothing is fetched. */
 import type { Address, Host, Named } from "../shell/host";
+import { sentenceOf } from "../shell/failing";
 import { type Language, language, preferred, say } from "../shell/language";
 import { mount } from "../shell/mount";
 import { type More, TraceError, openHeld } from "../trace/held";
@@ -39,7 +40,8 @@ export async function page(): Promise<void> {
     const told = document.createElement("p");
     told.id = "wait";
     told.setAttribute("role", "alert");
-    told.textContent = error instanceof TraceError ? error.message : say("page.failed", { why: String(error) });
+    told.textContent = !(error instanceof TraceError) ? say("page.failed", { why: String(error) })
+      : error.code === "" ? error.message : say("errors.open", { why: sentenceOf(error) });
     root.replaceChildren(told);
   }
 }
@@ -54,7 +56,7 @@ export function aboutOf(where: Document): About {
   } catch {
     throw new TraceError(say("page.cut"));
   }
-  if (about.format > FORMAT) throw new TraceError(say("page.newer"), true);
+  if (about.format > FORMAT) throw new TraceError(say("page.newer"));
   return about;
 }
 

@@ -50,6 +50,7 @@ export type RunEvent =
   | { readonly kind: "token"; readonly text: string; readonly number: number; readonly of: number }
   | { readonly kind: "rows"; readonly trace: string } // what was seen so far can be opened under this id
   | { readonly kind: "done"; readonly trace: string; readonly text: string | null }
+  | { readonly kind: "trouble"; readonly text: string } // beside the run, which goes on
   | { readonly kind: "failed"; readonly text: string };
 
 export interface Effect {

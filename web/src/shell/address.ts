@@ -2,7 +2,9 @@
  * The address of what is looked at: `#/trace=ab12&view=map&layer=2&head=5&q=7&k=3&zoom=0,0,8,8`. What is as usual is
  * left out. Whatever stands in it is read without trust: foreign parts are passed over, bad ones become the usual.
  */
-import { type Drawn, FIRST, PLAIN, type Picked, VIEWS, type ViewName, type Zoom } from "../choose/choice";
+import {
+  type Drawn, FIRST, MOST_RESIDUAL, NEAREST, PLAIN, type Picked, VIEWS, type ViewName, type Zoom,
+} from "../choose/choice";
 
 export interface Place {
   readonly trace: string; // "" where the address names none
@@ -26,6 +28,11 @@ function zoomOf(text: string | undefined): Zoom | null {
   const [left, top, right, bottom] = parts.map(Number) as [number, number, number, number];
   return left < right && top < bottom ? { left, top, right, bottom } : null;
 }
+
+const share = (text: string | undefined, most: number, usual: number): number =>
+  text !== undefined && /^[01](\.\d{1,6})?$/.test(text) ? Math.min(most, Number(text)) : usual;
+const near = (text: string | undefined): number =>
+  text !== undefined && /^\d{1,2}(\.\d{1,6})?$/.test(text) ? Math.max(1, Math.min(NEAREST, Number(text))) : PLAIN.near;
 
 const oneOf = <T extends string>(text: string | undefined, wanted: readonly T[], usual: T): T =>
   wanted.find((value) => value === text) ?? usual;
@@ -52,7 +59,6 @@ export const namesLayer = (hash: string): boolean => parts(hash).has("layer");
 export function readAddress(hash: string): Place {
   const part = parts(hash);
   const of = (key: string): string | undefined => part.get(key);
-  const least = of("min");
   return {
     trace: name(of("trace")), run: count(of("run")), other: name(of("with")),
     picked: {
@@ -64,8 +70,10 @@ export function readAddress(hash: string): Place {
     drawn: {
       scale: oneOf(of("scale"), ["linear", "log", "rank"], PLAIN.scale),
       pool: oneOf(of("pool"), ["max", "mean"], PLAIN.pool),
-      threshold: least !== undefined && /^[01](\.\d{1,6})?$/.test(least) ? Math.min(1, Number(least)) : PLAIN.threshold,
-      hide: of("hide") === "1", words: of("words") === "1", sort: name(of("sort")), falling: of("falling") === "1",
+      threshold: share(of("min"), 1, PLAIN.threshold),
+      hide: of("hide") === "1", sort: name(of("sort")), falling: of("falling") === "1",
+      residual: share(of("stays"), MOST_RESIDUAL, PLAIN.residual), by: oneOf(of("by"), ["weights", "values"], PLAIN.by),
+      near: near(of("near")),
     },
   };
 }
@@ -83,8 +91,9 @@ export function writeAddress({ trace, run, other, picked, drawn }: Place): strin
     ["scale", drawn.scale === PLAIN.scale ? null : drawn.scale],
     ["pool", drawn.pool === PLAIN.pool ? null : drawn.pool],
     ["min", drawn.threshold === PLAIN.threshold ? null : short(drawn.threshold)],
-    ["hide", drawn.hide ? "1" : null], ["words", drawn.words ? "1" : null],
-    ["sort", drawn.sort || null], ["falling", drawn.falling ? "1" : null],
+    ["hide", drawn.hide ? "1" : null], ["sort", drawn.sort || null], ["falling", drawn.falling ? "1" : null],
+    ["stays", drawn.residual === PLAIN.residual ? null : short(drawn.residual)],
+    ["by", drawn.by === PLAIN.by ? null : drawn.by], ["near", drawn.near === PLAIN.near ? null : short(drawn.near)],
   ];
   const kept = all.filter((entry): entry is readonly [string, string] => entry[1] !== null);
   const written = (value: string): string => encodeURIComponent(wellFormed(value)).replaceAll("%2C", ",");

@@ -37,16 +37,6 @@ export function strongest(row: Row, count: number): { key: number; weight: numbe
 /** The entropy of a row in nats; its weights as they stand, whatever they add up to. */
 export const entropyOf = (row: Row): number => -row.weights.reduce((sum, w) => sum + (w > 0 ? w * Math.log(w) : 0), 0);
 
-/** A number in few digits that still tells small ones apart: 0.912, 0.0031, 4.2e−7. */
-export function digits(value: number): string {
-  if (!Number.isFinite(value)) return value > 0 ? "∞" : value < 0 ? "−∞" : "–";
-  const size = Math.abs(value);
-  if (size === 0) return "0";
-  const text = size < 1e-4 || size >= 1e6 ? value.toExponential(1) : size < 0.1 ? value.toPrecision(2)
-    : value.toFixed(size < 10 ? 3 : size < 1000 ? 1 : 0);
-  return text.replaceAll("-", "−").replace("e+", "e");
-}
-
 /** A share as a reader says it: 91 %, and "< 1 %" rather than nothing. */
 export const percent = (share: number): string =>
   share > 0 && share < 0.005 ? "< 1 %" : `${Math.round(100 * share)} %`;

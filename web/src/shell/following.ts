@@ -2,8 +2,10 @@
 import { batch, effect } from "@preact/signals";
 import type { Drawn, Picked } from "../choose/choice";
 import { carry, fit } from "../choose/fit";
+import type { Source } from "../trace/source";
 import { type Place, readAddress, writeAddress } from "./address";
-import { compareWith, openTrace } from "./opening";
+import { compareWith, fitted, openTrace } from "./opening";
+import { seenNow } from "./seen";
 import type { Studio } from "./state";
 
 const WAIT = 200; // milliseconds in which small moves become one entry; browsers refuse hundreds
@@ -76,24 +78,24 @@ async function arrive(studio: Studio, place: Place): Promise<void> {
   batch(() => {
     if (!sameDrawn(place.drawn, choice.drawn.value)) choice.drawn.value = place.drawn;
     const here = place.trace === "" || (place.trace === studio.trace.value && place.run === studio.run.value);
-    if (here && info !== undefined) choice.picked.value = fit(place.picked, info);
+    if (here && info !== undefined) choice.picked.value = fitted(place.picked, info);
   });
   if (place.other !== studio.otherTrace.value) void compareWith(studio, place.other);
   if (place.trace !== "" && (place.trace !== studio.trace.value || place.run !== studio.run.value))
     await openTrace(studio, place.trace, place.run, place.picked);
 }
 
-/** Corrects whatever a view or a key picks that the trace does not have. */
+/** Corrects whatever a view or a key picks that what is seen does not have. */
 export function keepInside(studio: Studio): void {
   let before: Picked = studio.choice.picked.peek();
-  let seen = studio.source.peek();
+  let seen: Source | null = null;
   const stop = effect(() => {
-    const source = studio.source.value, picked = studio.choice.picked.value;
+    const source = seenNow(studio), picked = studio.choice.picked.value;
     if (source === null) return;
-    const fitted = source === seen ? carry(picked, before, source.info) : fit(picked, source.info);
-    before = fitted;
+    const inside = source === seen ? carry(picked, before, source.info) : fit(picked, source.info);
+    before = inside;
     seen = source;
-    if (fitted !== picked) studio.choice.picked.value = fitted;
+    if (inside !== picked) studio.choice.picked.value = inside;
   });
   studio.until.addEventListener("abort", stop, { once: true });
 }

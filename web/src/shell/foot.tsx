@@ -1,12 +1,14 @@
 /** The foot: how it is drawn, and how to take it along. */
 import type { Drawn, ViewName } from "../choose/choice";
+import { fewDigits } from "../paint/digits";
 import { viewNow } from "./available";
 import { sentenceOf } from "./failing";
 import { language, say } from "./language";
 import { inHand, useRow } from "./rowhand";
+import { seenNow, sourceNow } from "./seen";
 import type { Studio } from "./state";
 import { copy, csv, fileName, png, save } from "./take";
-import { digits, placeIn, tokenName } from "./facts";
+import { placeIn, tokenName } from "./facts";
 import { tokensOf } from "../trace/source";
 
 type Control = "scale" | "pool";
@@ -58,14 +60,14 @@ function Readout({ studio }: { studio: Studio }) {
   const hand = inHand(studio);
   const row = useRow(hand);
   const { info } = hand.source;
-  if (hand.query === null || hand.key === null) return null;
+  if (hand.query === null || hand.key === null || seenNow(studio) === null) return null;
   const at = row === null ? null : placeIn(row, hand.key);
   return (
     <span class="readout">
       <bdi class="query">{tokenName(tokensOf(info, hand.layer, hand.batch, "queries"), hand.query, 16)}</bdi>
       {" → "}
       <bdi class="key">{tokenName(tokensOf(info, hand.layer, hand.batch, "keys"), hand.key, 16)}</bdi>{" "}
-      <b>{at === null ? "…" : at.allowed ? digits(at.weight) : say("shell.blocked")}</b>
+      <b>{at === null ? "…" : at.allowed ? fewDigits(at.weight) : say("shell.blocked")}</b>
     </span>
   );
 }
@@ -78,7 +80,10 @@ function Take({ studio }: { studio: Studio }) {
   const { svg, table } = studio.shown.value;
   const { server, address } = studio.host;
   const { info } = studio.source.value!;
-  const name = (ending: string): string => fileName(`${info.name || info.model}-${viewNow(studio)}`, ending);
+  const name = (ending: string): string => {
+    const seen = sourceNow(studio).info;
+    return fileName(`${seen.name || seen.model}-${viewNow(studio)}`, ending);
+  };
   const doing = (work: () => Promise<unknown>) => () => {
     work().catch((error: unknown) => studio.tell(say("errors.take", { why: sentenceOf(error) })));
   };

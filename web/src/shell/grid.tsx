@@ -4,6 +4,7 @@ import { stepHead, stepLayer } from "../choose/move";
 import { ramp, scaled } from "../paint/color";
 import type { Thumbs } from "../trace/source";
 import { say } from "./language";
+import { sourceNow } from "./seen";
 import type { Studio } from "./state";
 
 const LEAST = 24, MOST = 40; // pixels from one button to the next
@@ -12,7 +13,7 @@ const SMALL = 1 << 20; // weights of a head up to which its small map is drawn u
 
 export function Grid({ studio, layers }: { studio: Studio; layers: readonly number[] }) {
   const box = useRef<HTMLDivElement>(null);
-  const { info } = studio.source.value!;
+  const { info } = sourceNow(studio);
   const picked = studio.choice.picked.value;
   const [room, setRoom] = useState({ width: 180, height: 600, top: 0 });
   useEffect(() => {
@@ -74,7 +75,7 @@ export function Grid({ studio, layers }: { studio: Studio; layers: readonly numb
 
 /** The heads of one layer. */
 function Heads({ studio, layer }: { studio: Studio; layer: number }) {
-  const source = studio.source.value!;
+  const source = sourceNow(studio);
   const { head: now, layer: there, batch } = studio.choice.picked.value;
   const [, heads, queries, keys] = source.info.layers[layer]!.shape;
   const [found, setFound] = useState<{ id: string; thumbs: Thumbs } | null>(null);

@@ -3,7 +3,7 @@ import { batch } from "@preact/signals";
 import { type Picked } from "../choose/choice";
 import { fit, telling } from "../choose/fit";
 import { openHeld } from "../trace/held";
-import type { Source } from "../trace/source";
+import type { Source, TraceInfo } from "../trace/source";
 import { namesLayer } from "./address";
 import { isAbort, isLost, sentenceOf } from "./failing";
 import { hearing } from "./hearing";
@@ -84,7 +84,7 @@ export function look(studio: Studio, source: Source, name: string, run: number |
     studio.run.value = run;
     const now = studio.choice.picked.value;
     const wanted = picked ?? (same ? now : fresh(now));
-    studio.choice.picked.value = fit(first ? { ...wanted, layer: telling(source.info) } : wanted, source.info);
+    studio.choice.picked.value = fitted(first ? { ...wanted, layer: telling(source.info) } : wanted, source.info);
     studio.choice.point(null);
     studio.started.value = true;
     const card = studio.cards.value.find((one) => one.id === name);
@@ -93,6 +93,10 @@ export function look(studio: Studio, source: Source, name: string, run: number |
     if (known && !studio.draft.value.typed) studio.write({ text: card.text, model: card.model });
   });
 }
+
+/** What is picked, within the trace; a training has a trace of its own, and its layers are known when that is here. */
+export const fitted = (picked: Picked, info: TraceInfo): Picked =>
+  (picked.view === "training" ? picked : fit(picked, info));
 
 /** Another trace has other tokens: view, layer and head stay, the rest is let go. */
 const fresh = (picked: Picked): Picked => ({ ...picked, query: null, key: null, zoom: null });

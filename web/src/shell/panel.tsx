@@ -1,12 +1,14 @@
 /** Details: the cell in hand, its row, the proof of its layer, and what is known of the trace. */
 import { useEffect, useState } from "preact/hooks";
 import { attentionOf } from "../choose/move";
-import { type Proof, type Row, type Tokens, tokensOf } from "../trace/source";
+import { type Proof, type Row, type Tokens, type TraceInfo, tokensOf } from "../trace/source";
+import { fewDigits } from "../paint/digits";
 import { shortened } from "../paint/text";
-import { digits, entropyOf, placeIn, strongest, tokenName } from "./facts";
+import { entropyOf, placeIn, strongest, tokenName } from "./facts";
 import { sentenceOf, isAbort } from "./failing";
 import { say } from "./language";
 import { type Hand, inHand, useRow } from "./rowhand";
+import { seenNow } from "./seen";
 import type { Studio } from "./state";
 import { attentionWords } from "./tabs";
 
@@ -16,6 +18,8 @@ export function Panel({ studio }: { studio: Studio }) {
   const hand = inHand(studio);
   const row = useRow(hand);
   const { info } = hand.source;
+  if (seenNow(studio) === null)
+    return <aside class="panel" aria-label={say("shell.panel")}><p class="pale">{say("shell.panel.hint")}</p></aside>;
   const queries = tokensOf(info, hand.layer, hand.batch, "queries");
   const keys = tokensOf(info, hand.layer, hand.batch, "keys");
   return (
@@ -33,7 +37,7 @@ export function Panel({ studio }: { studio: Studio }) {
         </>
       )}
       <LayerFacts hand={hand} />
-      <TraceFacts studio={studio} />
+      <TraceFacts studio={studio} info={info} />
     </aside>
   );
 }
@@ -48,10 +52,10 @@ function RowFacts({ studio, hand, row, keys }: { studio: Studio; hand: Hand; row
       {at !== null && (
         <dl>
           <dt>{say("weight")}</dt>
-          <dd class="number" title={String(at.weight)}>{at.allowed ? digits(at.weight) : say("shell.blocked")}</dd>
+          <dd class="number" title={String(at.weight)}>{at.allowed ? fewDigits(at.weight) : say("shell.blocked")}</dd>
           <dt>{say("score")}</dt>
           <dd class="number" title={String(at.score ?? "")}>
-            {at.score === null ? say("shell.unknown") : digits(at.score)}
+            {at.score === null ? say("shell.unknown") : fewDigits(at.score)}
           </dd>
           {at.allowed &&
             <><dt>{say("rank")}</dt><dd class="number">{say("shell.rank", { rank: at.rank, of: at.of })}</dd></>}
@@ -68,7 +72,7 @@ function RowFacts({ studio, hand, row, keys }: { studio: Studio; hand: Hand; row
               >
                 <bdi class="key cut" title={tokenName(keys, key, 400)}>{tokenName(keys, key)}</bdi>
                 <span class="measure"><i style={{ width: `${Math.min(100, 100 * weight)}%` }} /></span>
-                <span class="number" title={String(weight)}>{digits(weight)}</span>
+                <span class="number" title={String(weight)}>{fewDigits(weight)}</span>
               </button>
             </li>
           ))}
@@ -76,7 +80,7 @@ function RowFacts({ studio, hand, row, keys }: { studio: Studio; hand: Hand; row
       )}
       <dl>
         <dt>{say("shell.entropy")}</dt>
-        <dd class="number" title={`${nats} nat`}>{say("shell.bits", { bits: digits(nats / Math.LN2) })}</dd>
+        <dd class="number" title={`${nats} nat`}>{say("shell.bits", { bits: fewDigits(nats / Math.LN2) })}</dd>
       </dl>
     </>
   );
@@ -130,12 +134,11 @@ function proofWords(proof: Proof | string | null, how: "asked" | "stored" | "imp
   return [say(`proof.${proof.status}`), say(`how.${how}`), ...far].join(say("comma"));
 }
 
-function TraceFacts({ studio }: { studio: Studio }) {
-  const { info } = studio.source.value!;
+function TraceFacts({ studio, info }: { studio: Studio; info: TraceInfo }) {
   const { output } = info;
   const precision = info.error === null ? info.precision
     : info.error === 0 ? say("shell.precision.exact", { precision: info.precision })
-    : say("shell.precision.error", { precision: info.precision, error: digits(info.error) });
+    : say("shell.precision.error", { precision: info.precision, error: fewDigits(info.error) });
   const chances = output?.next ?? output?.classes ?? null;
   return (
     <section>
@@ -150,7 +153,7 @@ function TraceFacts({ studio }: { studio: Studio }) {
                 <li key={i} class="chance">
                   <bdi class="cut">{shortened(one.name, 40)}</bdi>
                   <span class="measure"><i style={{ width: `${Math.min(100, 100 * one.share)}%` }} /></span>
-                  <span class="number" title={String(one.share)}>{digits(one.share)}</span>
+                  <span class="number" title={String(one.share)}>{fewDigits(one.share)}</span>
                 </li>
               ))}
             </ol>

@@ -3,6 +3,7 @@ import { VIEWS } from "../choose/choice";
 import { step, stepHead, stepLayer, zoomed } from "../choose/move";
 import { available } from "./available";
 import { type Command, meaning } from "./keys";
+import { seenNow } from "./seen";
 import type { Studio } from "./state";
 
 /** Listens to keys until the studio goes. */
@@ -21,7 +22,7 @@ export function press(studio: Studio, element: HTMLElement, inside: boolean): vo
 /** Does what a command says; false where there was nothing to do. */
 export function act(studio: Studio, command: Command, element: HTMLElement): boolean {
   const { choice } = studio;
-  const info = studio.source.value?.info;
+  const info = (seenNow(studio) ?? studio.source.value)?.info;
   if (command.do === "help") return (studio.dialog.value = "help") !== undefined;
   if (command.do === "text") {
     const field = element.querySelector<HTMLElement>("textarea[data-text]");

@@ -1,9 +1,10 @@
 /** All heads in the order of one measure. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Measures } from "../trace/source";
-import { digits } from "./facts";
+import { fewDigits } from "../paint/digits";
 import { isAbort } from "./failing";
 import { say } from "./language";
+import { sourceNow } from "./seen";
 import type { Studio } from "./state";
 
 export interface Found {
@@ -14,7 +15,7 @@ export interface Found {
 
 /** The measures of these layers, as they arrive; nothing is asked before somebody wants an order. */
 export function useMeasures(studio: Studio, layers: readonly number[], wanted: boolean): Found {
-  const source = studio.source.value!;
+  const source = sourceNow(studio);
   const { batch } = studio.choice.picked.value;
   const [found, setFound] = useState<ReadonlyMap<number, Measures>>(new Map());
   const which = layers.join(" ");
@@ -70,7 +71,7 @@ export function Ranking({ studio, found, sort }: { studio: Studio; found: Found;
           >
             <span>{say("shell.side", { layer, head })}</span>
             <span class="measure"><i style={{ width: `${(100 * Math.abs(value)) / largest}%` }} /></span>
-            <span class="value" title={String(value)}>{digits(value)}</span>
+            <span class="value" title={String(value)}>{fewDigits(value)}</span>
           </button>
         ))}
       </div>

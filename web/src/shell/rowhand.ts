@@ -2,6 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Row, Source } from "../trace/source";
 import { isAbort } from "./failing";
+import { sourceNow } from "./seen";
 import type { Studio } from "./state";
 
 export interface Hand {
@@ -15,7 +16,7 @@ export interface Hand {
 
 /** Which cell is in hand. A pointer over a cell goes before what is pinned. */
 export function inHand(studio: Studio): Hand {
-  const source = studio.source.value!;
+  const source = sourceNow(studio);
   const picked = studio.choice.picked.value, hover = studio.choice.hover.value;
   const layer = hover.layer ?? picked.layer, head = hover.head ?? picked.head;
   const pointing = hover.query !== null || hover.key !== null;

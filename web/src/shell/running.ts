@@ -55,6 +55,9 @@ export async function runModel(studio: Studio): Promise<void> {
   }
 }
 
+/** A sentence that stands alone. */
+const sentence = (text: string): string => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
+
 const fail = (studio: Studio, why: string): void => {
   studio.notice.value = { kind: "failed", text: say("errors.run", { why }), again: () => void runModel(studio) };
 };
@@ -96,6 +99,7 @@ function hearer(studio: Studio, gone: () => boolean): { event: (event: RunEvent)
           words: say("shell.writing", { number: event.number, of: event.of }),
         });
       else if (event.kind === "rows") want(event.trace);
+      else if (event.kind === "trouble") studio.notice.value = { kind: "told", text: sentence(event.text) };
       else if (event.kind === "failed") fail(studio, event.text);
       else {
         studio.write({ typed: false });

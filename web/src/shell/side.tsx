@@ -4,6 +4,7 @@ import { LANGUAGES, type Key, say } from "./language";
 import { Grid } from "./grid";
 import { openTrace } from "./opening";
 import { Ranking, useMeasures } from "./ranking";
+import { sourceNow } from "./seen";
 import type { Studio } from "./state";
 
 /** The words of a measure; its own name where it has no words. */
@@ -13,7 +14,7 @@ export const measureWords = (name: string): string =>
 const USUAL = ["entropy", "distance", "sink", "itself", "previous", "next", "duplicate", "induction"];
 
 export function Side({ studio }: { studio: Studio }) {
-  const { info } = studio.source.value!;
+  const { info } = sourceNow(studio);
   const picked = studio.choice.picked.value, drawn = studio.choice.drawn.value;
   const layers = sameAttention(info, picked.layer);
   const found = useMeasures(studio, layers, drawn.sort !== "");
@@ -21,7 +22,7 @@ export function Side({ studio }: { studio: Studio }) {
   const batches = info.layers[picked.layer]?.shape[0] ?? 1;
   return (
     <aside class="side" aria-label={say("shell.side.title")}>
-      {info.runs > 1 && (
+      {info.runs > 1 && info === studio.source.value!.info && (
         <Numbered
           words={say("shell.which.run")} count={info.runs} now={info.run}
           pick={(run) =>

@@ -3,6 +3,7 @@ import { tokensOf } from "../trace/source";
 import { percent, strongest, tokenName } from "./facts";
 import { say } from "./language";
 import { useRow } from "./rowhand";
+import { sourceNow } from "./seen";
 import type { Studio } from "./state";
 
 export function Speaker({ studio }: { studio: Studio }) {
@@ -10,7 +11,7 @@ export function Speaker({ studio }: { studio: Studio }) {
 }
 
 function Sentence({ studio }: { studio: Studio }) {
-  const source = studio.source.value!;
+  const source = sourceNow(studio);
   const { layer, head, batch, query, key } = studio.choice.picked.value;
   const row = useRow({ source, layer, head, batch, query, key }, 250);
   const keys = tokensOf(source.info, layer, batch, "keys"), queries = tokensOf(source.info, layer, batch, "queries");

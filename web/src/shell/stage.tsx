@@ -87,7 +87,7 @@ function Reading({ view }: { studio: Studio; view: ViewName }) {
   };
   return (
     <p class="reading" ref={line} hidden={away}>
-      <span>{say(key as Key)}</span>
+      <span title={say(key as Key)}>{say(key as Key)}</span>
       <button
         type="button" class="quiet" aria-label={say("shell.away")} title={say("shell.away")} onClick={put}
       >

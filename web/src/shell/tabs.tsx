@@ -4,6 +4,7 @@ import { attentionOf } from "../choose/move";
 import { VIEWS, type ViewName } from "../choose/choice";
 import { available, viewNow } from "./available";
 import { LANGUAGES, type Key, say } from "./language";
+import { sourceNow } from "./seen";
 import type { Studio } from "./state";
 
 export function Tabs({ studio }: { studio: Studio }) {
@@ -85,7 +86,7 @@ export function attentionWords(attention: string): string {
 
 /** Which attention, where there is more than one. */
 function Attentions({ studio }: { studio: Studio }) {
-  const { layers } = studio.source.value!.info;
+  const { layers } = sourceNow(studio).info;
   const picked = studio.choice.picked.value;
   const kinds = [...new Set(layers.map(attentionOf))];
   const here = layers[picked.layer];

@@ -2,6 +2,8 @@
  * A source that asks: Python computes and answers in bytes, over HTTP or by messages of a notebook. What comes back is
  * held against what was asked before a view sees it. Two views that ask the same at once share one question.
  */
+import { Coded } from "./coded";
+import { isObject } from "./objects";
 import { Reply } from "./reply";
 import { type Numbered, readSafetensors } from "./safetensors";
 import {
@@ -25,9 +27,9 @@ export function readAnswer(bytes: ArrayBuffer | Uint8Array): Answer {
   } catch {
     told = null;
   }
-  if (typeof told !== "object" || told === null || Array.isArray(told))
-    throw new Error("The answer cannot be read: it does not tell what it is.");
-  return { told: told as Record<string, unknown>, arrays };
+  if (!isObject(told))
+    throw new Coded("The answer cannot be read: it does not tell what it is.", "answer.broken");
+  return { told, arrays };
 }
 
 /** The source of a run whose numbers somebody else computes. */
@@ -128,7 +130,11 @@ export function openAsked(ask: Ask, info: TraceInfo): Source {
 
 function layerOf(info: TraceInfo, layer: number): LayerInfo {
   const found = info.layers[layer];
-  if (!found) throw new Error(`Layer ${layer} was asked for, but the run has ${info.layers.length}; count from 0.`);
+  const { length } = info.layers;
+  if (!found)
+    throw new Coded(
+      `Layer ${layer} was asked for, but the run has ${length}; count from 0.`, "layer.none", { layer, layers: length },
+    );
   return found;
 }
 

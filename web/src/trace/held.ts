@@ -44,12 +44,17 @@ export function openHeld(bytes: ArrayBuffer | Uint8Array, more: More = {}): Sour
   const { metadata, arrays } = readContainer(bytes);
   const words = metadata["regard"];
   if (words === undefined)
-    throw new TraceError("This is a safetensors file, but no trace: it has no manifest; give a file from trace.save.");
+    throw new TraceError(
+      "This is a safetensors file, but no trace: it has no manifest; give a file from trace.save.", "file.bare",
+    );
   const manifest = manifestOf(words);
   const number = more.run ?? manifest.runs.length - 1;
   const run: RunWords = manifest.runs[number] ?? { layers: [], notes: [] };
   if (more.run !== undefined && !manifest.runs[number])
-    throw new TraceError(`Run ${number} was asked for, but the trace has ${manifest.runs.length}.`);
+    throw new TraceError(
+      `Run ${number} was asked for, but the trace has ${manifest.runs.length}.`, "run.none",
+      { run: number, runs: manifest.runs.length },
+    );
   const found = new Arrays(arrays);
   const size = [...arrays.values()].reduce((sum, array) => sum + array.bytes.length, 0);
   run.layers.forEach((layer) => {
@@ -113,11 +118,20 @@ class Held implements Source {
 
   private map({ layer, batch, head }: HeadAt): HeadMap {
     const words = this.layers[layer];
-    if (!words) throw new TraceError(`Layer ${layer} was asked for, but there are ${this.layers.length}.`);
+    const { length } = this.layers;
+    if (!words)
+      throw new TraceError(`Layer ${layer} was asked for, but there are ${length}.`, "layer.none", { layer, layers: length });
     const [batches, heads] = words.shape;
     if (!inside(batch, batches))
-      throw new TraceError(`${words.name} saw a batch of ${batches}, but entry ${batch} was asked for.`);
-    if (!inside(head, heads)) throw new TraceError(`${words.name} has ${heads} heads, but head ${head} was asked for.`);
+      throw new TraceError(
+        `${words.name} saw a batch of ${batches}, but entry ${batch} was asked for.`, "batch.none",
+        { layer: words.name, batches, batch },
+      );
+    if (!inside(head, heads))
+      throw new TraceError(
+        `${words.name} has ${heads} heads, but head ${head} was asked for.`, "head.none",
+        { layer: words.name, heads, head },
+      );
     const name = `${layer} ${batch} ${head}`;
     const known = this.maps.get(name);
     if (known) return known;
@@ -228,13 +242,18 @@ class Held implements Source {
   private rowed(at: HeadAt, query: number): HeadMap {
     const map = this.map(at);
     if (!inside(query, map.queries))
-      throw new TraceError(`Query ${query} was asked for, but there are ${map.queries}.`);
+      throw new TraceError(
+        `Query ${query} was asked for, but there are ${map.queries}.`, "place.none", { place: query, count: map.queries },
+      );
     return map;
   }
 
   private keyed(at: HeadAt, key: number): HeadMap {
     const map = this.map(at);
-    if (!inside(key, map.keys)) throw new TraceError(`Key ${key} was asked for, but there are ${map.keys}.`);
+    if (!inside(key, map.keys))
+      throw new TraceError(
+        `Key ${key} was asked for, but there are ${map.keys}.`, "place.none", { place: key, count: map.keys },
+      );
     return map;
   }
 

@@ -1,5 +1,7 @@
 /** One answer, read with care: each part is there, of the right kind and length, or an Error says in one sentence what is not. */
 import type { Answer } from "./asked";
+import { Coded } from "./coded";
+import { isObject } from "./objects";
 
 export class Reply {
   constructor(private readonly what: string, private readonly answer: Answer) {}
@@ -61,7 +63,7 @@ export class Reply {
   /** Lists of so many numbers or nulls, by name. */
   lists(name: string, length: number): Readonly<Record<string, readonly (number | null)[]>> {
     const found = this.answer.told[name];
-    if (typeof found !== "object" || found === null || Array.isArray(found)) return this.wrong(`${name} are missing`);
+    if (!isObject(found)) return this.wrong(`${name} are missing`);
     for (const [key, list] of Object.entries(found)) {
       const good = Array.isArray(list) && list.every((one) => one === null || typeof one === "number");
       if (!good || list.length !== length) return this.wrong(`${key} has no ${length} numbers`);
@@ -75,6 +77,6 @@ export class Reply {
   }
 
   private wrong(why: string): never {
-    throw new Error(`The answer for ${this.what} does not fit: ${why}.`);
+    throw new Coded(`The answer for ${this.what} does not fit: ${why}.`, "answer.odd", { what: this.what });
   }
 }

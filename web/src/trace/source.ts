@@ -192,7 +192,7 @@ export interface FlowAt {
 /** What every host must answer. A call that its signal aborts rejects with an AbortError. */
 export interface Source {
   readonly info: TraceInfo;
-  /** A tile, exact; with `coarse` at once, from one query of every 2^level. */
+  /** A tile, exact; with `coarse` at once: from one query of every 2^level, or exact where that is known already. */
   tile(at: TileAt, coarse: boolean, signal?: AbortSignal): Promise<Tile>;
   row(at: HeadAt, query: number, signal?: AbortSignal): Promise<Row>;
   column(at: HeadAt, key: number, signal?: AbortSignal): Promise<Column>;

@@ -1,4 +1,5 @@
 /** Two traces side by side with one selection, and what B does other than A. */
+import { sentenceOf } from "../shell/failing";
 import { computed, signal as live } from "@preact/signals";
 import { Choice } from "../choose/choice";
 import { type Markup, node, svgDocument } from "../paint/svg";
@@ -8,8 +9,9 @@ import { type Difference, type Facts, differenceOf } from "./compare/difference"
 import { pairOf } from "./compare/pair";
 import { COMPARE } from "./compare/style";
 import { type PanelOptions, mapPanel } from "./map";
-import { digits } from "./numbers/digits";
-import { type Child, dress, h } from "./numbers/dom";
+import { fourDigits } from "../paint/digits";
+import { type Child, h } from "./parts/element";
+import { dress } from "./parts/sheet";
 import { colour } from "./numbers/paper";
 import { sentenceFile } from "./numbers/shape";
 import type { Scene, Shown, View } from "./view";
@@ -106,14 +108,14 @@ export const compare: View = (scene: Scene): Shown => {
     return [
       h(
         "span", {}, `${say("compare.largest")} `,
-        h("strong", { title: String(largest) }, `${largest > 0 ? "+" : ""}${digits(largest)}`), " ",
+        h("strong", { title: String(largest) }, `${largest > 0 ? "+" : ""}${fourDigits(largest)}`), " ",
         h(
           "button", { type: "button", "data-do": "jump", onclick: () => choice.pick({ query, key }) },
           name("queries", query), " → ", name("keys", key),
         ),
       ),
       h(
-        "span", {}, `${say("compare.mean")} `, h("strong", { title: String(mean) }, digits(mean)),
+        "span", {}, `${say("compare.mean")} `, h("strong", { title: String(mean) }, fourDigits(mean)),
         h("span", { class: "pale" }, ` ${about}`),
       ),
     ];
@@ -160,7 +162,7 @@ export const compare: View = (scene: Scene): Shown => {
         facts.replaceChildren(
           h(
             "p", { role: "alert" },
-            say("compare.failed", { why: error instanceof Error ? error.message : String(error) }),
+            say("compare.failed", { why: sentenceOf(error) }),
           )
         );
       });

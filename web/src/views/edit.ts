@@ -7,11 +7,12 @@ import { isAbort, sentenceOf } from "../shell/failing";
 import type { Row, Source, Tile } from "../trace/source";
 import { blockMap, blockRow, type Glance, SMALL } from "./edit/block";
 import { shifts } from "./edit/differ";
-import { button, made } from "./edit/dom";
+import { button } from "./edit/dom";
 import { reached, sameEdits, toggleBlock } from "./edit/edits";
 import { effectSection } from "./edit/effect";
 import { muteGrid } from "./edit/mute";
 import { editWords, nameOf } from "./edit/words";
+import { h } from "./parts/element";
 import type { View } from "./view";
 
 interface State {
@@ -30,7 +31,7 @@ export const edit: View = ({ el, source, choice, say, server, signal: until, ...
   const { info } = source;
   el.classList.add("edit");
   const alert = (words: string): void => {
-    const line = made("p", "alone", words);
+    const line = h("p", { class: "alone" }, words);
     line.setAttribute("role", "alert");
     el.replaceChildren(line);
   };
@@ -71,22 +72,22 @@ export const edit: View = ({ el, source, choice, say, server, signal: until, ...
     choice.pick(glance);
   };
   const cells = blockMap(scene, block);
-  const where = made("select");
+  const where = h("select");
   for (const value of ["head", "layer", "all"] as const) {
-    const option = made("option", "", say(`edit.block.in.${value}`));
+    const option = h("option", {}, say(`edit.block.in.${value}`));
     option.value = value;
     where.append(option);
   }
   where.addEventListener("change", () => set({ where: where.value as State["where"] }));
-  const how = made("p", "pale"), row = made("div"), chips = made("div", "edits"), result = made("div");
-  const status = made("p", "status");
+  const how = h("p", { class: "pale" }), row = h("div"), chips = h("div", { class: "edits" }), result = h("div");
+  const status = h("p", { class: "status" });
   status.setAttribute("role", "status");
   const go = button(say("edit.run"), () => (busy.value === "running" ? end?.abort() : void run()), "strong");
   el.append(
-    made("section", "", made("h2", "", say("edit.mute")), made("p", "pale", say("edit.mute.how")), mutes.grid),
-    made("section", "", made("h2", "", say("edit.block")), how, made("label", "", `${say("edit.block.where")} `, where),
+    h("section", {}, h("h2", {}, say("edit.mute")), h("p", { class: "pale" }, say("edit.mute.how")), mutes.grid),
+    h("section", {}, h("h2", {}, say("edit.block")), how, h("label", {}, `${say("edit.block.where")} `, where),
       cells.box, row),
-    made("section", "", made("h2", "", say("edit.edits")), chips, made("p", "buttons", go, status), result),
+    h("section", {}, h("h2", {}, say("edit.edits")), chips, h("p", { class: "buttons" }, go, status), result),
   );
 
   /** Muted heads and the list of edits. */
@@ -94,7 +95,8 @@ export const edit: View = ({ el, source, choice, say, server, signal: until, ...
     const { edits, where: now } = state.value, { layer, head, batch } = choice.picked.value;
     mutes.mark(edits, layer, head);
     where.value = now;
-    chips.replaceChildren(...(edits.length === 0 ? [made("p", "pale", say("edit.none"))] : edits.map((one, i) => {
+    const none = [h("p", { class: "pale" }, say("edit.none"))];
+    chips.replaceChildren(...(edits.length === 0 ? none : edits.map((one, i) => {
       const words = editWords(one, info, batch, say);
       const chip = button(`${words} ×`, () => change((all) => all.filter((_, at) => at !== i)), "chip");
       chip.setAttribute("aria-label", say("edit.remove", { what: words }));
@@ -154,7 +156,7 @@ export const edit: View = ({ el, source, choice, say, server, signal: until, ...
     if (key !== null && allowed[key] === 1 && !best.some((one) => one.key === key))
       best.push({ key, weight: weights[key]! });
     row.append(
-      made("p", "pale", say("edit.block.row", { query: nameOf(info, layer, batch, "queries", query) })),
+      h("p", { class: "pale" }, say("edit.block.row", { query: nameOf(info, layer, batch, "queries", query) })),
       blockRow(scene, { layer, batch, head }, query, best, found.value.row, edits, block),
     );
   }, until);

@@ -1,16 +1,17 @@
 /** Where a token is fed from, layer by layer (rollout), with its raw attention below: the two differ. */
+import { MOST_RESIDUAL, NEAREST } from "../choose/choice";
 import { columnsSeen, LONGEST, type Over, planOf, towards, under } from "./flow/layout";
 import { flows, lineOf, rows, strongest, topLayer, tracedOf, type Traced } from "./flow/asking";
 import { figure } from "./flow/figure";
 import { barsOf, type Drawing, FONT, paintFlow } from "./flow/paint";
 import { shortNames } from "./model/layout";
-import { button, fill, frame, made, perFrame, select, sentenceOf, slider } from "./parts/dom";
+import { sentenceOf } from "../shell/failing";
+import { button, fill, frame, perFrame, select, slider } from "./parts/dom";
+import { made } from "./parts/element";
 import { type Names, names } from "./parts/names";
 import { scroller } from "./parts/scroller";
 import { tip } from "./parts/tip";
 import type { View } from "./view";
-
-const MOST_RESIDUAL = 0.9;
 
 export const flow: View = ({ el, source, choice, say, theme, signal }) => {
   const { info } = source;
@@ -19,7 +20,8 @@ export const flow: View = ({ el, source, choice, say, theme, signal }) => {
   const card = tip(stage);
   const repaint = perFrame(() => paint(), signal);
   const flowing = flows(source, repaint, signal), raw = rows(source, repaint, signal);
-  let residual = 0.5, by: "weights" | "values" = "weights", zoom = 1;
+  const known = info.layers.every((layer) => layer.values);
+  const byNow = (): "weights" | "values" => (known ? choice.drawn.value.by : "weights");
   const measure = (text: string): number => {
     room.surface.context.font = FONT;
     return room.surface.context.measureText(text).width;
@@ -27,15 +29,11 @@ export const flow: View = ({ el, source, choice, say, theme, signal }) => {
 
   const residualWords = made("span");
   const residualValue = made("output", { minWidth: "32px", fontVariantNumeric: "tabular-nums" });
-  const share = slider(18, (moved) => {
-    residual = Math.round(moved * MOST_RESIDUAL * 100) / 100;
-    controls();
-    repaint();
-  }, signal);
-  const byWords = made("span"), how = select((value) => {
-    by = value === "values" ? "values" : "weights";
-    repaint();
-  }, signal);
+  const share = slider(
+    18, (moved) => choice.draw({ residual: Math.round(moved * MOST_RESIDUAL * 100) / 100 }), signal,
+  );
+  const byWords = made("span");
+  const how = select((value) => choice.draw({ by: value === "values" ? "values" : "weights" }), signal);
   const nearer = button(() => zoomed(2), signal), farther = button(() => zoomed(0.5), signal);
   const line = { display: "inline-flex", alignItems: "center", gap: "6px" };
   const token = made("strong", {
@@ -48,21 +46,21 @@ export const flow: View = ({ el, source, choice, say, theme, signal }) => {
   nearer.textContent = "+";
   farther.textContent = "−";
   const zoomed = (times: number): void => {
-    const middle = (room.left() + room.surface.size().width / 2) / zoom;
-    zoom = Math.max(1, Math.min(64, zoom * times));
+    const { near: before } = choice.drawn.value, middle = (room.left() + room.surface.size().width / 2) / before;
+    const near = Math.max(1, Math.min(NEAREST, Math.round(before * times * 1000) / 1000)); // as an address holds it
+    choice.draw({ near });
     paint();
-    room.to(Math.max(0, middle * zoom - room.surface.size().width / 2), room.top());
+    room.to(Math.max(0, middle * near - room.surface.size().width / 2), room.top());
   };
 
   const controls = (): void => {
-    const known = info.layers.every((layer) => layer.values);
-    if (!known) by = "weights";
+    const { residual } = choice.drawn.value;
     residualWords.textContent = say("flow.residual");
     share.value = String(Math.round((residual / MOST_RESIDUAL) * 18));
     share.setAttribute("aria-valuetext", residual.toFixed(2));
     residualValue.textContent = residual.toFixed(2);
     byWords.textContent = say("flow.by");
-    fill(how, [["weights", say("flow.weights")], ["values", say("flow.values")]], by);
+    fill(how, [["weights", say("flow.weights")], ["values", say("flow.values")]], byNow());
     how.disabled = !known;
     how.title = known ? "" : say("flow.noValues");
     nearer.setAttribute("aria-label", say("flow.nearer"));
@@ -81,37 +79,38 @@ export const flow: View = ({ el, source, choice, say, theme, signal }) => {
     return kept.names;
   };
 
-  let now: Drawing | null = null, over: Over | null = null, said = "", shownQuery: number | null = null;
+  let now: Drawing | null = null, over: Over | null = null, said = "", shown = { query: -1, near: 0 };
   const traced = (): Traced | null => tracedOf(info, choice.picked.value);
 
   const paint = (): void => {
     const colors = theme(), at = traced(), { width, height } = room.surface.size();
+    const { residual, near, scale } = choice.drawn.value;
     dress(colors);
     if (at === null) return alert(say("flow.empty"));
-    flowing.ask({ query: at.query, batch: at.raw.batch, residual, by });
+    flowing.ask({ query: at.query, batch: at.raw.batch, residual, by: byNow() });
     raw.ask({ ...at.raw, query: at.query });
     const found = flowing.answer;
     if (flowing.error !== null) return alert(say("flow.failed", { why: sentenceOf(flowing.error) }));
     alert("");
     if (found === null) return waiting(colors.pale);
-    const known = namesNow(found.targetTokens, found.sourceTokens, found.n, found.source === null ? 0 : found.m);
+    const named = namesNow(found.targetTokens, found.sourceTokens, found.n, found.source === null ? 0 : found.m);
     const short = shortNames(found.layers);
     const into = (layer: string): string => say(/^\d+$/.test(layer) ? "flow.intoLayer" : "flow.into", { layer });
     const labels = [say("flow.inputs"), ...short.slice(1).map(into), say("flow.token")].slice(-found.lines);
     const label = Math.min(Math.max(90, width * 0.2), Math.max(...labels.map(measure)) + 22);
-    const name = Math.max(known.target.widest(LONGEST), known.source.widest(LONGEST));
-    const plan = planOf({ width, height }, found.lines, known.source.count, found.n, zoom, label, name);
+    const name = Math.max(named.target.widest(LONGEST), named.source.widest(LONGEST));
+    const plan = planOf({ width, height }, found.lines, named.source.count, found.n, near, label, name);
     room.extent(plan.width > width ? plan.width : 0, plan.height);
     const query = flowing.of?.query ?? at.query, rawOf = raw.of;
     const rawAt = { layer: rawOf === null ? "" : info.layers[rawOf.layer]!.name, head: rawOf?.head ?? 0 };
-    if (shownQuery !== query) {
-      shownQuery = query;
+    if (shown.query !== query || shown.near !== near) {
+      shown = { query, near };
       room.to(towards(plan, plan.parts[plan.parts.length - 1]!, query, room.left(), width), room.top());
     }
     const stale = rawOf === null || rawOf.query !== query;
     now = {
-      plan, flow: found, raw: stale ? null : raw.answer, rawPart: at.part, query, names: known, labels, over,
-      scale: choice.drawn.value.scale, theme: colors, width, height, left: room.left(), top: room.top(),
+      plan, flow: found, raw: stale ? null : raw.answer, rawPart: at.part, query, names: named, labels, over,
+      scale, theme: colors, width, height, left: room.left(), top: room.top(),
       words: {
         largest: say("flow.largest"), rollout: say("flow.rollout"),
         source: say("flow.source"), target: say("flow.target"),
@@ -119,10 +118,10 @@ export const flow: View = ({ el, source, choice, say, theme, signal }) => {
       },
     };
     paintFlow(room.surface.context, now);
-    token.textContent = say("flow.of", { token: known.target.whole(query), query });
+    token.textContent = say("flow.of", { token: named.target.whole(query), query });
     const list = strongest(found, 0, 5).map(({ part, token: from, share }) =>
-      say("flow.share", { token: known[part].whole(from), share: (100 * share).toFixed(0) }));
-    const sentence = say("flow.sentence", { token: known.target.whole(query), list: list.join(say("flow.comma")) });
+      say("flow.share", { token: named[part].whole(from), share: (100 * share).toFixed(0) }));
+    const sentence = say("flow.sentence", { token: named.target.whole(query), list: list.join(say("flow.comma")) });
     if (sentence !== said && !flowing.busy) live.textContent = said = sentence;
   };
 

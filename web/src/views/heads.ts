@@ -8,7 +8,9 @@ import { type Drawing, FONT, paintHeads } from "./heads/paint";
 import { moved, movedKey, type Over, overAt, pin } from "./heads/pointer";
 import { litOf, type State, stater, wantedOf } from "./heads/state";
 import { lineCard, notes, sentence, tokenCard } from "./heads/words";
-import { frame, made, perFrame, sentenceOf, slider } from "./parts/dom";
+import { sentenceOf } from "../shell/failing";
+import { frame, perFrame, slider } from "./parts/dom";
+import { made } from "./parts/element";
 import { scroller } from "./parts/scroller";
 import { tip } from "./parts/tip";
 import type { View } from "./view";
@@ -75,11 +77,13 @@ export const heads: View = ({ el, source, choice, say, theme, signal }) => {
     const drawing: Drawing = {
       sight, lines, heads: state.heads, lit, pinned: state.pinned, without: new Set(state.without),
       queries: state.queries, keys: state.keys, theme: colors, words: { queries: say("queries"), keys: say("keys") },
+      strand: null,
     };
     const words = notes(state, lines, here, range, lit, say);
     now = { state, drawing, said: words };
     const nothing = blocks.busy ? say("heads.loading") : say("heads.none", { threshold: state.threshold });
-    const drawn = moving ? { ...drawing, lines: strongest(lines, WHILE_MOVING) } : drawing;
+    const strand = 1 / room.surface.ratio();
+    const drawn = moving ? { ...drawing, lines: strongest(lines, WHILE_MOVING), strand } : drawing;
     paintHeads(room.surface.context, drawn, lines.length === 0 ? nothing : "");
     foot.replaceChildren(...[say("heads.read"), ...words].map((text) => made("span", {}, text)));
     const { query } = state.pinned, inHand = choice.picked.value.head;

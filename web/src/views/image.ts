@@ -1,4 +1,5 @@
 /** Attention over a picture: the patches that the chosen query looks at, laid over what the model saw. */
+import { sentenceOf } from "../shell/failing";
 import { surface } from "../paint/canvas";
 import { shortened } from "../paint/text";
 import { tokensOf } from "../trace/source";
@@ -6,8 +7,9 @@ import { chipsOf, elsewhere, legendOf } from "./image/around";
 import { IMAGE } from "./image/style";
 import { type Look, type Weighed, paintFrame, pictureFile, weigh } from "./image/paint";
 import { type Frame, type Reading, framesIn, patchAt, readingOf } from "./image/patches";
-import { digits } from "./numbers/digits";
-import { dress, h } from "./numbers/dom";
+import { fourDigits } from "../paint/digits";
+import { h } from "./parts/element";
+import { dress } from "./parts/sheet";
 import { colour } from "./numbers/paper";
 import { sentenceFile } from "./numbers/shape";
 import type { Scene, Shown, View } from "./view";
@@ -42,9 +44,8 @@ export const image: View = (scene: Scene): Shown => {
     return tokensOf(source.info, layer, batch, which)?.shown[at] ?? String(at);
   };
   const patchName = (patch: number): string =>
-    say(
-      "image.patch",
-      { row: Math.floor(patch / reading!.grid.columns) + 1, column: (patch % reading!.grid.columns) + 1 },
+    say( // from 0 on, as its token is called everywhere else
+      "image.patch", { row: Math.floor(patch / reading!.grid.columns), column: patch % reading!.grid.columns },
     );
   const chosenName = (): string => {
     const at = place(), patch = reading?.by === "row" ? reading.asks?.patchOf.get(at) : undefined;
@@ -83,7 +84,7 @@ export const image: View = (scene: Scene): Shown => {
   const tellPatch = (patch: number): void => {
     const chosen = say(reading!.by === "row" ? "image.query" : "image.key", { name: chosenName() });
     if (patch < 0 || !weighed) return void (status.textContent = chosen);
-    const name = patchName(patch), weight = digits(weighed.weights[patch]!);
+    const name = patchName(patch), weight = fourDigits(weighed.weights[patch]!);
     const words = weighed.allowed[patch] ? say("image.weight", { name, weight }) : say("image.blocked", { name });
     status.textContent = `${chosen} · ${words}`;
   };
@@ -163,7 +164,7 @@ export const image: View = (scene: Scene): Shown => {
     asked = { name, stop };
     if (!weighed) status.textContent = say("image.loading");
     ask(reading, at, stop.signal).catch((error: unknown) => {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = sentenceOf(error);
       if (!stop.signal.aborted) tell(say("image.failed", { why }), true);
     });
   }, signal);
@@ -241,7 +242,7 @@ export const image: View = (scene: Scene): Shown => {
       return pictureFile(
         { ...look(), over: -1 }, form(),
         say(reading.by === "row" ? "image.query" : "image.key", { name: chosenName() }),
-        ["0", digits(weighed?.top ?? 0)],
+        ["0", fourDigits(weighed?.top ?? 0)],
       );
     },
     table: async () => {

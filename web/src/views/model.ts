@@ -1,5 +1,7 @@
 /** The whole model: every head as a small map, layer by layer or in the order of a measure; a click opens one. */
-import { button, fill, frame, made, perFrame, select, sentenceOf } from "./parts/dom";
+import { sentenceOf } from "../shell/failing";
+import { button, fill, frame, perFrame, select } from "./parts/dom";
+import { made } from "./parts/element";
 import { legend } from "./parts/legend";
 import { scroller } from "./parts/scroller";
 import { tip } from "./parts/tip";

@@ -1,8 +1,10 @@
 /** A proof on paper: every step from q and k to what the head gives, with the model's own numbers. */
+import { sentenceOf } from "../shell/failing";
 import { shortened } from "../paint/text";
 import { type HeadAt, tokensOf } from "../trace/source";
 import { diagramElement, diagramFile, stationsOf } from "./numbers/diagram";
-import { dress, h } from "./numbers/dom";
+import { h } from "./parts/element";
+import { dress } from "./parts/sheet";
 import { formulaOf } from "./numbers/formulas";
 import { PAPER, colour } from "./numbers/paper";
 import { sentenceFile } from "./numbers/shape";
@@ -181,7 +183,7 @@ export const numbers: View = (scene: Scene): Shown => {
       .catch((error: unknown) => {
         if (stop.signal.aborted) return;
         work = null;
-        tell(say("numbers.failed", { why: error instanceof Error ? error.message : String(error) }), true);
+        tell(say("numbers.failed", { why: sentenceOf(error) }), true);
       })
       .finally(() => { if (!stop.signal.aborted) paper.removeAttribute("aria-busy"); });
   }, signal);

@@ -1,5 +1,9 @@
 /** How a map grew: the same example at every kept step of a training, with the scores beside it. */
-import { dress, h } from "./numbers/dom";
+import { signal as live } from "@preact/signals";
+import { sentenceOf } from "../shell/failing";
+import type { Source } from "../trace/source";
+import { h } from "./parts/element";
+import { dress } from "./parts/sheet";
 import { colour } from "./numbers/paper";
 import { sentenceFile } from "./numbers/shape";
 import { type Seen, player } from "./training/player";
@@ -16,9 +20,10 @@ export const training: View = (scene: Scene): Shown => {
     h("p", { class: "message", role: alert ? "alert" : "status" }, words)
   );
   const why = (error: unknown): string => say(
-    "training.failed", { why: error instanceof Error ? error.message : String(error) },
+    "training.failed", { why: sentenceOf(error) },
   );
   let seen: Seen | null = null;
+  const of = live<Source | null>(null);
   const probe = {
     step: (): number | null => seen?.step() ?? null,
     steps: (): readonly number[] => seen?.steps() ?? [],
@@ -36,13 +41,13 @@ export const training: View = (scene: Scene): Shown => {
         if (signal.aborted) return;
         const kept = cards.filter((card) => card.steps.length > 0 && card.examples > 0);
         if (kept.length === 0) return tell(say("training.none"), false);
-        seen = player(scene, server, kept, root);
+        seen = player(scene, server, kept, root, (source) => { of.value = source; });
       },
       (error: unknown) => { if (!signal.aborted) tell(why(error), true); },
     );
   }
   return {
-    probe,
+    probe, of,
     svg: async () => (
       seen ? seen.svg() : sentenceFile(say(server ? "training.none" : "training.served"), scene.theme())
     ),

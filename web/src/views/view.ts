@@ -1,4 +1,5 @@
 /** A view is one function that fills an element from a source and a choice; where it runs is somebody else's business. */
+import type { ReadonlySignal } from "@preact/signals";
 import type { Choice } from "../choose/choice";
 import type { Say } from "../shell/language";
 import type { Source } from "../trace/source";
@@ -19,6 +20,8 @@ export interface Scene {
 /** What can be taken along of a view. */
 export interface Shown {
   readonly svg?: () => Promise<string>; // a picture with real text
+  /** The source whose numbers it shows, where it opens one by itself; null while there is none. */
+  readonly of?: ReadonlySignal<Source | null>;
   readonly table?: () => Promise<readonly (readonly (string | number)[])[]>; // first line: names
   /** Numbers as drawn, for whoever checks them; the element carries it as `el.regard`. */
   readonly probe?: Readonly<Record<string, (...about: never[]) => unknown>>;

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { type Ground, Lost, overHttp } from "../../src/hosts/http";
 import type { RunAsk, RunEvent } from "../../src/hosts/server";
+import { sentenceOf } from "../../src/shell/failing";
 import { language, say } from "../../src/shell/language";
 import { fake } from "../fake";
 
@@ -99,6 +100,14 @@ describe("what goes wrong", () => {
     await expect(server.open("a")).rejects.toThrow("there is no such trace");
   });
 
+  it("hands on its code, so that it can be said in the reader's language", async () => {
+    const told = { error: "the disk is full", code: "disk.full", about: { folder: "/runs", why: "no space" } };
+    const failed = await overHttp(ground(() => json(told, 507))).upload(new File([], "a.trace")).catch((error: unknown) => error);
+    language.value = "zh";
+    expect(sentenceOf(failed)).toBe(say("said.disk.full", told.about));
+    expect(sentenceOf(failed)).toContain("磁盘已满");
+  });
+
   it("says what to do without a token, and where the server says nothing", async () => {
     await expect(overHttp(ground(() => json({ error: "x" }, 401))).models()).rejects.toThrow(say("errors.http.token"));
     await expect(overHttp(ground(() => new Response("<h1>", { status: 502 }))).models()).rejects.toThrow("502");
@@ -152,6 +161,15 @@ describe("a run", () => {
     socket.dispatchEvent(new Event("close"));
     await expect(run).resolves.toBeUndefined();
     expect(heard).toEqual([{ kind: "failed", text: "the text is empty" }]);
+  });
+
+  it("says in the reader's language what failed, and what went wrong beside it", async () => {
+    language.value = "zh";
+    const { heard, socket } = await start();
+    const memory = { folder: "/runs", why: "no space" };
+    socket.says({ kind: "trouble", text: "could not be kept", code: "disk.memory", about: memory });
+    socket.says({ kind: "failed", text: "the text is empty", code: "text.empty", about: {} });
+    expect(heard.map((event) => "text" in event && event.text)).toEqual([say("said.disk.memory", memory), say("said.text.empty")]);
   });
 
   it("closes the connection when it is called off", async () => {

@@ -70,8 +70,10 @@ describe("questions to a kernel", () => {
   it("fail with the kernel's own sentence", async () => {
     const kernel = new Kernel();
     const answer = asking(kernel, gone.signal)("row", {});
-    kernel.say({ answer: kernel.sent[0]!.ask, error: "layer 99 was asked for, but there are 3" });
+    const told = { code: "layer.none", about: { layer: 99, layers: 3 } };
+    kernel.say({ answer: kernel.sent[0]!.ask, error: "layer 99 was asked for, but there are 3", ...told });
     await expect(answer).rejects.toThrow("layer 99 was asked for, but there are 3");
+    await expect(answer).rejects.toMatchObject(told); // by which it is said in the reader's language
   });
 
   it("wait for their turn, and cost nothing when they are called off before it", async () => {

@@ -22,7 +22,8 @@ const somewhere = (): Place => {
     drawn: {
       scale: (["linear", "log", "rank"] as const)[below(3)]!, pool: (["max", "mean"] as const)[below(2)]!,
         threshold: below(1000) / 1000,
-      hide: below(2) === 1, words: below(2) === 1, sort: text(), falling: below(2) === 1,
+      hide: below(2) === 1, sort: text(), falling: below(2) === 1,
+      residual: below(91) / 100, by: (["weights", "values"] as const)[below(2)]!, near: 1 + below(504) / 8,
     },
   };
 };
@@ -47,7 +48,7 @@ describe("the address", () => {
     const hostile = [
       "", "#", "#/", "##", "%", "#/%E0%A4%A", "#/view=evil&layer=-1&head=1e99", "#/layer=NaN&q=Infinity&k=0x10",
         "#/zoom=1,2,3",
-      "#/zoom=4,4,1,1", "#/zoom=NaN,0,1,1", "#/heads=1,,a,2,1", "#/min=2&scale=cubic&pool=sum",
+      "#/zoom=4,4,1,1", "#/zoom=NaN,0,1,1", "#/heads=1,,a,2,1", "#/min=2&scale=cubic&pool=sum", "#/stays=7&by=hand&near=1e9", "#/stays=1&near=0&words=1",
         "#/__proto__=1&constructor=2&view=toString",
       "#/trace=%3Cscript%3Ealert(1)%3C/script%3E", `#/trace=${"x".repeat(1e5)}`, "#/layer=99999999999999999999",
         "javascript:alert(1)", "#/=&&&==",
@@ -58,6 +59,8 @@ describe("the address", () => {
       expect(VIEWS).toContain(place.picked.view);
       expect(Number.isSafeInteger(place.picked.layer) && place.picked.layer >= 0).toBe(true);
       expect(place.drawn.threshold >= 0 && place.drawn.threshold <= 1).toBe(true);
+      expect(place.drawn.residual >= 0 && place.drawn.residual <= 0.9).toBe(true);
+      expect(place.drawn.near >= 1 && place.drawn.near <= 64).toBe(true);
       expect(place.trace.length).toBeLessThanOrEqual(200);
       expect(readAddress(writeAddress(place))).toEqual(place);
     }

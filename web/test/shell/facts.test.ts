@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { digits, entropyOf, percent, placeIn, strongest, tokenName } from "../../src/shell/facts";
+import { fewDigits } from "../../src/paint/digits";
+import { entropyOf, percent, placeIn, strongest, tokenName } from "../../src/shell/facts";
 import { fake, named } from "../fake";
 
 const words = Array.from({ length: 9 }, (_, i) => `t${i}`);
@@ -30,9 +31,9 @@ describe("a row", () => {
 
 describe("numbers in words", () => {
   it("are short and still tell small ones apart", () => {
-    expect([0.9123, 0.0512, 4.31234, 123.456, 4.2e-7, 0, -1.5].map(digits)).toEqual(["0.912", "0.051", "4.312", "123.5",
-      "4.2e−7", "0", "−1.500"]);
-    expect([digits(Infinity), digits(Number.NaN), percent(0.914), percent(0.001), percent(0)]).toEqual(["∞", "–",
+    expect([0.9123, 0.0512, 4.31234, 123.456, 4.2e-7, 0, -1.5].map(fewDigits))
+      .toEqual(["0.912", "0.051", "4.312", "123.5", "4.2e−7", "0", "−1.500"]);
+    expect([fewDigits(Infinity), fewDigits(Number.NaN), percent(0.914), percent(0.001), percent(0)]).toEqual(["∞", "–",
       "91 %", "< 1 %", "0 %"]);
   });
   it("tokens keep what cannot be seen visible, and long ones short", () => {

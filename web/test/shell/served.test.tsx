@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type FakeServer, fakeServer } from "../../preview/fakes";
 import { language } from "../../src/shell/language";
 import { mount } from "../../src/shell/mount";
+import { trainings } from "../views/numbers.fakes";
 
 const wait = (time = 30): Promise<void> => new Promise((done) => setTimeout(done, time));
 const until = async (true_: () => boolean, most = 4000): Promise<void> => {
@@ -149,6 +150,27 @@ describe("a served studio", () => {
     await wait();
     expect(all(".runs li").length).toBe(3);
     expect(server.asked.filter((one) => one.startsWith("forget"))).toEqual([]);
+  });
+
+  it("tells of the map that the training view shows, not of the open trace", async () => {
+    hash = "#/trace=a1&view=training&layer=1&head=2";
+    const { trainings: listed, openTraining } = trainings(["x", "y", "z"]);
+    const { root, find, all } = await studio(Object.assign(fakeServer(), { trainings: listed, openTraining }));
+    await until(() => find(".panel").textContent!.includes("layers.1.attention"));
+    expect(find(".panel").textContent).toContain("3 heads, 3 × 3");
+    expect(find(".panel").textContent).not.toContain("en-zh");
+    expect(all(".grid .heads").length).toBe(2);
+    expect(hash).toContain("layer=1&head=2");
+    [...root.querySelectorAll<HTMLElement>("[role=tab]")].find((one) => one.textContent === "map")!.click();
+    await until(() => find(".panel").textContent!.includes("en-zh"));
+    expect(all(".grid .heads").length).toBeGreaterThan(0);
+  });
+
+  it("tells nothing beside a training that has no map", async () => {
+    hash = "#/trace=a1&view=training&layer=0&head=0";
+    const { find } = await studio();
+    await until(() => find("[data-view=training]").textContent!.includes("no training run"));
+    expect(find(".panel").textContent).not.toContain("en-zh");
   });
 
   it("renames a run", async () => {

@@ -59,20 +59,21 @@ const huge = blob("{}");
 new DataView(huge.buffer).setBigUint64(0, 2n ** 63n, true);
 const BAD: Record<string, [Uint8Array, RegExp]> = {
   "too short": [new Uint8Array(7), /holds 7 bytes/],
-  "a header beyond the end": [huge, /header would be/],
-  "no JSON": [blob("{"), /no JSON/],
-  "no UTF-8": [blob(String.fromCharCode(0x7b)).map((byte, i) => (i === 8 ? 0xff : byte)), /no JSON/],
-  "a list": [blob("[]"), /no object/],
+  "a header longer than any": [huge, /does not begin like safetensors/],
+  "a header beyond the end": [blob("{}").subarray(0, 9), /cut off: its header/],
+  "no JSON": [blob("{"), /header that cannot be read/],
+  "no UTF-8": [blob("{ }").map((byte, i) => (i === 9 ? 0xff : byte)), /header that cannot be read/],
+  "a list": [blob("[]"), /does not begin like safetensors/],
   "metadata that are numbers": [blob({ __metadata__: { a: 1 } }), /metadata/],
   "an unknown kind": [blob(one("I64", [1], 8), new Uint8Array(8)), /unknown kind I64/],
   "a kind that every object has": [blob(one("constructor", [1], 8), new Uint8Array(8)), /unknown kind constructor/],
-  "no entry": [blob({ x: 3 }), /unknown kind undefined/],
+  "no entry": [blob({ x: 3 }), /x, which is not described/],
   "a negative side": [blob(one("U8", [-4], 4), new Uint8Array(4)), /no shape/],
-  "half a place": [blob({ x: { dtype: "U8", shape: [1], data_offsets: [0] } }, new Uint8Array(1)), /no place/],
+  "half a place": [blob({ x: { dtype: "U8", shape: [1], data_offsets: [0] } }, new Uint8Array(1)), /not say where/],
   "another size": [blob(one("F32", [2], 4), new Uint8Array(4)), /has 4 bytes, but its shape needs 8/],
-  "a gap": [blob({ x: { dtype: "U8", shape: [1], data_offsets: [1, 2] } }, new Uint8Array(2)), /leaves a gap/],
-  "bytes that are missing": [cut.subarray(0, cut.length - 1), /take 4 bytes, but there are 3/],
-  "bytes that are left": [blob(one("U8", [1], 1), new Uint8Array(2)), /take 1 bytes, but there are 2/],
+  "a gap": [blob({ x: { dtype: "U8", shape: [1], data_offsets: [1, 2] } }, new Uint8Array(2)), /leave a gap/],
+  "bytes that are missing": [cut.subarray(0, cut.length - 1), /cut off: x would end/],
+  "bytes that are left": [blob(one("U8", [1], 1), new Uint8Array(2)), /1 bytes at its end/],
 };
 
 describe("a blob that is not whole", () => {

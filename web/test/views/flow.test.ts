@@ -10,6 +10,7 @@ import { HOSTILE, press, staged, until } from "./heads.stage";
 interface Probe {
   readonly share: (line: number, token: number, part?: "source" | "target") => number;
   readonly raw: (token: number) => number;
+  readonly visible: () => readonly [number, number];
 }
 const words = (n: number): string[] => Array.from({ length: n }, (_, i) => `word${i}`);
 
@@ -63,9 +64,32 @@ describe("the flow view", () => {
     slider.dispatchEvent(new Event("input"));
     const wanted = await source.flow({ query: 2, batch: 0, residual: 0.2, by: "weights" });
     await until(() => stage.probe.share(0, 0) === wanted.target[0]);
+    expect(stage.choice.drawn.value.residual).toBe(0.2);
     press(stage.el, "ArrowRight");
     expect(stage.choice.picked.value.query).toBe(3);
     await until(() => stage.probe.share(3, 3) === 1);
+    stage.leave();
+  });
+
+  it("is what the choice says, so that a link opens the same flow", async () => {
+    const source = fake(words(40)), drawn = { residual: 0.35, by: "values", near: 4 } as const;
+    const asked: unknown[] = [], flowing = source.flow.bind(source);
+    source.flow = async (at) => {
+      asked.push(at);
+      return flowing(at);
+    };
+    const stage = staged<Probe>(flow, source, { query: 2 }, drawn);
+    await until(() => stage.probe.share(0, 0) > 0);
+    expect(asked).toEqual([{ query: 2, batch: 0, residual: 0.35, by: "values" }]);
+    const [first, last] = stage.probe.visible();
+    expect(last - first).toBeLessThan(20);
+    expect(stage.el.querySelector<HTMLInputElement>("input[type=range]")!.value).toBe("7");
+    expect(stage.el.querySelector("select")!.value).toBe("values");
+    press(stage.el, "-");
+    expect(stage.choice.drawn.value).toMatchObject({ ...drawn, near: 2 });
+    stage.choice.draw({ near: 1, by: "weights" });
+    await until(() => stage.probe.visible()[1] === 39);
+    expect(stage.el.querySelector("select")!.value).toBe("weights");
     stage.leave();
   });
 

@@ -3,7 +3,7 @@ import { Blocks } from "../../src/views/heads/blocks";
 import { shownHeads, toggled } from "../../src/views/heads/chips";
 import { columns } from "../../src/views/heads/layout";
 import { hiddenKeys, howMany, linesOf, meanHidden, strongest } from "../../src/views/heads/lines";
-import { bundles } from "../../src/views/heads/paint";
+import { bundles, strands } from "../../src/views/heads/paint";
 import { type Fake, fake } from "../fake";
 
 const words = (n: number): string[] => Array.from({ length: n }, (_, i) => `w${i}`);
@@ -115,12 +115,17 @@ describe("strokes", () => {
   const lines = Array.from({ length: 300 }, (_, i) => ({ query: i % 7, key: i, head: i % 3, weight: weightOf(i) }));
   const sight = { width: 900, height: 330, row: 24, scroll: 0, queries: 7, keys: 300, ...columns(900, 80, 120) };
 
-  it("hold every line once, and what is in hand lies on top", () => {
+  it("hold every line once; those that fade lie below the veil, and what is in hand on top of either", () => {
     const found = bundles({ sight, lines, lit: { query: 3, key: null, head: null } });
     expect(found.flatMap((bundle) => bundle.lines).sort((a, b) => a.key - b.key)).toEqual(lines);
     expect(found.length).toBeLessThan(130);
-    const lit = found.slice(found.findIndex((bundle) => bundle.lit));
-    expect(lit.every((bundle) => bundle.lit && bundle.lines.every((line) => line.query === 3))).toBe(true);
+    const faded = found.filter((bundle) => bundle.outside).length;
+    expect(found.slice(0, faded).every((bundle) => bundle.outside)).toBe(true);
+    for (const some of [found.slice(0, faded), found.slice(faded)]) {
+      const lit = some.slice(some.findIndex((bundle) => bundle.lit));
+      expect(lit.length).toBeGreaterThan(0);
+      expect(lit.every((bundle) => bundle.lit && bundle.lines.every((line) => line.query === 3))).toBe(true);
+    }
     for (const { outside, lines: some } of found) expect(some.every((line) => line.key > 12 === outside)).toBe(true);
   });
 
@@ -129,6 +134,13 @@ describe("strokes", () => {
     expect(few).toHaveLength(50);
     expect(lines.filter((line) => line.weight > least).every((line) => few.includes(line))).toBe(true);
     expect(strongest(lines, 300)).toBe(lines);
+  });
+
+  it("are made of strands of one pixel then, as many as the line is wide", () => {
+    expect(strands(3.1, null)).toEqual([0]);
+    expect(strands(0.6, 1)).toEqual([0]);
+    expect(strands(2, 1)).toEqual([-0.5, 0.5]);
+    expect(strands(1.4, 0.5)).toEqual([-0.5, 0, 0.5]); // a sharp screen has two pixels there
   });
 });
 

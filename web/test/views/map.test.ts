@@ -4,7 +4,8 @@ import { LIGHT } from "../../src/paint/theme";
 import { language, say } from "../../src/shell/language";
 import type { Source } from "../../src/trace/source";
 import { type PanelOptions, map, mapPanel } from "../../src/views/map";
-import { cellText, digits, rowSentence, standing, strongest } from "../../src/views/map/describe";
+import { significant } from "../../src/paint/digits";
+import { cellText, rowSentence, standing, strongest } from "../../src/views/map/describe";
 import { namesOf } from "../../src/views/map/names";
 import type { Scene, Shown } from "../../src/views/view";
 import { Fake, fake, fakeLayers, named } from "../fake";
@@ -203,7 +204,7 @@ describe("the map", () => {
 describe("words", () => {
   it("have as many digits as there is room for", () => {
     expect(
-      [0, 0.5, 0.91234, 0.05, 1, 0.000031, 12.345, 1234567].map((value) => digits(value, 3))
+      [0, 0.5, 0.91234, 0.05, 1, 0.000031, 12.345, 1234567].map((value) => significant(value, 3))
     ).toEqual(["0", "0.5", "0.912", "0.05", "1", "3.1e-5", "12.3", "1234567"]);
     const measure = (text: string): number => 7 * text.length;
     expect([80, 46, 36, 30].map((width) => cellText(0.0512, width, measure))).toEqual(["0.0512", "0.05", "0.05", ""]);

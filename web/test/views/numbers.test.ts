@@ -3,7 +3,8 @@ import { Choice, FIRST } from "../../src/choose/choice";
 import { DARK, LIGHT } from "../../src/paint/theme";
 import { language, say } from "../../src/shell/language";
 import type { Source } from "../../src/trace/source";
-import { agree, digits } from "../../src/views/numbers/digits";
+import { fourDigits } from "../../src/paint/digits";
+import { agree } from "../../src/views/numbers/digits";
 import { diagramOf, stationsOf } from "../../src/views/numbers/diagram";
 import { FEW, shownOf, tint } from "../../src/views/numbers/tables";
 import { workOf } from "../../src/views/numbers/work";
@@ -37,11 +38,11 @@ async function shown(source: Source, picked: Partial<typeof FIRST> = {}, dark = 
 
 describe("digits", () => {
   it("prints four significant digits that can be pasted", () => {
-    expect([0, 1, -0.35355, 12.3456, 9999.6, 123456, 3.1e-7, -Infinity, NaN].map(digits))
+    expect([0, 1, -0.35355, 12.3456, 9999.6, 123456, 3.1e-7, -Infinity, NaN].map(fourDigits))
       .toEqual(["0", "1.000", "-0.3535", "12.35", "10000", "123456", "3.100e-7", "-∞", "?"]);
     for (
       const value of [0.1234567, -9.87654, 512.3456]
-    ) expect(Math.abs(Number(digits(value)) / value - 1)).toBeLessThan(5e-4);
+    ) expect(Math.abs(Number(fourDigits(value)) / value - 1)).toBeLessThan(5e-4);
   });
   it("knows float32 noise from a real difference", () => {
     expect(agree(1.2345678, 1.2345679, 1)).toBe(true);
@@ -76,7 +77,7 @@ describe("numbers", () => {
   it("prints what the probe says, with all digits in the title", async () => {
     const { el, probe } = await shown(fake(WORDS), { query: 3, key: 1 });
     const hand = el.querySelector<HTMLElement>('[data-step="scale"] strong.hand')!;
-    expect(hand.textContent).toBe(digits(probe.value("scale")));
+    expect(hand.textContent).toBe(fourDigits(probe.value("scale")));
     expect(Number(hand.title)).toBe(probe.value("scale"));
     const cells = [
       ...el.querySelectorAll('[data-step="softmax"] .matrix td[data-key]')
@@ -146,7 +147,7 @@ describe("numbers", () => {
     expect(el.querySelectorAll(".matrix")).toHaveLength(0);
     const rest = el.querySelector('section[data-step="softmax"] tr.rest')!;
     expect(rest.textContent).toContain("… 31 more, together");
-    expect(rest.textContent).toContain(digits(probe.value("rest")));
+    expect(rest.textContent).toContain(fourDigits(probe.value("rest")));
     expect(el.querySelectorAll('[data-step="dot"] tbody tr')).toHaveLength(8 + 2);
     const more = el.querySelector<HTMLElement>('[data-step="dot"] tr.rest td:last-child')!;
     const first = Array.from({ length: 8 }, (_, c) => probe.value("product", c)).reduce((a, b) => a + b);
@@ -235,7 +236,7 @@ describe("numbers", () => {
     const table = await view.table!();
     expect(table).toHaveLength(1 + WORDS.length);
     expect(table[2]![3]).toBeCloseTo(source.weightsOf(AT, 3)[1]!, 6);
-    expect(await view.svg!()).toContain(digits(probe.value("softmax")));
+    expect(await view.svg!()).toContain(fourDigits(probe.value("softmax")));
   });
 
   it("speaks Chinese, and says what failed", async () => {

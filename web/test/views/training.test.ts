@@ -109,6 +109,16 @@ describe("training", () => {
     await settled();
     expect(el.textContent).not.toContain("no layer 1");
   });
+  it("tells whose map is shown, for whoever says more of it", async () => {
+    const { view, press } = await shown(trainings(WORDS));
+    expect(view.of!.value!.info.name).toBe("one 2000");
+    press("back");
+    await settled();
+    expect(view.of!.value!.info.name).toBe("one 1000");
+    const unopened: Server = { ...trainings(WORDS), openTraining: () => Promise.reject(new Error("gone")) };
+    expect((await shown(unopened)).view.of!.value).toBeNull();
+    expect((await shown(null)).view.of!.value).toBeNull();
+  });
   it("gives the scores as a table", async () => {
     const { view } = await shown(trainings(WORDS));
     expect((await view.table!())[4]).toEqual([1000, 1.4, 24.5]);

@@ -1,9 +1,10 @@
 /** The arrays that a layer names, once each was found and fits the others. */
 import type { BiasWords, LayerWords, MaskWords, PartWords } from "../schema";
-import { FLOATS, type Floats, Reals, type Stored, wholes } from "./bytes";
+import { FLOATS, type Floats, Reals, type Stored, wholes } from "../bytes";
 import { type Bias, type Mask, OPEN } from "./rule";
 import { Asked, type HeadMap, Kept, type Part } from "./weigh";
-import { TraceError, short } from "./wrong";
+import { short } from "../container";
+import { TraceError } from "./wrong";
 
 type Side = number | readonly number[] | null; // what an axis may be: one size, one of some, any
 export type Axes = readonly [b: number, h: number, q: number, k: number];
@@ -172,4 +173,4 @@ const oneOf = (size: number, side: Side): boolean =>
   side === null || size === side || (typeof side !== "number" && side.includes(size));
 
 export const damaged = (where: string, what: string): TraceError =>
-  new TraceError(`The trace is damaged at ${short(where)}: ${what}.`);
+  new TraceError(`The trace is damaged at ${short(where)}: ${what}.`, "file.damaged", { where: short(where) });

@@ -1,6 +1,8 @@
 /** The manifest of a trace file, once every word of it was found to be of its kind; what is left out is filled in. */
+import { isObject } from "../objects";
 import { type Manifest, VERSION, WORDS, type Word } from "../schema";
-import { TraceError, short } from "./wrong";
+import { short } from "../container";
+import { TraceError } from "./wrong";
 
 const DEEPEST = 16;
 
@@ -10,22 +12,22 @@ export function manifestOf(text: string): Manifest {
   try {
     given = JSON.parse(text);
   } catch {
-    throw new TraceError("The trace has a manifest that cannot be read; it is damaged, write it again.");
+    throw new TraceError("The trace has a manifest that cannot be read; it is damaged, write it again.", "file.header");
   }
   const version = isObject(given) ? given["version"] : undefined;
   if (typeof version !== "number" || !Number.isInteger(version))
-    throw new TraceError("The file has a manifest without a version, so it is no trace; give a file from trace.save.");
+    throw new TraceError(
+      "The file has a manifest without a version, so it is no trace; give a file from trace.save.", "file.bare",
+    );
   if (version !== VERSION) {
     const what = version > VERSION ? "open it with a newer regard" : "write it again with this one";
     throw new TraceError(
-      `This is a trace of version ${version}, but this explorer reads version ${VERSION}; ${what}.`, version > VERSION,
+      `This is a trace of version ${version}, but this explorer reads version ${VERSION}; ${what}.`,
+      version > VERSION ? "file.newer" : "file.older", { version, known: VERSION },
     );
   }
   return words("Manifest", given, "") as unknown as Manifest;
 }
-
-const isObject = (given: unknown): given is Record<string, unknown> =>
-  typeof given === "object" && given !== null && !Array.isArray(given);
 
 function words(name: string, given: unknown, where: string): Record<string, unknown> {
   const known = WORDS[name]!;
@@ -65,5 +67,7 @@ const within = ({ least, most, above, below }: Word, value: number): boolean =>
 
 function wrong(where: string, wanted: string): TraceError {
   const place = short(where.replace(/^\./, "") || "its start");
-  return new TraceError(`The trace says something wrong at ${place}: ${wanted} was wanted; it is damaged.`);
+  return new TraceError(
+    `The trace says something wrong at ${place}: ${wanted} was wanted; it is damaged.`, "file.damaged", { where: place },
+  );
 }

@@ -1,6 +1,6 @@
 /** From which inputs a token is fed through all layers: rollout, by vectors only (arXiv 2005.00928, eq. 1). */
 import type { Flow, FlowAt, LayerInfo } from "../source";
-import type { Floats } from "./bytes";
+import type { Floats } from "../bytes";
 import type { Pace } from "./pace";
 import type { Stacks } from "./stacks";
 import type { HeadMap } from "./weigh";
@@ -18,7 +18,7 @@ export interface FlowOf {
 export async function flowOf(of: FlowOf, at: FlowAt, pace: Pace): Promise<Omit<Flow, "targetTokens" | "sourceTokens">> {
   const { layers, stacks, n, m } = of;
   const { query, residual } = at;
-  if (!(query >= 0 && query < n)) throw new TraceError(`Token ${query} was asked for, but there are ${n}.`);
+  if (!(query >= 0 && query < n)) throw new TraceError(`Token ${query} was asked for, but there are ${n}.`, "place.none", { place: query, count: n });
   if (!(residual >= 0 && residual <= 1))
     throw new TraceError(`The residual is ${residual}, but it is the share that passes a layer by; give 0 to 1.`);
   let now = new Float64Array(n), source = new Float64Array(m);
@@ -80,7 +80,10 @@ async function down(of: FlowOf, layer: number, now: Float64Array, at: FlowAt, pa
 }
 
 function normsOf(values: { readonly v: Floats; readonly e: number } | null, name: string, keys: number): Float64Array {
-  if (!values) throw new TraceError(`${name} kept no values to weigh by; keep them (values=True), or flow by weights.`);
+  if (!values)
+    throw new TraceError(
+      `${name} kept no values to weigh by; keep them (values=True), or flow by weights.`, "flow.values", { layer: name },
+    );
   const { v, e } = values;
   const norms = new Float64Array(keys);
   for (let key = 0; key < keys; key++) {

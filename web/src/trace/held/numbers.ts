@@ -1,6 +1,6 @@
 /** The whole computation of some rows and columns, number by number. */
 import type { Numbers } from "../source";
-import type { Floats } from "./bytes";
+import type { Floats } from "../bytes";
 import { seenBy, strongest } from "./rows";
 import { Asked, type HeadMap } from "./weigh";
 

@@ -1,5 +1,5 @@
 /** Who may look at whom, and what is added to a score, for one head: views of the file's arrays with their steps. */
-import type { Reals } from "./bytes";
+import type { Reals } from "../bytes";
 
 export interface Spans {
   readonly start: Int32Array;

@@ -45,12 +45,12 @@ export function mustChain(
 ): { n: number; m: number } {
   const all = [...source, ...target].map((i) => layers[i]!);
   const [first] = all;
-  if (!first) throw new TraceError("The trace has no layers, so nothing flows; watch a call of the model first.");
+  if (!first) throw new TraceError("The trace has no layers, so nothing flows; watch a call of the model first.", "flow.empty");
   for (const layer of all)
     if (layer.shape[0] !== first.shape[0])
       throw new TraceError(
         `${layer.name} saw a batch of ${layer.shape[0]} and ${first.name} one of ${first.shape[0]}, as windows of a ` +
-          "picture do, so tokens cannot be followed from layer to layer.",
+          "picture do, so tokens cannot be followed from layer to layer.", "flow.windows", { layer: layer.name },
       );
   const n = layers[target[0]!]!.shape[2];
   const m = layers[target.find((i) => layers[i]!.kind === "cross") ?? -1]?.shape[3] ?? 0;
@@ -62,6 +62,7 @@ export function mustChain(
         throw new TraceError(
           `${name} has ${q} queries and ${k} keys, but ${length} tokens flow through its stack, so it does not ` +
             "continue the others; watch without an older cache.",
+          "flow.broken", { layer: name, queries: q, keys: k, tokens: length },
         );
       if (kind === "cross") continue; // its rows may be named after what they wrote, not after what was fed
       for (const which of ["queries", "keys"] as const) {
@@ -70,7 +71,7 @@ export function mustChain(
         if (joined !== null && names !== null && joined !== names)
           throw new TraceError(
             `The tokens of ${name} are not those of the layers before it (shifted windows, or another input), ` +
-              "so they cannot be followed.",
+              "so they cannot be followed.", "flow.windows", { layer: name },
           );
         names ??= joined;
       }

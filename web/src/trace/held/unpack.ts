@@ -1,5 +1,5 @@
 /** The bytes of a trace file from the text that a page holds: base64, zlib, and bytes sorted by place (packed.py). */
-import { SIZES } from "./bytes";
+import { SIZES } from "../bytes";
 import { readContainer } from "./container";
 import { TraceError } from "./wrong";
 
@@ -7,7 +7,9 @@ import { TraceError } from "./wrong";
 export async function unpacked(text: string, size: number): Promise<Uint8Array> {
   const sorted = await inflated(binary(text));
   if (sorted.length !== size)
-    throw new TraceError(`The page holds ${sorted.length} bytes of its trace, but ${size} were put in; get the file again.`);
+    throw new TraceError(
+      `The page holds ${sorted.length} bytes of its trace, but ${size} were put in; get the file again.`, "file.page",
+    );
   return unsorted(sorted);
 }
 
@@ -16,7 +18,7 @@ function binary(text: string): Uint8Array<ArrayBuffer> {
   try {
     letters = atob(text);
   } catch {
-    throw new TraceError("The numbers of the page are cut or damaged; get the file again.");
+    throw new TraceError("The numbers of the page are cut or damaged; get the file again.", "file.page");
   }
   const bytes = new Uint8Array(letters.length);
   for (let i = 0; i < letters.length; i++) bytes[i] = letters.charCodeAt(i);
@@ -28,7 +30,7 @@ async function inflated(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array> {
   try {
     return new Uint8Array(await new Response(stream).arrayBuffer());
   } catch {
-    throw new TraceError("The numbers of the page are cut or damaged; get the file again.");
+    throw new TraceError("The numbers of the page are cut or damaged; get the file again.", "file.page");
   }
 }
 

@@ -1,5 +1,5 @@
 /** The map of one head, row by row: what q, k, scale, cap, bias, mask and sink make, or what was stored. */
-import { type Floats, type Reals } from "./bytes";
+import { type Floats, type Reals } from "../bytes";
 import { type Bias, type Mask, allows, from, till } from "./rule";
 
 /** Any part of one head's map. Rows and columns count in the whole map; numbers are summed in float64. */

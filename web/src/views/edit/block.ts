@@ -2,10 +2,10 @@
 import type { Picked } from "../../choose/choice";
 import type { EditOf } from "../../hosts/server";
 import { ramp, scaled } from "../../paint/color";
-import { digits } from "../../shell/facts";
+import { fewDigits } from "../../paint/digits";
 import type { HeadAt, Row, Tile } from "../../trace/source";
 import type { Scene } from "../view";
-import { made } from "./dom";
+import { h } from "../parts/element";
 import { isBlocked } from "./edits";
 import { nameOf } from "./words";
 
@@ -19,10 +19,10 @@ export interface Glance {
 
 /** The whole map of one head on a canvas; `click` gets the cell under the pointer. */
 export function blockMap(scene: Scene, click: (glance: Glance) => void) {
-  const canvas = made("canvas", "block-map");
+  const canvas = h("canvas", { class: "block-map" });
   canvas.setAttribute("aria-hidden", "true"); // the row beside it does the same by keyboard
-  const told = made("p", "pale told");
-  const box = made("div", "", canvas, told);
+  const told = h("p", { class: "pale told" });
+  const box = h("div", {}, canvas, told);
   let at: HeadAt | null = null, tile: Tile | null = null, size = 8;
   const under = (event: PointerEvent | MouseEvent): Glance | null => {
     if (tile === null) return null;
@@ -34,10 +34,10 @@ export function blockMap(scene: Scene, click: (glance: Glance) => void) {
     if (glance === null || at === null || tile === null) return;
     const cell = glance.query * tile.columns + glance.key;
     const { info } = scene.source;
-    const weight = tile.allowed[cell] === 0 ? scene.say("shell.blocked") : digits(tile.max[cell]!);
+    const weight = tile.allowed[cell] === 0 ? scene.say("shell.blocked") : fewDigits(tile.max[cell]!);
     told.append(
-      made("bdi", "query", nameOf(info, at.layer, at.batch, "queries", glance.query)), " → ",
-      made("bdi", "key", nameOf(info, at.layer, at.batch, "keys", glance.key)), ` ${weight}`,
+      h("bdi", { class: "query" }, nameOf(info, at.layer, at.batch, "queries", glance.query)), " → ",
+      h("bdi", { class: "key" }, nameOf(info, at.layer, at.batch, "keys", glance.key)), ` ${weight}`,
     );
   };
   canvas.addEventListener("pointermove", (event) => tell(under(event)));
@@ -98,17 +98,17 @@ export function blockRow(
   click: (glance: Glance) => void,
 ): HTMLElement {
   const { info } = scene.source;
-  const list = made("ul", "block-row");
+  const list = h("ul", { class: "block-row" });
   for (const { key } of keys) {
     const name = nameOf(info, of.layer, of.batch, "keys", key);
     const pressed = isBlocked(edits, of.layer, of.head, query, key);
-    const cell = made("button", "", made("bdi", "key", name), ` ${digits(row.weights[key]!)}`);
+    const cell = h("button", {}, h("bdi", { class: "key" }, name), ` ${fewDigits(row.weights[key]!)}`);
     cell.type = "button";
     cell.setAttribute("aria-pressed", String(pressed));
     const asker = nameOf(info, of.layer, of.batch, "queries", query);
     cell.setAttribute("aria-label", scene.say("edit.block.this", { query: asker, key: name }));
     cell.addEventListener("click", () => click({ query, key }));
-    list.append(made("li", "", cell));
+    list.append(h("li", {}, cell));
   }
   return list;
 }

@@ -1,30 +1,30 @@
 /** What an edit did: the text and the chances before and after, with what differs marked. */
 import type { Effect } from "../../hosts/server";
 import { visible } from "../../paint/text";
-import { digits } from "../../shell/facts";
+import { fewDigits } from "../../paint/digits";
 import type { Say } from "../../shell/language";
 import { differing, type Part, shifts } from "./differ";
-import { made } from "./dom";
+import { h } from "../parts/element";
 
 const LINES = 12;
 
 const marked = (parts: readonly Part[]): HTMLElement =>
-  made("bdi", "said", ...parts.map((part) => (part.changed ? made("mark", "", part.text) : part.text)));
+  h("bdi", { class: "said" }, ...parts.map((part) => (part.changed ? h("mark", {}, part.text) : part.text)));
 
 function texts(effect: Effect, say: Say): HTMLElement | null {
   const { beforeText, afterText } = effect;
   if (beforeText === null && afterText === null) return null;
   const [before, after] = differing(beforeText ?? "", afterText ?? "");
   const line = (name: string, parts: readonly Part[]): HTMLElement[] =>
-    [made("dt", "", name), made("dd", "", marked(parts))];
+    [h("dt", {}, name), h("dd", {}, marked(parts))];
   const lines = [...line(say("edit.before"), before), ...line(say("edit.after"), after)];
-  const box = made("div", "", made("h3", "", say("edit.text")), made("dl", "texts", ...lines));
-  if (beforeText === afterText) box.append(made("p", "pale", say("edit.text.same")));
+  const box = h("div", {}, h("h3", {}, say("edit.text")), h("dl", { class: "texts" }, ...lines));
+  if (beforeText === afterText) box.append(h("p", { class: "pale" }, say("edit.text.same")));
   return box;
 }
 
 const share = (value: number | null, say: Say): HTMLElement => {
-  const cell = made("td", "number", value === null ? "–" : digits(value));
+  const cell = h("td", { class: "number" }, value === null ? "–" : fewDigits(value));
   cell.title = value === null ? say("edit.gone") : String(value);
   return cell;
 };
@@ -33,8 +33,8 @@ function table(effect: Effect, say: Say): HTMLElement | null {
   const all = shifts(effect.before, effect.after);
   if (all.length === 0) return null;
   const head = ["edit.token", "edit.before", "edit.after", "edit.change"] as const;
-  const found = made("table", "effect", made("thead", "", made("tr", "", ...head.map((key) => {
-    const cell = made("th", "", say(key));
+  const found = h("table", { class: "effect" }, h("thead", {}, h("tr", {}, ...head.map((key) => {
+    const cell = h("th", {}, say(key));
     cell.scope = "col";
     return cell;
   }))));
@@ -43,14 +43,14 @@ function table(effect: Effect, say: Say): HTMLElement | null {
     return list.find((one) => one.share === most)?.name;
   };
   const winners = [first(effect.before), first(effect.after)];
-  found.append(made("tbody", "", ...all.slice(0, LINES).map(({ name, before, after }) => {
+  found.append(h("tbody", {}, ...all.slice(0, LINES).map(({ name, before, after }) => {
     const known = before !== null && after !== null;
     const change = known ? after - before : null;
     const sign = change === null ? "" : change > 0 ? "+" : change < 0 ? "−" : "±";
-    const cell = made("td", "number change", change === null ? "–" : `${sign}${digits(Math.abs(change))}`);
+    const cell = h("td", { class: "number change" }, change === null ? "–" : `${sign}${fewDigits(Math.abs(change))}`);
     cell.dataset["way"] = change === null || Math.abs(change) < 5e-4 ? "" : change > 0 ? "up" : "down";
-    const named = made("th", "", made("bdi", "", visible(name.slice(0, 60))));
-    const row = made("tr", "", named, share(before, say), share(after, say), cell);
+    const named = h("th", {}, h("bdi", {}, visible(name.slice(0, 60))));
+    const row = h("tr", {}, named, share(before, say), share(after, say), cell);
     if (winners[0] !== winners[1] && winners.includes(name)) row.className = "turned";
     return row;
   })));
@@ -59,11 +59,11 @@ function table(effect: Effect, say: Say): HTMLElement | null {
 
 /** The whole effect as a section. */
 export function effectSection(effect: Effect, stale: boolean, say: Say, compare: () => void): HTMLElement {
-  const box = made("section", "result", made("h2", "", say("edit.result")));
-  if (stale) box.append(made("p", "pale", say("edit.stale")));
+  const box = h("section", { class: "result" }, h("h2", {}, say("edit.result")));
+  if (stale) box.append(h("p", { class: "pale" }, say("edit.stale")));
   for (const part of [texts(effect, say), table(effect, say)]) if (part !== null) box.append(part);
-  if (effect.kl !== null) box.append(made("p", "number kl", say("edit.kl", { kl: digits(effect.kl) })));
-  const open = made("button", "", say("edit.compare"));
+  if (effect.kl !== null) box.append(h("p", { class: "number kl" }, say("edit.kl", { kl: fewDigits(effect.kl) })));
+  const open = h("button", {}, say("edit.compare"));
   open.type = "button";
   open.addEventListener("click", compare);
   box.append(open);

@@ -2,7 +2,8 @@
 import type { EditOf } from "../../hosts/server";
 import type { Say } from "../../shell/language";
 import type { TraceInfo } from "../../trace/source";
-import { button, made } from "./dom";
+import { h } from "../parts/element";
+import { button } from "./dom";
 import { mutedOf, toggleHead, toggleLayer } from "./edits";
 
 /** The grid of heads, and what marks the muted ones and the one in hand. */
@@ -10,7 +11,7 @@ export function muteGrid(
   info: TraceInfo, layers: () => readonly number[], say: Say,
   change: (how: (edits: readonly EditOf[]) => EditOf[]) => void,
 ) {
-  const grid = made("div", "mutes");
+  const grid = h("div", { class: "mutes" });
   const cells = new Map<string, HTMLButtonElement>();
   let shown = "";
   const fill = (): void => {
@@ -20,7 +21,7 @@ export function muteGrid(
     cells.clear();
     grid.replaceChildren(...wanted.map((layer) => {
       const heads = info.layers[layer]!.shape[1];
-      const row = made("div", "mute-row");
+      const row = h("div", { class: "mute-row" });
       const all = button(String(layer), () => change((edits) => toggleLayer(edits, layer, heads)), "quiet number");
       all.title = `${say("edit.mute.layer", { layer })}\n${info.layers[layer]!.name.slice(0, 200)}`;
       all.setAttribute("aria-label", say("edit.mute.layer", { layer }));

@@ -1,7 +1,7 @@
 /** What the flow view asks for: the flow of a token, and the raw attention of the same token in the head in hand. */
 import type { Picked } from "../../choose/choice";
 import type { Flow, FlowAt, HeadAt, Row, Source, TraceInfo } from "../../trace/source";
-import { calledOff } from "../parts/dom";
+import { isAbort } from "../../shell/failing";
 import type { PartName } from "./layout";
 
 /** The layer whose queries are traced: the last of the decoder, or the last of all. */
@@ -67,7 +67,7 @@ export class Latest<Question extends object, Answer> {
     };
     this.put(question, call.signal).then(
       (answer) => came(answer, null),
-      (error: unknown) => (calledOff(error) ? undefined : came(null, error)),
+      (error: unknown) => (isAbort(error) ? undefined : came(null, error)),
     );
   }
 }

@@ -1,10 +1,11 @@
 /** What is seen of the flow view, as a figure with real text. */
+import { shortShare } from "../../paint/digits";
 import { scaled, weightColor } from "../../paint/color";
 import { hatchFill, hatchSvg } from "../../paint/hatch";
 import { label, type Markup, node, svgDocument } from "../../paint/svg";
 import { largest, lineOf } from "./asking";
 import { BARS, columnsSeen, edgeOf, everyName, UPRIGHT } from "./layout";
-import { barsOf, barTop, type Drawing, short } from "./paint";
+import { barsOf, barTop, type Drawing } from "./paint";
 
 /** The columns that are seen and all lines; `notes` stand below. */
 export function figure(drawing: Drawing, notes: readonly string[]): string {
@@ -50,7 +51,7 @@ export function figure(drawing: Drawing, notes: readonly string[]): string {
     const fill = line === plan.lines - 1 ? theme.query : theme.ink;
     beside.push(
       label(plan.left - 8, y, labels[line] ?? "", { "text-anchor": "end", fill }),
-      label(edgeOf(plan, width) + 8, y, short(largest(flow, line)), { fill: theme.pale }),
+      label(edgeOf(plan, width) + 8, y, shortShare(largest(flow, line)), { fill: theme.pale }),
     );
   }
   beside.push(

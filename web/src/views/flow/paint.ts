@@ -1,5 +1,6 @@
 /** The flow view on a canvas. Each line is coloured from nothing to its own largest share, which stands at its end. */
 import { ramp, type Scale, scaled, weightColor } from "../../paint/color";
+import { shortShare } from "../../paint/digits";
 import { hatch } from "../../paint/hatch";
 import { clip } from "../../paint/text";
 import type { Theme } from "../../paint/theme";
@@ -29,10 +30,6 @@ export interface Drawing {
   readonly left: number; // scrolled
   readonly top: number;
 }
-
-/** A share in few letters. */
-export const short = (share: number): string =>
-  (share === 0 ? "0" : share >= 0.0095 ? share.toFixed(2) : share.toExponential(0));
 
 /** The largest of both rows of bars: they stand on one scale, so that they can be compared. */
 export function barTop({ flow, raw }: Pick<Drawing, "flow" | "raw">): number {
@@ -144,7 +141,7 @@ function paintSides(pen: CanvasRenderingContext2D, drawing: Drawing): void {
     pen.fillText(clip(labels[line] ?? "", plan.left - 14, measure), plan.left - 8, y);
     pen.textAlign = "left";
     pen.fillStyle = theme.pale;
-    pen.fillText(short(largest(flow, line)), edgeOf(plan, width) + 8, y);
+    pen.fillText(shortShare(largest(flow, line)), edgeOf(plan, width) + 8, y);
   }
   (["rollout", "raw"] as const).forEach((which, i) => {
     const values = plan.parts.map((part) => barsOf(drawing, which, part.name)).filter((some) => some !== null);
@@ -152,7 +149,7 @@ function paintSides(pen: CanvasRenderingContext2D, drawing: Drawing): void {
     for (const some of values) for (let token = 0; token < some.length; token++) most = Math.max(most, some[token]!);
     pen.textAlign = "left";
     pen.fillStyle = theme.pale;
-    if (values.length > 0) pen.fillText(short(most), edgeOf(plan, width) + 8, plan.bars[i]! + BARS / 2 - top);
+    if (values.length > 0) pen.fillText(shortShare(most), edgeOf(plan, width) + 8, plan.bars[i]! + BARS / 2 - top);
     pen.fillStyle = theme.ink;
     pen.fillText(words[which], 8, plan.bars[i]! - 12 - top);
   });

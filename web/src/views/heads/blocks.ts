@@ -1,6 +1,6 @@
 /** Asks for the strongest keys block by block, keeps what came, and calls off what nobody waits for any more. */
 import type { HeadAt, Source, Top } from "../../trace/source";
-import { calledOff } from "../parts/dom";
+import { isAbort } from "../../shell/failing";
 import type { Block } from "./lines";
 
 export const BLOCK = 64; // queries
@@ -81,7 +81,7 @@ export class Blocks {
       (error: unknown) => {
         if (this.waiting.get(key) !== call) return;
         this.waiting.delete(key);
-        if (!calledOff(error)) {
+        if (!isAbort(error)) {
           this.failed.add(key);
           this.error = error;
         }

@@ -3,7 +3,8 @@ import type { Choice, Picked } from "../../choose/choice";
 import { headColor, inkOn } from "../../paint/color";
 import type { Theme } from "../../paint/theme";
 import type { Say } from "../../shell/language";
-import { button, made } from "../parts/dom";
+import { button } from "../parts/dom";
+import { made } from "../parts/element";
 
 /** The heads that are shown: those chosen that the layer has, or the one in hand. */
 export function shownHeads(picked: Pick<Picked, "head" | "heads">, heads: number): readonly number[] {

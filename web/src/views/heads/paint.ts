@@ -27,6 +27,8 @@ export interface Drawing {
   readonly keys: Names;
   readonly theme: Theme;
   readonly words: { readonly queries: string; readonly keys: string };
+  /** One pixel of the screen while the reader scrolls: lines are made of such strands then. Null at rest. */
+  readonly strand: number | null;
 }
 
 /** Whether a line belongs to what is in hand. A query in hand goes before a key. */
@@ -71,7 +73,7 @@ interface Bundle {
   readonly lines: Line[];
 }
 
-/** Lines in bundles, what lies on top last. A stroke per line would take seconds for ten thousand lines. */
+/** Lines in bundles, what lies on top last; those that fade lie below. A stroke per line would take much longer. */
 export function bundles({ sight, lines, lit }: Pick<Drawing, "sight" | "lines" | "lit">): Bundle[] {
   const found = new Map<string, Bundle>();
   for (const line of lines) {
@@ -80,40 +82,51 @@ export function bundles({ sight, lines, lit }: Pick<Drawing, "sight" | "lines" |
     const bundle = found.get(at) ?? { head: line.head, lit: on, outside, step, lines: [] };
     if (bundle.lines.push(line) === 1) found.set(at, bundle);
   }
-  return [...found.values()].sort((a, b) => Number(a.lit) - Number(b.lit) || a.step - b.step);
+  return [...found.values()].sort((a, b) =>
+    Number(b.outside) - Number(a.outside) || Number(a.lit) - Number(b.lit) || a.step - b.step);
 }
 
-function paintLines(context: CanvasRenderingContext2D, drawing: Drawing): void {
-  const { sight, heads, theme } = drawing, { left, right } = sight, third = (right - left) / 3;
-  const colors = new Map<string, string | CanvasGradient>();
-  const colorOf = (head: number, outside: boolean): string | CanvasGradient => {
-    const at = `${head} ${outside}`, known = colors.get(at), color = headColor(head, theme.dark);
-    if (known !== undefined || !outside) return known ?? color;
-    const fading = context.createLinearGradient(left, 0, right, 0); // towards keys that are not seen
-    fading.addColorStop(0, color);
-    fading.addColorStop(0.4, color);
-    fading.addColorStop(1, `${color}00`);
-    colors.set(at, fading);
-    return fading;
-  };
-  context.save();
+/** How far the strands of a line stand off its middle. A browser draws several of one pixel sooner than a wide one. */
+export function strands(width: number, strand: number | null): readonly number[] {
+  const count = strand === null ? 1 : Math.max(1, Math.round(width / strand));
+  return Array.from({ length: count }, (_, i) => (i - (count - 1) / 2) * (strand ?? 0));
+}
+
+/** One stroke for a bundle; while the reader scrolls, a thin one without dashes. */
+function stroke(context: CanvasRenderingContext2D, { sight, heads, theme, strand }: Drawing, bundle: Bundle): void {
+  const { left, right } = sight, third = (right - left) / 3, off = aside(sight, heads, bundle.head);
+  const { width, alpha } = strokeOf((bundle.step / STEPS) ** 2, bundle.lit);
+  context.setLineDash(strand === null ? dashOf(bundle.head) : []);
+  context.lineWidth = strand === null ? width : Math.min(width, strand);
+  context.globalAlpha = alpha;
+  context.strokeStyle = headColor(bundle.head, theme.dark);
   context.beginPath();
-  context.rect(0, HEADER, sight.width, sight.height - HEADER);
-  context.clip();
-  for (const bundle of bundles(drawing)) {
-    const { width, alpha } = strokeOf((bundle.step / STEPS) ** 2, bundle.lit), off = aside(sight, heads, bundle.head);
-    context.setLineDash(dashOf(bundle.head));
-    context.lineWidth = width;
-    context.globalAlpha = alpha;
-    context.strokeStyle = colorOf(bundle.head, bundle.outside);
-    context.beginPath();
+  for (const shift of strands(width, strand))
     for (const line of bundle.lines) {
-      const from = middle(sight, line.query) + off, to = ending(sight, line.key).y + off;
+      const from = middle(sight, line.query) + off + shift, to = ending(sight, line.key).y + off + shift;
       context.moveTo(left + 4, from);
       context.bezierCurveTo(left + third, from, right - third, to, right - 4, to);
     }
-    context.stroke();
+  context.stroke();
+}
+
+/** Lines towards keys that are not seen, faded by one veil over all of them; the others over it. */
+function paintLines(context: CanvasRenderingContext2D, drawing: Drawing): void {
+  const { sight, theme } = drawing, { left, right } = sight, all = bundles(drawing);
+  context.save();
+  context.beginPath();
+  context.rect(left, HEADER, right - left, sight.height - HEADER);
+  context.clip();
+  for (const bundle of all) if (bundle.outside) stroke(context, drawing, bundle);
+  if (all[0]?.outside) {
+    const veil = context.createLinearGradient(left, 0, right, 0); // a gradient in every stroke takes twice as long
+    veil.addColorStop(0.4, `${theme.ground}00`);
+    veil.addColorStop(1, theme.ground);
+    context.globalAlpha = 1;
+    context.fillStyle = veil;
+    context.fillRect(left, HEADER, right - left, sight.height - HEADER);
   }
+  for (const bundle of all) if (!bundle.outside) stroke(context, drawing, bundle);
   context.restore();
 }
 

@@ -2,8 +2,8 @@
 import { type Scale, unscaled, viridis, weightColor } from "../../paint/color";
 import { clip, shortened, visible } from "../../paint/text";
 import type { Say } from "../../shell/language";
-import { digits } from "../numbers/digits";
-import { h } from "../numbers/dom";
+import { fourDigits } from "../../paint/digits";
+import { h } from "../parts/element";
 import type { Weighed } from "./paint";
 import type { Grid } from "./patches";
 
@@ -46,8 +46,8 @@ export function elsewhere(weights: Float32Array, grid: Grid, name: (token: numbe
   const first = out
     .sort((a, b) => b.weight - a.weight)
     .slice(0, 4)
-    .map(({ weight, key }) => `${shortened(name(key), 16)} ${digits(weight)}`);
-  return `${say("image.elsewhere", { share: digits(share) })} ${first.join(", ")}${out.length > 4 ? " …" : ""}`;
+    .map(({ weight, key }) => `${shortened(name(key), 16)} ${fourDigits(weight)}`);
+  return `${say("image.elsewhere", { share: fourDigits(share) })} ${first.join(", ")}${out.length > 4 ? " …" : ""}`;
 }
 
 /** The colours and the weights that they stand for; over a picture they are viridis. */
@@ -55,6 +55,6 @@ export function legendOf({ top, sorted }: Weighed, over: boolean, scale: Scale, 
   const steps = Array.from({ length: 13 }, (_, i) => (over ? viridis(i / 12) : weightColor(i / 12, dark)));
   const strip = h("span", { class: "strip", "aria-hidden": "true" });
   strip.style.backgroundImage = `linear-gradient(to right, ${steps.join(", ")})`;
-  const ends = [unscaled(0, scale, top, sorted), top].map((end) => h("span", {}, digits(end)));
+  const ends = [unscaled(0, scale, top, sorted), top].map((end) => h("span", {}, fourDigits(end)));
   return [h("span", { class: "pale" }, say("image.legend")), ends[0]!, strip, ends[1]!];
 }

@@ -1,22 +1,15 @@
 /** Numbers and rows in words. */
+import { significant } from "../../paint/digits";
 import type { Say } from "../../shell/language";
 import type { Row } from "../../trace/source";
 import type { Names } from "./names";
-
-/** So many significant digits, without a tail of zeros: 0.912, 0.05, 3.1e-5. */
-export function digits(value: number, count: number): string {
-  if (value === 0 || !Number.isFinite(value)) return String(value);
-  if (Math.abs(value) < 0.001) return value.toExponential(Math.max(0, count - 1)).replace(/\.?0*e/, "e");
-  const text = value.toPrecision(count);
-  if (text.includes("e")) return String(Math.round(value));
-  return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
-}
 
 /** The most digits, three at most, that fit into a cell; "" where not even one does. */
 export function cellText(value: number, width: number, measure: (text: string) => number): string {
   const room = width - (width < 44 ? 6 : 12);
   const short = value === 0 ? [] : [value.toExponential(0)]; // 5e-3 is shorter than 0.005
-  return [digits(value, 3), digits(value, 2), digits(value, 1), ...short].find((text) => measure(text) <= room) ?? "";
+  const texts = [...[3, 2, 1].map((count) => significant(value, count)), ...short];
+  return texts.find((text) => measure(text) <= room) ?? "";
 }
 
 export interface Standing {
@@ -52,7 +45,7 @@ export function strongest(row: Row, count: number): number[] {
   return best;
 }
 
-const percent = (weight: number): string => digits(100 * weight, weight >= 0.995 ? 3 : 2);
+const percent = (weight: number): string => significant(100 * weight, weight >= 0.995 ? 3 : 2);
 
 /** A row as a sentence: "猫 looks at cat 91 %, The 5 %". */
 export function rowSentence(row: Row, query: number, queries: Names, keys: Names, say: Say): string {
@@ -68,6 +61,6 @@ export function rowSentence(row: Row, query: number, queries: Names, keys: Names
 /** A cell as a sentence, for when the selection moves by keyboard. */
 export const cellSentence = (row: Row, query: number, key: number, queries: Names, keys: Names, say: Say): string => {
   const { weight, rank, of, allowed } = standing(row, key);
-  const about = { query: queries.at(query).full, key: keys.at(key).full, weight: digits(weight, 3), rank, of };
+  const about = { query: queries.at(query).full, key: keys.at(key).full, weight: significant(weight, 3), rank, of };
   return allowed ? say("map.cell", about) : say("map.closed", about);
 };

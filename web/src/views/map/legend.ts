@@ -1,10 +1,11 @@
 /** What the colours mean, below the map: a bar with numbers, the rule of a pixel, and a key for each hatch in sight. */
+import { significant } from "../../paint/digits";
 import { unscaled } from "../../paint/color";
 import { type HatchKind, hatch } from "../../paint/hatch";
 import type { Theme } from "../../paint/theme";
 import type { Say } from "../../shell/language";
+import { made } from "../parts/element";
 import type { Colouring } from "./colours";
-import { digits } from "./describe";
 
 export const BAR = { width: 168, height: 10 };
 
@@ -23,14 +24,14 @@ export function marks(by: Colouring): { at: number; text: string }[] {
     const value = by.diverging
       ? Math.sign(at - 0.5) * unscaled(Math.abs(2 * at - 1), by.scale, by.top, by.sorted)
       : unscaled(at, by.scale, by.top, by.sorted);
-    const text = digits(value, 3);
+    const text = significant(value, 3);
     return { at, text: by.diverging && at === 1 ? `+${text}` : text };
   });
 }
 
 /** The sentences of a legend: how colours are chosen, and what a pixel stands for. */
 export function sentences({ by, level, sampled, finer }: Facts, say: Say): string[] {
-  const top = digits(by.top, 3), n = 2 ** level;
+  const top = significant(by.top, 3), n = 2 ** level;
   const kind = level === 0 ? "single" : by.pool === "max" ? "largest" : "mean";
   const colours =
     by.scale === "rank"
@@ -61,47 +62,34 @@ export function legend(el: HTMLElement, say: Say): (facts: Facts, theme: Theme) 
     });
     el.replaceChildren(
       bar(facts.by, theme),
-      ...words.map((text) => part(text)),
-      ...facts.hatches.map((kind, i) => part(keys[i]!, swatch(kind, theme))),
+      ...words.map((text) => made("span", {}, text)),
+      ...facts.hatches.map((kind, i) => made("span", {}, swatch(kind, theme), keys[i]!)),
     );
   };
 }
 
-function part(text: string, before?: HTMLElement): HTMLElement {
-  const span = document.createElement("span");
-  if (before !== undefined) span.append(before);
-  span.append(text);
-  return span;
-}
-
 function bar(by: Colouring, theme: Theme): HTMLElement {
-  const box = document.createElement("span");
-  Object.assign(box.style, {
-    position: "relative", display: "inline-block", width: `${BAR.width}px`, height: "30px", margin: "0 20px",
-  });
-  const canvas = document.createElement("canvas");
-  canvas.width = 256;
-  canvas.height = 1;
-  canvas.getContext("2d")?.putImageData(new ImageData(Uint8ClampedArray.from(by.bytes), 256, 1), 0, 0);
-  Object.assign(canvas.style, {
+  const canvas = made("canvas", {
     display: "block", width: "100%", height: `${BAR.height}px`, marginTop: "2px", boxSizing: "border-box",
     border: `1px solid ${theme.line}`,
   });
-  box.append(canvas);
-  for (const { at, text } of marks(by)) {
-    const number = part(text);
-    Object.assign(number.style, {
-      position: "absolute", top: `${BAR.height + 2}px`, left: `${100 * at}%`, transform: "translateX(-50%)",
-      whiteSpace: "nowrap",
-
-    });
-    box.append(number);
-  }
-  return box;
+  canvas.width = 256;
+  canvas.height = 1;
+  canvas.getContext("2d")?.putImageData(new ImageData(Uint8ClampedArray.from(by.bytes), 256, 1), 0, 0);
+  const numbers = marks(by).map(({ at, text }) => made("span", {
+    position: "absolute", top: `${BAR.height + 2}px`, left: `${100 * at}%`, transform: "translateX(-50%)",
+    whiteSpace: "nowrap",
+  }, text));
+  return made("span", {
+    position: "relative", display: "inline-block", width: `${BAR.width}px`, height: "30px", margin: "0 20px",
+  }, canvas, ...numbers);
 }
 
 function swatch(kind: HatchKind, theme: Theme): HTMLElement {
-  const canvas = document.createElement("canvas");
+  const canvas = made("canvas", {
+    width: "24px", height: "14px", verticalAlign: "-2px", marginRight: "6px", border: `1px solid ${theme.line}`,
+    boxSizing: "border-box",
+  });
   canvas.width = 48;
   canvas.height = 28;
   const pen = canvas.getContext("2d");
@@ -110,10 +98,5 @@ function swatch(kind: HatchKind, theme: Theme): HTMLElement {
     pen.fillStyle = hatch(pen, theme, kind);
     pen.fillRect(0, 0, 24, 14);
   }
-  Object.assign(canvas.style, {
-    width: "24px", height: "14px", verticalAlign: "-2px", marginRight: "6px", border: `1px solid ${theme.line}`,
-    boxSizing: "border-box",
-
-  });
   return canvas;
 }

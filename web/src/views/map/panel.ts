@@ -1,4 +1,5 @@
 /** A map as a panel: the map view is one of them, and comparing puts several side by side with a zoom in common. */
+import { sentenceOf } from "../../shell/failing";
 import { NOTHING } from "../../choose/choice";
 import type { HatchKind } from "../../paint/hatch";
 import { TILE, type Tile, type TileAt } from "../../trace/source";
@@ -101,7 +102,9 @@ export function mapPanel(scene: Scene, options: PanelOptions = {}): Shown {
     asked = 0;
     const theme = scene.theme(), { width, height } = paper.size(), { camera, box } = lens;
     context.clearRect(0, 0, width, height);
-    stage.alarm(trouble(), failure === null ? null : again, say, theme);
+    stage.wear(theme);
+    const cells = head === null || camera === null ? null : { x: Math.max(box.x, xOf(camera, box, 0)), y: box.y };
+    stage.alarm(trouble(), failure === null ? null : again, say, cells);
     if (head === null || camera === null) return rest();
     const { shape } = head, at = placeOf(head), ratio = paper.ratio();
     const level = levelOf(camera, ratio), topmost = overviewLevel(shape);
@@ -130,8 +133,8 @@ export function mapPanel(scene: Scene, options: PanelOptions = {}): Shown {
     };
     last = { frame, drawn, axes, facts };
     const note = options.tiles === undefined ? around.note(say) : { text: "", about: "" };
-    stage.badge(note.text, note.about, theme);
-    stage.dress(say, theme, say("map.label", { layer: head.layer, head: head.head, ...shape }), lens.whole());
+    stage.badge(note.text, note.about);
+    stage.name(say, say("map.label", { layer: head.layer, head: head.head, ...shape }), lens.whole());
     showLegend(facts, theme); // may change the room of the plot; the next frame follows it
     pointing.again();
     rest();
@@ -155,7 +158,7 @@ export function mapPanel(scene: Scene, options: PanelOptions = {}): Shown {
     if (head === null) return say("map.empty", { queries: info.shape[2], keys: info.shape[3] });
     return failure === null
       ? ""
-      : say("map.failed", { why: failure instanceof Error ? failure.message : String(failure) });
+      : say("map.failed", { why: sentenceOf(failure) });
   };
   const again = (): void => {
     failure = null;

@@ -2,15 +2,20 @@
 import { type Surface, surface } from "../../paint/canvas";
 import type { Theme } from "../../paint/theme";
 import type { Say } from "../../shell/language";
+import { dressed } from "../parts/dom";
+import { h, made } from "../parts/element";
+import type { Box } from "./geometry";
 
 export interface Stage {
   readonly plot: HTMLElement;
   readonly paper: Surface;
   readonly legend: HTMLElement;
   readonly say: (sentence: string) => void; // to a screen reader
-  readonly badge: (text: string, about: string, theme: Theme) => void; // "" hides it
-  readonly alarm: (text: string, again: (() => void) | null, words: Say, theme: Theme) => void; // "" hides it
-  readonly dress: (words: Say, theme: Theme, label: string, whole: boolean) => void;
+  readonly badge: (text: string, about: string) => void; // "" hides it
+  /** What went wrong, over the cells and beside the names; `cells` is null where there are none. "" hides it. */
+  readonly alarm: (text: string, again: (() => void) | null, words: Say, cells: Pick<Box, "x" | "y"> | null) => void;
+  readonly wear: (theme: Theme) => void;
+  readonly name: (words: Say, label: string, whole: boolean) => void;
   readonly focused: () => boolean;
 }
 
@@ -21,28 +26,25 @@ export interface StageMoves {
   readonly changed: () => void; // what the stage shows by itself, such as its focus, is other than before
 }
 
-const made = <Name extends keyof HTMLElementTagNameMap>(
-  name: Name, style: Partial<CSSStyleDeclaration>,
-): HTMLElementTagNameMap[Name] => {
-  const one = document.createElement(name);
-  Object.assign(one.style, style);
-  return one;
-};
+const WARNING = { background: "var(--view-raised)", color: "var(--view-warn)", border: "1px solid var(--view-warn)" };
 
 /** Fills `el`; `title` stands above the map. */
 export function stageIn(el: HTMLElement, title: string, moves: StageMoves, signal: AbortSignal): Stage {
   const frame = made("div", {
     position: "absolute", inset: "0", display: "flex", flexDirection: "column", overflow: "hidden",
+    background: "var(--view-ground)",
   });
   if (getComputedStyle(el).position === "static") el.style.position = "relative";
-  const heading = made("div", { padding: "4px 12px 0", fontWeight: "600", fontSize: "13px" });
-  heading.textContent = title;
+  const heading = made("div", {
+    padding: "4px 12px 0", fontWeight: "600", fontSize: "13px", color: "var(--view-ink)",
+  }, title);
   heading.hidden = title === "";
   const plot = made("div", { position: "relative", flex: "1 1 0", minHeight: "0", overflow: "hidden" });
   const legend = made("div", { flex: "0 0 auto" });
   legend.dataset["part"] = "legend";
   frame.append(heading, plot, legend);
   el.append(frame);
+  let worn: Theme | null = null;
   signal.addEventListener("abort", () => frame.remove(), { once: true });
 
   const paper = surface(plot, signal);
@@ -67,7 +69,7 @@ export function stageIn(el: HTMLElement, title: string, moves: StageMoves, signa
   const badge = made("div", {
     alignSelf: "flex-end", flex: "0 0 auto", margin: "2px 8px", padding: "1px 8px", borderRadius: "9px",
     fontSize: "12px", lineHeight: "18px", maxWidth: "calc(100% - 16px)", boxSizing: "border-box",
-    overflow: "hidden", textOverflow: "ellipsis", whiteSpace: "nowrap",
+    overflow: "hidden", textOverflow: "ellipsis", whiteSpace: "nowrap", ...WARNING,
   });
   badge.dataset["part"] = "badge";
   const buttons = made("div", {
@@ -75,13 +77,12 @@ export function stageIn(el: HTMLElement, title: string, moves: StageMoves, signa
     zIndex: "2",
   });
   const button = (sign: string, act: () => void): HTMLButtonElement => {
-    const one = made("button", {
-      width: "28px", height: "28px", padding: "0", borderRadius: "6px", font: "600 16px/1 system-ui, sans-serif",
-      cursor: "pointer",
-    });
-    one.type = "button";
-    one.textContent = sign;
-    one.addEventListener("click", act, { signal });
+    const one = h("button", {
+      type: "button", onclick: act, style: {
+        width: "28px", height: "28px", padding: "0", borderRadius: "6px", font: "600 16px/1 system-ui, sans-serif",
+        cursor: "pointer", background: "var(--view-raised)", border: "1px solid var(--view-line)",
+      },
+    }, sign);
     buttons.append(one);
     return one;
   };
@@ -93,8 +94,8 @@ export function stageIn(el: HTMLElement, title: string, moves: StageMoves, signa
   });
   voice.setAttribute("aria-live", "polite");
   const alert = made("p", {
-    position: "absolute", left: "12px", right: "12px", top: "28px", margin: "0", padding: "8px 12px",
-    borderRadius: "6px", zIndex: "4", fontSize: "14px", overflowWrap: "anywhere",
+    position: "absolute", right: "12px", maxWidth: "560px", boxSizing: "border-box", margin: "0", padding: "8px 12px",
+    borderRadius: "6px", zIndex: "4", fontSize: "14px", lineHeight: "1.6", overflowWrap: "anywhere", ...WARNING,
   });
   alert.setAttribute("role", "alert");
   alert.hidden = true;
@@ -108,35 +109,35 @@ export function stageIn(el: HTMLElement, title: string, moves: StageMoves, signa
     say: (sentence) => {
       voice.textContent = sentence;
     },
-    badge: (text, about, theme) => {
+    badge: (text, about) => {
       badge.hidden = text === "";
       badge.textContent = text;
       badge.title = about;
-      Object.assign(badge.style, { background: theme.raised, color: theme.warn, border: `1px solid ${theme.warn}` });
     },
-    alarm: (text, again, words, theme) => {
+    alarm: (text, again, words, cells) => {
       alert.hidden = text === "";
       alert.replaceChildren(text);
-      Object.assign(alert.style, { background: theme.raised, color: theme.warn, border: `1px solid ${theme.warn}` });
+      const { x, y } = cells ?? { x: 0, y: 16 }; // a narrow stage leaves it some room, and it lies over names then
+      Object.assign(alert.style, { left: `min(${Math.round(x) + 12}px, 60%)`, top: `${Math.round(y) + 12}px` });
       if (again === null || text === "") return;
-      const retry = made("button", { marginLeft: "10px", font: "inherit", cursor: "pointer" });
-      retry.type = "button";
-      retry.textContent = words("map.again");
-      retry.addEventListener("click", again, { signal });
-      alert.append(retry);
+      const style = {
+        marginLeft: "10px", padding: "1px 8px", font: "inherit", cursor: "pointer", borderRadius: "6px",
+        color: "var(--view-ink)", background: "var(--view-ground)", border: "1px solid var(--view-line)",
+      };
+      alert.append(h("button", { type: "button", onclick: again, style }, words("map.again")));
     },
-    dress: (words, theme, label, whole) => {
-      heading.style.color = theme.ink;
-      frame.style.background = theme.ground;
+    wear: (theme) => {
+      if (theme !== worn) dressed(frame, theme);
+      worn = theme;
+    },
+    name: (words, label, whole) => {
       canvas.setAttribute("aria-label", label);
       (["map.zoomin", "map.zoomout", "map.whole"] as const).forEach((key, i) => {
         const one = three[i]!;
         one.title = words(key);
         one.setAttribute("aria-label", words(key));
         one.disabled = whole && i > 0;
-        Object.assign(one.style, {
-          background: theme.raised, color: one.disabled ? theme.line : theme.ink, border: `1px solid ${theme.line}`,
-        });
+        one.style.color = `var(--view-${one.disabled ? "line" : "ink"})`;
       });
     },
   };

@@ -1,7 +1,8 @@
 /** The words of the tooltip: exact numbers of one weight and, in a pooled map, of the pixel that it is part of. */
+import { significant } from "../../paint/digits";
 import type { Row } from "../../trace/source";
 import type { Say } from "../../shell/language";
-import { digits, standing } from "./describe";
+import { standing } from "./describe";
 import type { Hit } from "./hit";
 import type { Names } from "./names";
 import type { TipLine, TipText } from "./tip";
@@ -36,15 +37,15 @@ export function tipText({ hit, queries, keys, row, pixel, pool, difference, padd
   const closed = row !== null ? row.allowed[hit.key] === 0 : one !== null && !one.allowed;
   if (closed) return { query, key, lines: [{ name: say(padding ? "map.padding" : "map.blocked"), value: "" }] };
   if (difference) {
-    if (one !== null) lines.push({ name: say("map.difference"), value: digits(one.value, 6) });
+    if (one !== null) lines.push({ name: say("map.difference"), value: significant(one.value, 6) });
   } else {
     const known = row === null ? null : standing(row, hit.key), waiting = say("map.waiting");
     lines.push({
       name: say("weight"),
-      value: known !== null ? digits(known.weight, 6) : one !== null ? digits(one.value, 6) : waiting,
+      value: known !== null ? significant(known.weight, 6) : one !== null ? significant(one.value, 6) : waiting,
     });
     if (known === null || known.score !== null)
-      lines.push({ name: say("score"), value: known === null ? waiting : digits(known.score!, 5) });
+      lines.push({ name: say("score"), value: known === null ? waiting : significant(known.score!, 5) });
     lines.push({
       name: say("rank"), value: known === null ? waiting : say("map.rank", { rank: known.rank, of: known.of }),
     });
@@ -61,6 +62,6 @@ function pooled(
   const range = { top, left, bottom: Math.min(queries, top + side) - 1, right: Math.min(keys, left + side) - 1 };
   return {
     name: say(pool === "max" ? "map.rangelargest" : "map.rangemean"),
-    value: `${digits(value, 4)} (${say("map.range", range)})`,
+    value: `${significant(value, 4)} (${say("map.range", range)})`,
   };
 }

@@ -1,6 +1,6 @@
 /** The measures of all layers, asked one after the other, and heads in their order. */
 import type { Measures, Source } from "../../trace/source";
-import { calledOff } from "../parts/dom";
+import { isAbort } from "../../shell/failing";
 import type { At } from "./layout";
 
 /** Heads by a measure; those that have none come last, equal ones stay in the model's order. */
@@ -62,7 +62,7 @@ export class Measured {
       },
       (error: unknown) => {
         this.asked.delete(at);
-        if (!calledOff(error)) this.error = error;
+        if (!isAbort(error)) this.error = error;
         this.changed();
       },
     );

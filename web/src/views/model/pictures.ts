@@ -1,7 +1,7 @@
 /** The small pictures of the heads: asked layer by layer as they are seen, coloured on one scale. */
 import { ramp, type Scale, scaled } from "../../paint/color";
 import type { Source, Thumbs } from "../../trace/source";
-import { calledOff } from "../parts/dom";
+import { isAbort } from "../../shell/failing";
 
 const AT_ONCE = 4; // calls
 
@@ -89,7 +89,7 @@ export class Pictures {
           if (this.waiting.get(layer) !== call) return;
           this.waiting.delete(layer);
           this.failed.add(layer);
-          if (!calledOff(error)) this.error = error;
+          if (!isAbort(error)) this.error = error;
           this.changed();
         },
       );

@@ -2,7 +2,7 @@
 import type { Theme } from "../../paint/theme";
 import { svgDocument } from "../../paint/svg";
 import type { Say } from "../../shell/language";
-import { digits } from "./digits";
+import { fourDigits } from "../../paint/digits";
 import { type Shape, asElement, asMarkup, shape, words } from "./shape";
 import { isRoot } from "./steps";
 import { type StepName, type Work, sum } from "./work";
@@ -20,7 +20,7 @@ export interface Station extends Box {
 const LEAST = 96, HIGH = 46, GAP = 30, DROP = 20, BETWEEN = 8, MARGIN = 18, LEADING = 16;
 
 const few = (values: ArrayLike<number>): string => {
-  const first = Array.from({ length: Math.min(2, values.length) }, (_, i) => digits(values[i]!));
+  const first = Array.from({ length: Math.min(2, values.length) }, (_, i) => fourDigits(values[i]!));
   return values.length > 2 ? `${first.join(", ")}, …` : first.join(", ");
 };
 
@@ -43,21 +43,23 @@ export function stationsOf(work: Work, say: Say): Station[] {
     if (step === "dot" || step === "score") {
       const value = step === "dot" ? numbers.dot![work.r * numbers.columns.length + work.c]! : work.score!;
       const feeds = [work.q && box("q", "q", few(work.q)), work.k && box("k", "k", few(work.k))];
-      station([work.met ? digits(value) : "–"], ...feeds.filter((one) => one !== null));
+      station([work.met ? fourDigits(value) : "–"], ...feeds.filter((one) => one !== null));
     } else if (step === "scale") {
       const meaning = isRoot(work) ? `1 / √${numbers.d}` : "scale";
-      station([digits(work.scaled!)], box("scale", meaning, digits(numbers.scale)));
-    } else if (step === "softcap") station([digits(work.capped!)], box("softcap", "cap", digits(numbers.softcap!)));
-    else if (step === "bias") station([digits(work.capped! + work.bias!)], box("bias", "b", digits(work.bias!)));
-    else if (step === "mask") station([work.allowed ? digits(work.score!) : "-∞"]);
+      station([fourDigits(work.scaled!)], box("scale", meaning, fourDigits(numbers.scale)));
+    } else if (step === "softcap")
+      station([fourDigits(work.capped!)], box("softcap", "cap", fourDigits(numbers.softcap!)));
+    else if (step === "bias")
+      station([fourDigits(work.capped! + work.bias!)], box("bias", "b", fourDigits(work.bias!)));
+    else if (step === "mask") station([work.allowed ? fourDigits(work.score!) : "-∞"]);
     else if (step === "softmax" && !work.blind) {
       const feeds = [
-        box("softmax", say("numbers.largest"), digits(numbers.highest![work.r]!)),
-        box("softmax", say("numbers.total"), digits(numbers.total![work.r]!)),
+        box("softmax", say("numbers.largest"), fourDigits(numbers.highest![work.r]!)),
+        box("softmax", say("numbers.total"), fourDigits(numbers.total![work.r]!)),
       ];
-      if (numbers.sink) feeds.push(box("softmax", say("numbers.sink"), digits(numbers.sink[work.r]!)));
-      station([digits(work.weight)], ...feeds);
-    } else if (step === "softmax" || step === "weight") station([digits(work.weight)]);
+      if (numbers.sink) feeds.push(box("softmax", say("numbers.sink"), fourDigits(numbers.sink[work.r]!)));
+      station([fourDigits(work.weight)], ...feeds);
+    } else if (step === "softmax" || step === "weight") station([fourDigits(work.weight)]);
     else if (step === "value" && work.weighted) station([few(work.weighted)], box("value", "v", few(work.v!)));
     else if (step === "mix") {
       station([few(work.mix!)], box("mix", say("numbers.rest"), few(work.mix!.map((x, i) => x - work.weighted![i]!))));

@@ -1,6 +1,6 @@
 /** The longer sums of the paper, written out: products by channel, the softmax of a row, and the mix of its values. */
-import { digits } from "./digits";
-import { h } from "./dom";
+import { fourDigits } from "../../paint/digits";
+import { h } from "../parts/element";
 import { type Page, cell, framed, lines, nameCell, shownOf, tint } from "./tables";
 import { type Work, sum } from "./work";
 
@@ -60,7 +60,7 @@ export function softmaxTable(work: Work, page: Page): HTMLElement {
     shares.push(numbers.rest[r]!);
     body.push(
       h(
-        "tr", { class: "rest" }, pale(say("numbers.together", { count: more, value: digits(numbers.rest[r]!) })),
+        "tr", { class: "rest" }, pale(say("numbers.together", { count: more, value: fourDigits(numbers.rest[r]!) })),
         empty(), empty(), cell(power), cell(numbers.rest[r]!),
       )
     );
@@ -80,8 +80,8 @@ export function softmaxTable(work: Work, page: Page): HTMLElement {
     h("tr", { class: "sum" }, pale(say("numbers.total")), empty(), empty(), cell(sum(powers)), cell(sum(shares)))
   );
   return framed(
-    `${say("numbers.largest")} m = ${digits(highest)}`,
-    lines([say("key"), "s", "s − m", "exp(s − m)", `÷ ${digits(total)} = w`], body),
+    `${say("numbers.largest")} m = ${fourDigits(highest)}`,
+    lines([say("key"), "s", "s − m", "exp(s − m)", `÷ ${fourDigits(total)} = w`], body),
   );
 }
 
@@ -96,7 +96,7 @@ export function weightTable(work: Work, page: Page): HTMLElement {
     return line;
   });
   if (more > 0) {
-    const rest = numbers.rest[r]!, words = page.say("numbers.together", { count: more, value: digits(rest) });
+    const rest = numbers.rest[r]!, words = page.say("numbers.together", { count: more, value: fourDigits(rest) });
     body.push(h("tr", { class: "rest" }, pale(words), cell(rest)));
   }
   return framed("w", lines([page.say("key"), "w"], body));
@@ -113,7 +113,7 @@ export function valueTable(work: Work, page: Page): HTMLElement {
     h("tr", { class: "rest" }, pale(page.say("numbers.more", { count: v.length - count })), empty(), empty())
   );
   return framed(
-    `w = ${digits(work.weight)}`, lines([page.say("numbers.channel"), "v", `${digits(work.weight)} × v`], body),
+    `w = ${fourDigits(work.weight)}`, lines([page.say("numbers.channel"), "v", `${fourDigits(work.weight)} × v`], body),
   );
 }
 

@@ -1,6 +1,7 @@
 /** What stands on the paper for each step: a sentence, the cell in hand with its numbers, and the tables. */
-import { after, agree, digits, roughly } from "./digits";
-import { type Child, h } from "./dom";
+import { fourDigits } from "../../paint/digits";
+import { after, agree, roughly } from "./digits";
+import { type Child, h } from "../parts/element";
 import { mixTable, productTable, softmaxTable, valueTable, weightTable } from "./reckonings";
 import { type MatrixOf, type Page, matrix, shownOf, strip } from "./tables";
 import { type StepName, type Work, cappedOf, scaledOf, sum } from "./work";
@@ -11,7 +12,7 @@ export function aboutOf(step: StepName, work: Work, page: Page): string {
   switch (step) {
     case "dot": return say(work.met ? "numbers.about.dot" : "numbers.about.dot.never");
     case "scale": return say(isRoot(work) ? "numbers.about.scale.root" : "numbers.about.scale.own");
-    case "softcap": return say("numbers.about.softcap", { cap: digits(work.numbers.softcap ?? 0) });
+    case "softcap": return say("numbers.about.softcap", { cap: fourDigits(work.numbers.softcap ?? 0) });
     case "mask": return say("numbers.about.mask", { count: work.blockedKeys, keys: work.keys });
     case "softmax": return say(work.blind ? "numbers.about.softmax.blind" : "numbers.about.softmax");
     case "value": return say(work.v ? "numbers.about.value" : "numbers.about.value.unknown");
@@ -34,7 +35,7 @@ export function check(name: string, mine: number, theirs: number, size: number, 
   );
   return h(
     "p", { class: same ? "check" : "check wrong", title: `${mine}, ${theirs}` },
-    `${same ? "✓" : "≠"} ${name}: ${digits(mine)}, ${digits(theirs)}; ${words}`,
+    `${same ? "✓" : "≠"} ${name}: ${fourDigits(mine)}, ${fourDigits(theirs)}; ${words}`,
   );
 }
 
@@ -63,7 +64,8 @@ function tablesOf(step: StepName, work: Work, page: Page): Child[] {
       if (step === "stored") return [];
       const value = score ? work.score! : work.weight;
       return [
-        reckoning(score ? "s" : "w", digits(value), value), whole(score ? "s" : "w", at, score ? {} : { strength: 1 }),
+        reckoning(score ? "s" : "w", fourDigits(value), value),
+        whole(score ? "s" : "w", at, score ? {} : { strength: 1 }),
         !score && !work.whole && weightTable(work, page),
       ];
     }
@@ -87,27 +89,29 @@ function tablesOf(step: StepName, work: Work, page: Page): Child[] {
     }
     case "scale": {
       const dot = dotAt(work.r, work.c);
-      const by = isRoot(work) ? `${digits(dot)} / √${numbers.d}` : `${digits(dot)} × ${after(numbers.scale)}`;
-      return [reckoning(by, digits(work.scaled!), work.scaled!), whole("s", (r, c) => scaledOf(numbers, dotAt(r, c)))];
+      const by = isRoot(work) ? `${fourDigits(dot)} / √${numbers.d}` : `${fourDigits(dot)} × ${after(numbers.scale)}`;
+      return [
+        reckoning(by, fourDigits(work.scaled!), work.scaled!), whole("s", (r, c) => scaledOf(numbers, dotAt(r, c))),
+      ];
     }
     case "softcap": {
-      const cap = digits(numbers.softcap!);
+      const cap = fourDigits(numbers.softcap!);
       return [
-        reckoning(`${cap} · tanh(${digits(work.scaled!)} / ${cap})`, digits(work.capped!), work.capped!),
+        reckoning(`${cap} · tanh(${fourDigits(work.scaled!)} / ${cap})`, fourDigits(work.capped!), work.capped!),
         whole("s", (r, c) => cappedOf(numbers, scaledOf(numbers, dotAt(r, c)))),
       ];
     }
     case "bias":
       return [
         reckoning(
-          `${digits(work.capped!)} + ${after(work.bias!)}`, digits(work.capped! + work.bias!),
+          `${fourDigits(work.capped!)} + ${after(work.bias!)}`, fourDigits(work.capped! + work.bias!),
           work.capped! + work.bias!,
         ),
         whole("b", biasAt),
         whole("s", (r, c) => cappedOf(numbers, scaledOf(numbers, dotAt(r, c))) + biasAt(r, c)),
       ];
     case "mask": {
-      const result = work.allowed ? digits(work.score!) : "-∞";
+      const result = work.allowed ? fourDigits(work.score!) : "-∞";
       const words = work.allowed ? result : `${result} (${page.say("numbers.blocked")})`;
       return [
         h(
@@ -124,9 +128,9 @@ function tablesOf(step: StepName, work: Work, page: Page): Child[] {
       if (work.blind) return [];
       const w = (r: number, c: number): number => numbers.weights[r * numbers.columns.length + c]!;
       const total = numbers.total![work.r]!;
-      const power = work.allowed ? `exp(${digits(work.score!)} − ${after(numbers.highest![work.r]!)})` : "0";
+      const power = work.allowed ? `exp(${fourDigits(work.score!)} − ${after(numbers.highest![work.r]!)})` : "0";
       return [
-        reckoning(`${power} / ${digits(total)}`, digits(work.weight), work.weight),
+        reckoning(`${power} / ${fourDigits(total)}`, fourDigits(work.weight), work.weight),
         softmaxTable(work, page),
         whole("w", w, { open: openOf(work), closed: "0", strength: 1 }),
       ];

@@ -3,8 +3,8 @@ import { inkOn, ramp } from "../../paint/color";
 import { clip, shortened, visible } from "../../paint/text";
 import type { Theme } from "../../paint/theme";
 import type { Say } from "../../shell/language";
-import { digits } from "./digits";
-import { type Child, h } from "./dom";
+import { fourDigits } from "../../paint/digits";
+import { type Child, h } from "../parts/element";
 
 export const FEW = 16; // as many channels are shown without asking
 const FIRST = 8; // of more than that, so many
@@ -41,7 +41,7 @@ export function nameCell(kind: "query" | "key", text: string, at: number, hand =
 
 /** One number. Its title holds all digits. */
 export const cell = (value: number, kind = ""): HTMLTableCellElement =>
-  h("td", { class: kind, title: String(value) }, digits(value));
+  h("td", { class: kind, title: String(value) }, fourDigits(value));
 
 export interface MatrixOf {
   readonly name: string;
@@ -116,7 +116,7 @@ export function framed(name: string, table: HTMLTableElement): HTMLElement {
 export function strip(values: Float32Array, page: Page): HTMLElement {
   const count = shownOf(values.length, page.open);
   const numbers: Child[] = Array.from(values.subarray(0, count), (value, i) =>
-    h("li", { title: `${i + 1}: ${value}` }, digits(value)));
+    h("li", { title: `${i + 1}: ${value}` }, fourDigits(value)));
   if (count < values.length) numbers.push(
     h("li", { class: "pale" }, page.say("numbers.more", { count: values.length - count }))
   );

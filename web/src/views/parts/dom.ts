@@ -1,18 +1,8 @@
 /** Small pieces of a page, made without markup strings: text reaches it only as text. */
 import type { Theme } from "../../paint/theme";
+import { made, type Style } from "./element";
 
 export const FAMILY = "system-ui, 'Noto Sans', 'Noto Sans CJK SC', sans-serif"; // as in figures
-export type Style = Readonly<Partial<Record<keyof CSSStyleDeclaration, string>>>;
-
-/** An element with this style and these children. */
-export function made<Name extends keyof HTMLElementTagNameMap>(
-  name: Name, style: Style = {}, ...children: readonly (Node | string)[]
-): HTMLElementTagNameMap[Name] {
-  const element = document.createElement(name);
-  Object.assign(element.style, style);
-  element.append(...children);
-  return element;
-}
 
 const SMALL: Style = {
   font: "inherit", fontSize: "13px", color: "var(--view-ink)", background: "var(--view-ground)",
@@ -81,7 +71,7 @@ export function frame(el: HTMLElement, signal: AbortSignal): Frame {
   const stage = made("div", { position: "relative", flex: "1 1 0", minHeight: "0", overflow: "hidden" });
   const foot = made("div", {
     ...row, gap: "1px 14px", lineHeight: "1.35", borderTop: "1px solid var(--view-line)", color: "var(--view-pale)",
-    maxHeight: "30%",
+    maxHeight: "38%",
   });
   const live = made("div", {
     position: "absolute", width: "1px", height: "1px", overflow: "hidden", clipPath: "inset(50%)",
@@ -101,6 +91,7 @@ export function frame(el: HTMLElement, signal: AbortSignal): Frame {
   if (getComputedStyle(el).position === "static") el.style.position = "relative";
   el.append(root);
   signal.addEventListener("abort", () => root.remove(), { once: true });
+  let worn: Theme | null = null;
   return {
     root, bar, stage, foot, live,
     alert: (sentence) => {
@@ -108,18 +99,18 @@ export function frame(el: HTMLElement, signal: AbortSignal): Frame {
       warning.hidden = sentence === "";
     },
     dress: (theme) => {
-      for (const name of ["ground", "raised", "ink", "pale", "line", "focus", "warn"] as const)
-        root.style.setProperty(`--view-${name}`, theme[name]);
-      root.style.colorScheme = theme.dark ? "dark" : "light"; // sliders and lists follow it
+      if (theme !== worn) dressed(root, theme);
+      worn = theme;
     },
   };
 }
 
-/** Whether somebody called it off, which is no error to show. */
-export const calledOff = (error: unknown): boolean => error instanceof Error && error.name === "AbortError";
-
-/** What went wrong, as the sentence it came with. */
-export const sentenceOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+/** Gives an element, and all in it, the colours by name: `var(--view-ink)`. */
+export function dressed(root: HTMLElement, theme: Theme): void {
+  for (const name of ["ground", "raised", "ink", "pale", "line", "focus", "warn"] as const)
+    root.style.setProperty(`--view-${name}`, theme[name]);
+  root.style.colorScheme = theme.dark ? "dark" : "light"; // sliders and lists follow it
+}
 
 /** Paints once per frame however often it is asked to. */
 export function perFrame(paint: () => void, signal: AbortSignal): () => void {

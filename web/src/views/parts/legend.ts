@@ -2,7 +2,7 @@
 import { ramp } from "../../paint/color";
 import { label, type Markup, node } from "../../paint/svg";
 import type { Theme } from "../../paint/theme";
-import { made } from "./dom";
+import { made } from "./element";
 
 const WIDE = 96, HIGH = 10;
 

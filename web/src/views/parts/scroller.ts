@@ -1,6 +1,6 @@
 /** A window onto something larger: the browser scrolls, and one canvas of the window's size shows what is there. */
 import { type Surface, surface } from "../../paint/canvas";
-import { made } from "./dom";
+import { made } from "./element";
 
 export interface Scroller {
   readonly box: HTMLElement; // takes the focus and the scrolling

@@ -2,7 +2,7 @@
 import { headColor } from "../../paint/color";
 import type { Theme } from "../../paint/theme";
 import type { TrainingCard } from "../../hosts/server";
-import { digits } from "../numbers/digits";
+import { fourDigits } from "../../paint/digits";
 import { type Shape, shape, words } from "../numbers/shape";
 
 export interface Line {
@@ -57,16 +57,14 @@ export function chartOf(line: Line, steps: readonly number[], now: number, place
   const way = line.points.map(
     ({ step, value }, i) => `${i ? "L" : "M"}${x(step).toFixed(1)} ${y(value).toFixed(1)}`
   ).join(" ");
-  const pale = { fill: theme.pale };
+  const pale = { fill: theme.pale }, strong = { fill: theme.ink, "font-weight": 600 };
   return shape(
     "g", {},
-    words(LEFT, 15, line.name, { fill: theme.ink, "font-weight": 600 }),
-    ...(
-      here ? [words(edge, 15, digits(here.value), { fill: theme.ink, "font-weight": 600, "text-anchor": "end" })] : []
-    ),
+    words(LEFT, 15, line.name, strong),
+    ...(here ? [words(edge, 15, fourDigits(here.value), { ...strong, "text-anchor": "end" })] : []),
     rule(y(high)), ...(high === low ? [] : [rule(y(low))]),
-    words(LEFT - 6, y(high) + 4, digits(high), { ...pale, "text-anchor": "end" }),
-    ...(high === low ? [] : [words(LEFT - 6, y(low) + 4, digits(low), { ...pale, "text-anchor": "end" })]),
+    words(LEFT - 6, y(high) + 4, fourDigits(high), { ...pale, "text-anchor": "end" }),
+    ...(high === low ? [] : [words(LEFT - 6, y(low) + 4, fourDigits(low), { ...pale, "text-anchor": "end" })]),
     words(LEFT, floor + 18, String(steps[0] ?? ""), pale),
     ...(
       steps.length > 1 ? [

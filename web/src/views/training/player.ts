@@ -1,10 +1,11 @@
 /** The controls of a training, the map at a step, and the scores beside it. */
+import { sentenceOf } from "../../shell/failing";
 import type { Server, TrainingCard } from "../../hosts/server";
 import { svgDocument } from "../../paint/svg";
 import { shortened } from "../../paint/text";
 import type { Source } from "../../trace/source";
 import { mapPanel } from "../map";
-import { h } from "../numbers/dom";
+import { h } from "../parts/element";
 import { asElement, asMarkup, shape } from "../numbers/shape";
 import type { Scene, Shown } from "../view";
 import { CHART, chartOf, linesOf, stepAt } from "./chart";
@@ -26,8 +27,10 @@ export interface Seen {
   readonly table: () => readonly (readonly (string | number)[])[];
 }
 
-/** The controls, the map and the scores of the trainings that there are. */
-export function player(scene: Scene, server: Server, cards: readonly TrainingCard[], root: HTMLElement): Seen {
+/** The controls, the map and the scores of the trainings that there are; `tell` hears whose map is shown. */
+export function player(
+  scene: Scene, server: Server, cards: readonly TrainingCard[], root: HTMLElement, tell: (source: Source | null) => void,
+): Seen {
   const { choice, say, signal } = scene;
   const open = openings(server);
   let card = cards[0]!, at = card.steps.length - 1, example = 0, playing = false;
@@ -154,7 +157,7 @@ export function player(scene: Scene, server: Server, cards: readonly TrainingCar
         replace(
           h(
             "p", { class: "message", role: "alert" },
-            say("training.failed", { why: error instanceof Error ? error.message : String(error) }),
+            say("training.failed", { why: sentenceOf(error) }),
           )
         );
       },
@@ -163,12 +166,14 @@ export function player(scene: Scene, server: Server, cards: readonly TrainingCar
     if (playing && next !== undefined) open(card.id, next, example).catch(() => undefined); // ready when its turn comes
   };
   const replace = (words: HTMLElement): void => {
+    tell(null);
     panel?.stop.abort();
     panel = null;
     map.replaceChildren(words);
   };
   /** The new map is drawn below the old one, which goes when it is done: no flicker. */
   const put = async (source: Source): Promise<void> => {
+    tell(source); // who keeps the choice within what is seen may move it now
     const { layer, head } = choice.picked.peek(), shapeOf = source.info.layers[layer]?.shape;
     if (!shapeOf || head >= shapeOf[1]) return replace(
       h("p", { class: "message", role: "status" }, say("training.layerless", { layer, head }))

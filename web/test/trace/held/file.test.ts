@@ -1,7 +1,7 @@
 /** Files that are no whole trace: each is told in one sentence, none is believed. */
 import { describe, expect, it } from "vitest";
 import { TraceError, openHeld } from "../../../src/trace/held";
-import { brain, halves } from "../../../src/trace/held/halves";
+import { brain, halves } from "../../../src/trace/halves";
 import { unpacked } from "../../../src/trace/held/unpack";
 import { bytesOf } from "./read";
 
@@ -73,13 +73,14 @@ describe("a file is refused in one sentence", () => {
     const open = (): unknown => openHeld(bytes());
     expect(open).toThrow(TraceError);
     expect(open).toThrow(sentence);
+    expect(open).toThrow(expect.objectContaining({ code: expect.stringMatching(/^file\.\w+$/) }));
   });
 
   it("and a newer one is told apart", () => {
     try {
       openHeld(said((words) => (words.version = 7)));
     } catch (error) {
-      expect((error as TraceError).newer).toBe(true);
+      expect(error).toMatchObject({ code: "file.newer", about: { version: 7, known: 1 } });
     }
   });
 });

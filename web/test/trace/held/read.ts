@@ -1,6 +1,6 @@
 /** What Python wrote for us: traces, and what it says is in them. */
 import { readFileSync } from "node:fs";
-import { Reals, type Stored } from "../../../src/trace/held/bytes";
+import { Reals, type Stored } from "../../../src/trace/bytes";
 import { readContainer } from "../../../src/trace/held/container";
 import type { Measures } from "../../../src/trace/source";
 

@@ -29,6 +29,10 @@ export class Reals {
     else this.kept = new Uint16Array(buffer, byteOffset, byteLength >> 1);
   }
 
+  get length(): number {
+    return this.kept.length;
+  }
+
   /** Writes the numbers from `from` to `to` into `out`, from its start on. */
   read(from: number, to: number, out: Float64Array | Float32Array): void {
     const { kept } = this;
