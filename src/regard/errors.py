@@ -8,9 +8,33 @@
 a length is -1, but lengths count keys; give 0 or more
 """
 
+from typing import Any, TypeVar
+
+Failed = TypeVar("Failed", bound="RegardError")
+
 
 class RegardError(Exception):
-    """Whatever goes wrong on purpose in this package."""
+    """Whatever goes wrong on purpose in this package.
+
+    Those that a page may show also have a `code`, and the values of which their sentence speaks: by these the page
+    says it in its reader's language (`said.…` in web/src/shell/messages). Where the code is "", the sentence is all.
+    """
+
+    code: str = ""
+
+    def coded(self: Failed, code: str, **about: Any) -> Failed:
+        """The same error, with a code.
+
+        >>> error = RegardError("the text is empty; give some words").coded("text.empty")
+        >>> error.told()
+        {'error': 'the text is empty; give some words', 'code': 'text.empty', 'about': {}}
+        """
+        self.code, self.about = code, about
+        return self
+
+    def told(self) -> dict[str, Any]:
+        """As it goes to a page: the sentence, and its code where there is one."""
+        return {"error": str(self), **({"code": self.code, "about": self.about} if self.code else {})}
 
 
 class ShapeError(RegardError, ValueError):

@@ -1,10 +1,7 @@
 """attend against torch, against the plain reference, and against itself by another path."""
 
-import subprocess
-import sys
 from itertools import product
 
-import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -15,7 +12,6 @@ from torch.testing import assert_close
 import regard
 from regard import reference
 from regard.attention.heads import untile_heads
-from regard.errors import DtypeError, PathError, ShapeError
 from tests.attention.cases import array, qkv
 
 X = torch.tensor([[1.0, 0, 1, 0], [0, 1, 0, 1], [1, 1, 0, 0], [0, 0, 1, 1], [1, 0.5, 0.5, 0]])
@@ -293,87 +289,6 @@ def test_grouped_heads_come_in_the_order_of_repeat_interleave():
     assert_close(ours.mix, untile_heads(tiled.mix, 2))
 
 
-def test_a_learned_temperature_gets_its_gradient():
-    q, k, v = qkv(grad=True)
-    scale = torch.full((6, 1, 1), 0.3, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda s: regard.attend(q, k, v, scale=s).mix, (scale,))
-    assert_close(regard.attend(q, k, v, scale=scale).mix, regard.attend(q, k, v, scale=0.3).mix)
-
-
-def test_a_float_mask_goes_in_as_bias_and_gets_its_gradient():
-    q, k, v = qkv(grad=True)
-    bias = torch.randn(1, 6, 5, 7, dtype=torch.float64, requires_grad=True)
-    a = regard.attend(q, k, v, bias=bias, mask=regard.causal())
-    dense = bias.masked_fill(~regard.causal().dense(5, 7), -torch.inf)
-    theirs = F.scaled_dot_product_attention(q, k, v, attn_mask=dense)
-    assert_close(a.mix, theirs)
-    ours = torch.autograd.grad(a.mix.square().sum(), (q, k, v, bias))
-    assert_close(ours, torch.autograd.grad(theirs.square().sum(), (q, k, v, bias)))
-
-
-@pytest.mark.parametrize("low", [-torch.inf, torch.finfo(torch.float32).min], ids=["-inf", "min"])
-@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
-@pytest.mark.parametrize("path", ["fused", "explicit"])
-def test_float_masks_of_any_precision_hide_what_they_should(low, dtype, path):
-    q, k, v = qkv(dtype=torch.float32)
-    low = max(low, torch.finfo(dtype).min) if low > -torch.inf else low
-    bias = torch.zeros(1, 1, 5, 7, dtype=dtype).masked_fill(~regard.causal().dense(5, 7), low)
-    with torch.no_grad():
-        a = regard.attend(q, k, v, bias=bias, path=path)
-    assert_close(a.mix, regard.attend(q, k, v, mask=regard.causal()).mix)
-    if low == -torch.inf:
-        blind = bias.clone()
-        blind[..., 3, :] = -torch.inf
-        b = regard.attend(q, k, v, bias=blind, path=path)
-        assert b.mix[:, :, 3].eq(0).all()
-        assert b.weights.rows(3).eq(0).all()
-
-
-def test_a_bias_object_is_never_made_whole_for_the_map():
-    alibi = regard.ALiBi(6)
-    q, k, v = qkv(dtype=torch.float32)
-    a = regard.attend(q, k, v, bias=alibi, mask=regard.causal())
-    dense = alibi.block(torch.arange(5) + 2, torch.arange(7))[None].float()
-    expected = F.scaled_dot_product_attention(
-        q, k, v, attn_mask=dense.masked_fill(~regard.causal().dense(5, 7), -torch.inf)
-    )
-    assert_close(a.mix, expected)
-    assert_close(a.weights.dense() @ v, expected)
-    assert_close(a.weights[1, 4, 2:4].squeeze(), a.weights.dense()[1, 4, 2:4])
-
-
-def test_learned_slopes_and_buckets_get_their_gradients():
-    q, k, v = qkv(grad=True)
-    for bias in (regard.ALiBi(6, learned=True), regard.Buckets(6, buckets=8, furthest=10)):
-        bias = bias.double()
-        (weight,) = bias.parameters()
-        a = regard.attend(q, k, v, bias=bias, mask=regard.causal())
-        assert a.path == "explicit"
-        dense = bias.block(torch.arange(5) + 2, torch.arange(7)).double()
-        theirs = F.scaled_dot_product_attention(
-            q, k, v, attn_mask=dense.masked_fill(~regard.causal().dense(5, 7), -torch.inf)[None]
-        )
-        assert_close(a.mix, theirs)
-        ours = torch.autograd.grad(a.mix.square().sum(), (q, weight))
-        assert_close(ours, torch.autograd.grad(theirs.square().sum(), (q, weight)))
-        with torch.no_grad():
-            assert regard.attend(q, k, v, bias=bias).path == "fused"
-
-
-def test_sinks_take_a_share_and_give_nothing():
-    q, k, v = qkv()
-    logits = torch.randn(6, dtype=torch.float64)
-    a = regard.attend(q, k, v, sink_logits=logits, mask=regard.causal())
-    scores = (q @ k.mT / 11**0.5).masked_fill(~regard.causal().dense(5, 7), -torch.inf)
-    column = logits[None, :, None, None].expand(2, 6, 5, 1)
-    expected = torch.cat([scores, column], -1).softmax(-1)[..., :-1]
-    assert_close(a.weights.dense(), expected)
-    assert_close(a.mix, expected @ v)
-    assert_close(a.weights.log_normaliser(), torch.cat([scores, column], -1).logsumexp(-1))
-    surprise = -(expected * expected.clamp_min(1e-300).log()).sum(-1)
-    assert_close(a.weights.entropy(), surprise)
-
-
 def test_asking_for_weights_changes_nothing_bit_for_bit():
     for mask in MASKS.values():
         q, k, v = qkv(dtype=torch.float32)
@@ -392,147 +307,3 @@ def test_the_paths_agree_to_a_stated_bound():
     for mask in (None, regard.causal()):
         fused, explicit = (regard.attend(q, k, v, mask=mask, path=path).mix for path in ("fused", "explicit"))
         assert (fused - explicit).abs().max() < 2e-6
-
-
-def test_forced_paths_say_why_they_cannot():
-    q, k, v = qkv()
-    for options, words in (
-        ({"score": regard.Additive(query=11, key=11, hidden=3).double()}, "Additive is no product of q and k"),
-        ({"weigh": regard.sparsemax}, "the weights come from sparsemax"),
-        ({"softcap": 5.0}, "the scores are capped"),
-        ({"sink_logits": torch.zeros(6)}, "a sink joins the normaliser"),
-        ({"dropout": 0.1}, "dropout is asked for"),
-    ):
-        with pytest.raises(PathError, match=words):
-            regard.attend(q, k, v, path="fused", **options)
-    with pytest.raises(PathError, match="path is 'flash', but there are 'fused' and 'explicit'"):
-        regard.attend(q, k, v, path="flash")
-
-
-@pytest.mark.parametrize(
-    ("shapes", "words"),
-    [
-        (((2, 3, 5, 4), (2, 3, 7, 4), (2, 3, 6, 4)), r"k of shape \(2, 3, 7, 4\) has 7 keys, but v .* has 6"),
-        (((2, 3, 5, 4), (2, 3, 7, 5), (2, 3, 7, 4)), r"q of shape \(2, 3, 5, 4\) has width 4, but k .* has 5"),
-        (((2, 3, 5, 4), (3, 7, 4), (3, 7, 4)), "all three need the same number of axes"),
-        (((2, 6, 5, 4), (2, 4, 7, 4), (2, 4, 7, 4)), "6 heads, which do not divide into groups for the 4 heads"),
-        (((2, 6, 5, 4), (2, 2, 7, 4), (2, 3, 7, 4)), "k of shape .* has 2 heads, but v of shape .* has 3"),
-        (((2, 3, 5, 4), (4, 3, 7, 4), (4, 3, 7, 4)), "the leading axes of q .* do not fit"),
-        (((2, 0, 5, 4), (2, 0, 7, 4), (2, 0, 7, 4)), "without any head; give at least one"),
-    ],
-)
-def test_shapes_that_do_not_fit_are_refused_with_advice(shapes, words):
-    with pytest.raises(ShapeError, match=words):
-        regard.attend(*(torch.randn(shape) for shape in shapes))
-
-
-def test_kinds_and_devices_that_do_not_fit_are_refused_with_advice():
-    q, k, v = qkv()
-    with pytest.raises(DtypeError, match=r"q is torch.float64, k is torch.float32 .* such as k.to\(q.dtype\)"):
-        regard.attend(q, k.float(), v)
-    with pytest.raises(DtypeError, match="attention needs floating point"):
-        regard.attend(q.long(), k.long(), v.long())
-    with pytest.raises(regard.errors.DeviceError, match="q is on cpu, k on meta"):
-        regard.attend(q, k.to("meta"), v.to("meta"))
-    with pytest.raises(ShapeError, match=r"bias has shape \(5, 7\), but it must fit \(2, 6, 5, 7\)"):
-        regard.attend(q, k, v, bias=torch.zeros(5, 7))
-    with pytest.raises(ShapeError, match="sink_logits has shape"):
-        regard.attend(q, k, v, sink_logits=torch.zeros(5))
-    with pytest.raises(ValueError, match=r"dropout is 1\.5, but it is a share"):
-        regard.attend(q, k, v, dropout=1.5)
-    with pytest.raises(ShapeError, match="ALiBi is for 7 heads, but q has 6; make it for 6"):
-        regard.attend(q, k, v, bias=regard.ALiBi(7))
-    with pytest.raises(ValueError, match=r"softcap is -1\.0, but scores are capped at a size"):
-        regard.attend(q, k, v, softcap=-1.0)
-    with pytest.raises(PathError, match="sink_logits join the normaliser of softmax, and sparsemax has none"):
-        regard.attend(q, k, v, sink_logits=torch.zeros(6), weigh=regard.sparsemax)
-    nested = torch.nested.nested_tensor([torch.randn(2, 4), torch.randn(3, 4)], layout=torch.jagged)
-    with pytest.raises(ShapeError, match=r"nested tensor; pad it .*mask=regard.padding\(lengths\)"):
-        regard.attend(nested, nested, nested)
-
-
-def test_what_is_no_tensor_is_refused_with_advice():
-    """In a process without the type checks of the tests, as users have it."""
-    code = (
-        "import numpy, torch, regard\nx = torch.ones(2, 3)\n"
-        "for bad in ((numpy.ones((2, 3)), x, x), (x, [[1.0]], x)):\n"
-        "    try: regard.attend(*bad)\n"
-        "    except regard.errors.DtypeError as error: print(error)\n"
-        "try: regard.attend(x, x, x, mask='causal')\n"
-        "except regard.errors.DtypeError as error: print(error)\n"
-        "try: regard.attend(x[0], x[0], x[0])\n"
-        "except regard.errors.ShapeError as error: print(error)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == [
-        "q is ndarray, but attention needs tensors; give torch.as_tensor(q)",
-        "k is list, but attention needs tensors; give torch.as_tensor(k)",
-        "mask= got str; give a mask such as regard.causal(), a boolean tensor of full rank, "
-        "or a function of (b, h, q, k)",
-        "q is (3,), k is (3,) and v is (3,), but all three need the same number of axes, (q, d), (h, q, d), "
-        "(b, h, q, d) or more; add the missing ones, such as k[None]",
-    ]
-
-
-# Randomness
-
-
-def test_dropout_is_seeded_replayed_and_right_on_average():
-    q, k, v = qkv(q=9, k=30)
-    seeded = [regard.attend(q, k, v, dropout=0.4, generator=torch.Generator().manual_seed(7)) for _ in range(2)]
-    assert torch.equal(seeded[0].mix, seeded[1].mix)
-    state = torch.get_rng_state()
-    a = regard.attend(q, k, v, dropout=0.4, generator=torch.Generator().manual_seed(8))
-    assert torch.equal(state, torch.get_rng_state())
-    assert not torch.equal(a.mix, seeded[0].mix)
-    assert_close(a.weights.used() @ v, a.mix)
-    assert_close(a.weights.dense(), regard.attend(q, k, v).weights.dense())
-    torch.manual_seed(5)
-    one = regard.attend(q, k, v, dropout=0.4).mix
-    torch.manual_seed(5)
-    assert torch.equal(regard.attend(q, k, v, dropout=0.4).mix, one)
-    generator = torch.Generator().manual_seed(1)
-    many = torch.stack([regard.attend(q, k, v, dropout=0.4, generator=generator).mix for _ in range(600)])
-    assert_close(many.mean(0), regard.attend(q, k, v).mix, atol=0.12, rtol=0)
-    assert regard.attend(q, k, v, dropout=1.0).mix.eq(0).all()
-    assert torch.equal(regard.attend(q, k, v, dropout=0.0).mix, regard.attend(q, k, v).mix)
-
-
-def test_dropout_is_the_same_when_a_checkpoint_computes_again():
-    from torch.utils.checkpoint import checkpoint
-
-    q, k, v = qkv(grad=True)
-    torch.manual_seed(3)
-    plain = torch.autograd.grad(regard.attend(q, k, v, dropout=0.5).mix.sum(), (q, k, v))
-    torch.manual_seed(3)
-    again = checkpoint(lambda *x: regard.attend(*x, dropout=0.5).mix, q, k, v, use_reentrant=False)
-    assert_close(torch.autograd.grad(again.sum(), (q, k, v)), plain)
-
-
-# Kernel regression
-
-
-def test_kernel_regression_equals_the_plain_version_and_learns_its_width():
-    torch.manual_seed(0)
-    keys, _ = torch.sort(torch.rand(40, dtype=torch.float64) * 5)
-    values = 2 * torch.sin(keys) + keys**0.8 + torch.randn(40, dtype=torch.float64) * 0.3
-    x = torch.arange(0, 5, 0.2, dtype=torch.float64)
-    a = regard.nadaraya_watson(x, keys, values, width=0.7)
-    plain = reference.nadaraya_watson(array(x), array(keys), array(values), 0.7)
-    prediction = plain.mix if hasattr(plain, "mix") else plain
-    assert_close(a.mix, torch.tensor(np.asarray(prediction)).reshape(-1))
-    assert a.weights.shape == (25, 40)
-    model = regard.KernelRegression(width=2.0).double()
-    optimiser = torch.optim.Adam(model.parameters(), lr=0.1)
-    losses = []
-    for _ in range(60):
-        loss = (model(keys=keys, values=values) - values).square().mean()
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-        losses.append(loss.item())
-    assert losses[-1] < 0.6 * losses[0]
-    assert 0.05 < next(model.parameters()).item() < 1.0  # looking at itself, it would shrink towards 0
-    assert model.attend(keys=keys, values=values).weights.dense().diagonal().eq(0).all()
-    assert model.attend(keys, keys=keys, values=values).weights.dense().diagonal().eq(0).all()
-    assert model.eval().attend(keys, keys=keys, values=values).weights.dense().diagonal().gt(0).all()

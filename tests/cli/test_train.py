@@ -140,7 +140,7 @@ def test_a_folder_with_a_run_is_not_written_over(whole, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("words", "wanted"),
     [
-        (["copy", "--width", "16"], "width cannot change while a run goes on (only steps, workers, tensorboard, device can)"),
+        (["copy", "--width", "16"], "width cannot change while a run goes on (only steps, workers, tensorboard"),
         (["reverse"], "is a run of 'copy', not of 'reverse'; name its own task"),
         (["copy", "--stesp", "20"], "stesp"),
     ],

@@ -8,6 +8,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 sdpa = F.scaled_dot_product_attention  # bound at import, as many libraries do
+WAYS = ["sdpa", "by_hand", "by_bmm", "by_einsum"]
+
+
+def x_of(b: int = 2, n: int = 7, width: int = 24, seed: int = 1) -> Tensor:
+    """What goes into them, the same in every process."""
+    return torch.randn(b, n, width, generator=torch.Generator().manual_seed(seed))
 
 
 def seeded(model: nn.Module, seed: int = 0) -> nn.Module:

@@ -58,7 +58,9 @@ def test_a_gpt_written_by_hand_shows_its_weights_before_dropout(train: bool) -> 
 @pytest.mark.parametrize("way", ["sdpa", "by_hand", "by_bmm", "by_einsum"])
 def test_every_way_of_writing_attention_is_seen_in_inference_mode_too(way: str, mode: Any) -> None:
     if way == "by_bmm" and mode is torch.inference_mode and not alone():
-        pytest.skip("beside other threads bmm of inference tensors is not heard; test_watch.py does this in a process")
+        pytest.skip(
+            "beside other threads bmm of inference tensors is not heard; test_watch_leaves_nothing.py does it alone"
+        )
     model: Any = seeded(Stack(depth=2, way=way))
     x = torch.randn(2, 7, 24)
     with mode():

@@ -1,8 +1,7 @@
 """Time, memory and error of every way to attend, on this machine, as ratios to dense attention of the same run."""
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from regard.attention.matrix_free.by import By
 from regard.attention.matrix_free.linformer import Linformer
 from regard.attention.matrix_free.performer import Performer
 from regard.errors import ConfigError
+from regard.trace.numbers.bar import bar
 from regard.trace.numbers.table import Record, Table, shown
 from regard.trace.swapping.cost import Spent, spent
 
@@ -52,12 +52,12 @@ def compared(lengths: list[int], *, heads: int, width: int, keys: int, as_json: 
         raise ConfigError(str(error)) from None
     lengths = sorted(set(lengths))
     found: list[Measured] = []
-    with bar(len(lengths) * (2 + len(ways(1, heads, width, keys)))) as advance:
+    with bar("measuring", len(lengths) * (2 + len(ways(1, heads, width, keys)))) as advance:
         for length in lengths:
             for one in measured(length, heads=heads, width=width, keys=keys):
                 if one is not None:
                     found.append(one)
-                advance()
+                advance(1)
     if path is not None:
         from regard.cli.compare_plot import plotted
 
@@ -180,20 +180,3 @@ def told(found: list[Measured], sizes: dict[str, int]) -> str:
         "On a model of your own: regard.swap(model, attention=regard.window(256, 0))(**inputs)",
     ]
     return repr(Round(rows, title, notes))
-
-
-@contextmanager
-def bar(count: int) -> Iterator[Callable[[], None]]:
-    """A bar on the terminal, if there is one; gives what to call after each measurement."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda: None
-        return
-    with Progress(
-        "measuring", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=console, transient=True
-    ) as drawn:
-        task = drawn.add_task("measuring", total=count)
-        yield lambda: drawn.advance(task)

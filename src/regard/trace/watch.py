@@ -96,8 +96,11 @@ class Prints:
 
 def versions_of(modules: Iterable[nn.Module]) -> int:
     """A number that changes when weights are written to."""
-    weights = (p for module in modules for p in module._parameters.values() if p is not None)
-    return sum(0 if p.is_inference() else p._version for p in weights)
+    weights = [p for module in modules if module._parameters for p in module._parameters.values() if p is not None]
+    try:
+        return sum([p._version for p in weights])
+    except RuntimeError:  # inference tensors count no writes
+        return sum(0 if p.is_inference() else p._version for p in weights)
 
 
 @contextmanager
@@ -129,8 +132,7 @@ def must_be_watchable(model: Any) -> None:
         raise WatchError(
             "DataParallel runs copies of the model in other threads, which cannot be watched; watch model.module"
         )
-    first = next(model.parameters(), None)
-    if first is not None and first.is_meta:
+    if next((p.is_meta for module in model.modules() for p in module._parameters.values() if p is not None), False):
         raise WatchError("the model is on the meta device and holds no numbers; load its weights first")
 
 

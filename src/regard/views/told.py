@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 
-from regard.tokens import Tokens
 from regard.trace.file.written import text
 from regard.trace.layer import Layer
 from regard.trace.trace import Run
+from regard.views.answer.info import Named
 from regard.views.answer.whole import measures, proof
 from regard.views.lean import Error
 
@@ -40,13 +40,9 @@ def measures_of(layer: Layer) -> list[dict[str, Any]]:
 
 def torn_tokens(run: Run) -> dict[str, dict[str, Any]]:
     """Tokens with half of a surrogate pair, which a file cannot hold but a page can, by their number in the file."""
-    numbers: dict[Tokens, int] = {}
-    for layer in run.layers:
-        for one in (*(layer.queries or ()), *(layer.keys or ())):
-            numbers.setdefault(one, len(numbers))
     return {
         str(number): {"shown": list(one.shown), "text": one.text}
-        for one, number in numbers.items()
+        for one, number in Named(run).numbers.items()
         if any(text(part) != part for part in (*one.shown, one.text or ""))
     }
 

@@ -8,22 +8,24 @@ from torch import Tensor, nn
 CALL = nn.Module._call_impl.__code__
 WRAPPED = nn.Module._wrapped_call_impl.__code__
 
+Tree = dict[int, tuple[str, nn.Module]]  # path and module, by the module's id
 
-def tree_of(model: nn.Module) -> dict[int, tuple[str, nn.Module]]:
+
+def tree_of(model: nn.Module) -> Tree:
     """Every module under `model` by its id, with the first path that leads to it."""
-    found: dict[int, tuple[str, nn.Module]] = {}
-    waiting = [("", model)]
-    while waiting:
-        path, module = waiting.pop()
-        if id(module) in found:
-            continue
-        found[id(module)] = (path, module)
+    found: Tree = {id(model): ("", model)}
+
+    def walk(module: nn.Module, path: str) -> None:
         inner = f"{path}." if path else ""
-        waiting += [
-            (path if name == "_orig_mod" else inner + name, child)  # a compiled module stands for what it wraps
-            for name, child in reversed(module._modules.items())
-            if child is not None
-        ]
+        for name, child in module._modules.items():
+            if child is None or id(child) in found:
+                continue
+            here = path if name == "_orig_mod" else inner + name  # a compiled module stands for what it wraps
+            found[id(child)] = (here, child)
+            if child._modules:
+                walk(child, here)
+
+    walk(model, "")
     return found
 
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from regard.errors import WatchError
+from regard.trace.doors.place import Tree
 
 Named = tuple[int, ...] | slice | None  # positions or heads, as given; None is all of them
-Tree = dict[int, tuple[str, nn.Module]]
 LISTED = 8  # names that an error lists at most
 
 
@@ -107,7 +107,9 @@ def heads_of(named: Named, count: int, layer: str) -> Tensor:
         return torch.tensor(sorted(range(count)[named or slice(None)]), dtype=torch.long)
     wrong = [head for head in named if not -count <= head < count]
     if wrong:
-        raise WatchError(f"{layer} has {count} heads, but head {wrong[0]} was asked for; count from 0 to {count - 1}")
+        raise WatchError(
+            f"{layer} has {count} heads, but head {wrong[0]} was asked for; count from 0 to {count - 1}"
+        ).coded("head.none", layer=layer, heads=count, head=wrong[0])
     return torch.tensor(sorted({head % count for head in named}))
 
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import WatchError
+from regard.trace.doors.ear import ModelEar
 from regard.trace.doors.place import Place, tree_of
 from regard.trace.doors.scene import Call
 from regard.trace.editing.aim import LISTED, Named, Part, heads_of, places_of, shown
@@ -27,11 +28,11 @@ class Met:
     cells: bool = False  # whether anything was ever changed
 
 
-class Changing:
+class Changing(ModelEar):
     """An ear for one edited model."""
 
     def __init__(self, model: nn.Module) -> None:
-        self.tree = tree_of(model)
+        super().__init__(tree_of(model))
         self.edits: list[Edit] = []
         self.met: dict[int, Met] = {}
         self.counting = Counting(self.tree)
@@ -41,22 +42,13 @@ class Changing:
 
     # An ear
 
-    def owns(self, module: nn.Module) -> bool:
-        return id(module) in self.tree
-
-    def modules(self) -> Iterator[nn.Module]:
-        return (module for _, module in self.tree.values())
-
-    def hear(self, call: Call) -> None:
-        return None
-
     def refuse(self, place: Place | None, why: str) -> None:
-        path = self.tree[id(place.module)][0] if place is not None else ""
+        path = self.path(place)
         self.refused.setdefault(path, why)
 
     def retract(self, place: Place) -> None:
         """What was edited a moment ago was only part of a map, and the model has gone on with it: an error."""
-        path = self.tree[id(place.module)][0]
+        path = self.path(place)
         why = "its call has several softmaxes, so no single map can be told"
         self.refused.setdefault(path, why)
         self.heads.pop(name_of(place, path, self.counting.counts.get(path, 1)), None)
@@ -73,7 +65,7 @@ class Changing:
         self.counting = Counting({})
 
     def change(self, call: Call) -> Tensor | None:
-        path = self.tree[id(call.place.module)][0]
+        path = self.path(call.place)
         count = self.counting(call.place, path)
         layer = name_of(call.place, path, count)
         if call.shaped is None or call.grown is None or call.grown.is_nested:

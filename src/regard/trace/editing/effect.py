@@ -9,7 +9,7 @@ from torch import Tensor
 
 from regard.errors import WatchError
 from regard.tokens import Reader
-from regard.trace.numbers.table import DIGITS, Drawn, Record, Table, shown
+from regard.trace.numbers.table import DIGITS, Record, Table, Tabled, shown
 
 FIELDS = ("logits", "last_hidden_state")
 TOP = 5
@@ -26,7 +26,7 @@ class Small(Table):
 
 
 @dataclass(eq=False, repr=False)
-class Effect:
+class Effect(Tabled):
     """What a model gave without and with edits, and how far apart the two are.
 
     `before` and `after` are (…, n): logits, or what else the model returned. `kl` is the divergence of the edited
@@ -144,19 +144,6 @@ class Effect:
             else f", KL {self.mean(kl):.3g} nats on average, {float(kl.max()) if kl.numel() else 0:.3g} at most"
         )
         return f"{self.what}: largest change {self.largest:.3g}{moved}"
-
-    def records(self) -> list[Record]:
-        """Plain dicts, one per position, for pandas.DataFrame, polars.DataFrame or JSON."""
-        return self.table().records()
-
-    def __repr__(self) -> str:
-        return repr(self.table())
-
-    def __rich__(self) -> Drawn:
-        return self.table().__rich__()
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
 
 
 def compared(

@@ -1,6 +1,6 @@
 """What the heads of a model give on something else: on other inputs, or in a trace."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -9,9 +9,10 @@ from torch import Tensor, nn
 from regard.attention.heads import grouped, times
 from regard.attention.map.blocks import BUDGET
 from regard.errors import TraceError, WatchError
-from regard.trace.doors.place import Place, stack_of
+from regard.trace.doors.ear import ModelEar
+from regard.trace.doors.place import Place, Tree, stack_of
 from regard.trace.doors.scene import Call
-from regard.trace.editing.aim import Part, Tree
+from regard.trace.editing.aim import Part
 from regard.trace.layer import Layer
 from regard.trace.trace import Trace, find
 
@@ -38,29 +39,18 @@ def name_of(place: Place, path: str, call: int) -> str:
     return name if call == 1 else f"{name}#{call}"
 
 
-class Recorder:
+class Recorder(ModelEar):
     """An ear that keeps what the heads of some layers give, or only the mean of it."""
 
     def __init__(self, tree: Tree, at: tuple[Part, ...] | None, *, means: bool) -> None:
-        self.tree, self.at, self.means = tree, at, means
+        super().__init__(tree)
+        self.at, self.means = at, means
         self.counting = Counting(tree)
         self.found: dict[str, Tensor] = {}
         self.seen: dict[str, int] = {}  # how many rows a mean was taken over
 
-    def owns(self, module: nn.Module) -> bool:
-        return id(module) in self.tree
-
-    def modules(self) -> Iterator[nn.Module]:
-        return (module for _, module in self.tree.values())
-
-    def change(self, call: Call) -> Tensor | None:
-        return None
-
-    def refuse(self, place: Place | None, why: str) -> None:
-        return None
-
     def hear(self, call: Call) -> None:
-        path = self.tree[id(call.place.module)][0]
+        path = self.path(call.place)
         count = self.counting(call.place, path)
         if call.mix is None or (self.at is not None and not any(part.fits(path, count) for part in self.at)):
             return
@@ -74,7 +64,7 @@ class Recorder:
         self.seen[name] = self.seen.get(name, 0) + rows
 
     def retract(self, place: Place) -> None:
-        path = self.tree[id(place.module)][0]
+        path = self.path(place)
         self.found.pop(name_of(place, path, self.counting.counts.get(path, 1)), None)
 
     def release(self) -> None:

@@ -1,7 +1,6 @@
 """Which heads matter: each is muted in turn, and what changes is measured."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +14,7 @@ from regard.trace.editing.changing import Changing
 from regard.trace.editing.edits import HOW, Mute, said
 from regard.trace.editing.effect import Small, compared
 from regard.trace.editing.elsewhere import feeding
+from regard.trace.numbers.bar import bar
 from regard.trace.numbers.table import Record
 from regard.trace.watch import listening, must_be_watchable
 
@@ -85,7 +85,7 @@ def importance(
         heads = [(layer, head) for layer, count in picked(ear, chosen).items() for head in range(count)]
         base = None if measure is None else as_number(measure(before))
         rows: list[Record] = []
-        with bar(len(heads), shown=progress) as advance:
+        with bar("importance", len(heads), rate="heads", shown=progress) as advance:
             for layer, head in heads:
                 path, _, number = layer.partition("#")
                 at = Part(layer, "" if path == type(model).__name__ else path, 0, int(number or 1))
@@ -97,7 +97,7 @@ def importance(
                 else:
                     value = as_number(measure(after))
                     rows.append(row | {"metric": value, "change": value - base})
-                advance()
+                advance(1)
     by = next(name for name in ("change", "kl", "relative") if name in rows[0])
     rows.sort(key=lambda row: -abs(float(str(row[by]))))
     muted = {"zero": "muted", "mean": "muted to its mean", "resample": "muted by another input's"}[how]
@@ -156,24 +156,3 @@ def as_number(given: Any) -> float:
     except (TypeError, ValueError):
         what = f"a tensor of shape {tuple(given.shape)}" if isinstance(given, Tensor) else type(given).__name__
         raise WatchError(f"a metric gives one number, but {what} came; add it up, or take its mean") from None
-
-
-@contextmanager
-def bar(count: int, *, shown: bool) -> Iterator[Callable[[], None]]:
-    """A bar with rate and time left on the terminal, if there is one; gives what to call after each head."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TimeRemainingColumn
-    from rich.text import Text
-
-    class Rate(ProgressColumn):
-        def render(self, task: Task) -> Text:
-            return Text("" if task.speed is None else f"{task.speed:,.1f} heads/s")
-
-    console = Console(stderr=True)
-    if not shown or not console.is_terminal:
-        yield lambda: None
-        return
-    columns = ("importance", BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as drawn:
-        task = drawn.add_task("importance", total=count)
-        yield lambda: drawn.advance(task)

@@ -80,17 +80,23 @@ def open_mapped(path: Path) -> Mapped:
     try:
         file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
     except (OSError, ValueError) as error:
-        raise TraceError(f"{path} cannot be opened: {getattr(error, 'strerror', None) or error}") from error
+        why = str(getattr(error, "strerror", None) or error)
+        raise TraceError(f"{path} cannot be opened: {why}").coded("file.unreadable", why=why) from error
     try:
         status = os.fstat(file)
         if not stat.S_ISREG(status.st_mode):
-            raise TraceError(f"{path} is no file but something else, such as a folder; give the trace file itself")
+            raise TraceError(
+                f"{path} is no file but something else, such as a folder; give the trace file itself"
+            ).coded("file.foreign")
         size = status.st_size
         if size < 8:
-            raise TraceError(f"{path} holds {size} bytes, too few for a trace; write it again")
+            raise TraceError(f"{path} holds {size} bytes, too few for a trace; write it again").coded(
+                "file.small", size=size
+            )
         memory = map_file(file, size)
     except OSError as error:
-        raise TraceError(f"{path} cannot be read: {error.strerror or error}") from error
+        why = str(error.strerror or error)
+        raise TraceError(f"{path} cannot be read: {why}").coded("file.unreadable", why=why) from error
     finally:
         os.close(file)
     metadata, infos = checked_header(path, memory)
@@ -100,18 +106,24 @@ def open_mapped(path: Path) -> Mapped:
 def checked_header(path: Path, memory: mmap.mmap) -> tuple[dict[str, str], dict[str, Info]]:
     size, length = len(memory), int.from_bytes(memory[:8], "little")
     if length == 0:
-        raise TraceError(f"{path} was never finished: whoever wrote it stopped before the end; watch again")
+        raise TraceError(f"{path} was never finished: whoever wrote it stopped before the end; watch again").coded(
+            "file.unfinished"
+        )
     if length > LONGEST or memory[8:9] != b"{":
-        raise TraceError(f"{path} is no trace file: it does not begin like safetensors; give a file from trace.save")
+        raise TraceError(
+            f"{path} is no trace file: it does not begin like safetensors; give a file from trace.save"
+        ).coded("file.foreign")
     if length > size - 8:
-        raise TraceError(f"{path} is cut off: its header alone has {length} bytes, the file {size}; copy it again")
+        raise TraceError(
+            f"{path} is cut off: its header alone has {length} bytes, the file {size}; copy it again"
+        ).coded("file.cut", size=size)
     text = memory[8 : 8 + length]
     header = parsed(path, text, at_most=max(1 << 18, size >> 4))
     if not isinstance(header, dict):
-        raise TraceError(f"{path} has a header that is no JSON object; write it again")
+        raise TraceError(f"{path} has a header that is no JSON object; write it again").coded("file.header")
     metadata = header.pop("__metadata__", {})
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
-        raise TraceError(f"{path} has metadata that are not text by name; write it again")
+        raise TraceError(f"{path} has metadata that are not text by name; write it again").coded("file.header")
     infos = {name: info_of(path, name, entry, 8 + length, size) for name, entry in header.items()}
     must_fill(path, infos, 8 + length, size)
     return metadata, infos
@@ -121,12 +133,16 @@ def parsed(path: Path, text: bytes | str, *, at_most: int) -> Any:
     """JSON as Python objects; refused where it is malformed, repeats a name, or would take far more memory."""
     text = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
     if sum(text.count(mark) for mark in (b"[", b"{", b",")) > at_most:
-        raise TraceError(f"{path} describes more than its size can hold; it is damaged or was made to do harm")
+        raise TraceError(f"{path} describes more than its size can hold; it is damaged or was made to do harm").coded(
+            "file.greedy"
+        )
     try:
         return json.loads(str(text, "utf-8"), object_pairs_hook=once, parse_constant=no_number)
     except (ValueError, RecursionError) as error:
         why = "nested too deeply" if isinstance(error, RecursionError) else f"{error!s:.200}"
-        raise TraceError(f"{path} has a header that cannot be read ({why}); it is damaged, write it again") from error
+        raise TraceError(f"{path} has a header that cannot be read ({why}); it is damaged, write it again").coded(
+            "file.header"
+        ) from error
 
 
 def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -142,24 +158,30 @@ def no_number(text: str) -> None:
 
 def info_of(path: Path, name: str, entry: Any, begin: int, size: int) -> Info:
     """What the header says of one array, if that can be true of a file of this size."""
+
+    def wrong(what: str) -> TraceError:
+        return TraceError(f"{path} {what}").coded("file.array", array=f"{name:.80}")
+
     if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
-        raise TraceError(f"{path} describes the array {name!r:.80} by other words than dtype, shape and data_offsets")
+        raise wrong(f"describes the array {name!r:.80} by other words than dtype, shape and data_offsets")
     kind, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if not isinstance(kind, str) or kind not in DTYPES:
-        raise TraceError(f"{path} holds the array {name!r:.80} as {kind!r:.40}; known are {', '.join(DTYPES)}")
+        raise wrong(f"holds the array {name!r:.80} as {kind!r:.40}; known are {', '.join(DTYPES)}")
     if not whole_numbers(shape) or len(shape) > AXES or any(side > size for side in shape):
-        raise TraceError(f"{path} gives the array {name!r:.80} a shape that a file of {size} bytes cannot hold")
+        raise wrong(f"gives the array {name!r:.80} a shape that a file of {size} bytes cannot hold")
     if not whole_numbers(offsets) or len(offsets) != 2 or offsets[0] > offsets[1]:
-        raise TraceError(f"{path} does not say where the array {name!r:.80} starts and stops")
+        raise wrong(f"does not say where the array {name!r:.80} starts and stops")
     first, last = offsets
     dtype = DTYPES[kind]
     need = prod(shape) * dtype.itemsize
     if need != last - first:
-        raise TraceError(f"{path} has {last - first} bytes for the array {name!r:.80}, but its shape needs {need}")
+        raise wrong(f"has {last - first} bytes for the array {name!r:.80}, but its shape needs {need}")
     if begin + last > size:
-        raise TraceError(f"{path} is cut off: {name!r:.80} would end at byte {begin + last} of {size}; copy it again")
+        raise TraceError(
+            f"{path} is cut off: {name!r:.80} would end at byte {begin + last} of {size}; copy it again"
+        ).coded("file.cut", size=size)
     if (begin + first) % dtype.itemsize:
-        raise TraceError(f"{path} holds the array {name!r:.80} at byte {begin + first}, between two numbers")
+        raise wrong(f"holds the array {name!r:.80} at byte {begin + first}, between two numbers")
     return Info(dtype, tuple(shape), begin + first, begin + last)
 
 
@@ -173,7 +195,11 @@ def must_fill(path: Path, infos: dict[str, Info], begin: int, size: int) -> None
     for name, info in sorted(infos.items(), key=lambda item: (item[1].start, item[1].stop)):
         if info.start != at:
             how = "overlaps with another" if info.start < at else "leaves a gap before it"
-            raise TraceError(f"{path} holds an array, {name!r:.80}, that {how}; it is damaged, write it again")
+            raise TraceError(f"{path} holds an array, {name!r:.80}, that {how}; it is damaged, write it again").coded(
+                "file.array", array=f"{name:.80}"
+            )
         at = info.stop
     if at != size:
-        raise TraceError(f"{path} has {size - at} bytes at its end that belong to no array; it is damaged")
+        raise TraceError(f"{path} has {size - at} bytes at its end that belong to no array; it is damaged").coded(
+            "file.long", more=size - at
+        )

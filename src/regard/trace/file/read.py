@@ -49,7 +49,9 @@ def read_trace(path: Path) -> Trace:
     """The trace of a file that was found to be sound from the first word to the last."""
     mapped = open_mapped(path)
     if "regard" not in mapped.metadata:
-        raise TraceError(f"{path} is a safetensors file, but no trace: it has no manifest; give a file from trace.save")
+        raise TraceError(
+            f"{path} is a safetensors file, but no trace: it has no manifest; give a file from trace.save"
+        ).coded("file.bare")
     words = parsed(path, mapped.metadata["regard"], at_most=max(1 << 18, mapped.size >> 4))
     return Reading(mapped, manifest_of(path, words)).trace()
 
@@ -66,7 +68,9 @@ class Reading:
         self.tokens = [self.tokens_of(words) for words in manifest.tokens]
 
     def wrong(self, what: str) -> TraceError:
-        return TraceError(f"{self.path} is damaged at {self.where:.120}: {what}")
+        return TraceError(f"{self.path} is damaged at {self.where:.120}: {what}").coded(
+            "file.damaged", where=f"{self.where:.120}"
+        )
 
     def trace(self) -> Trace:
         runs = []

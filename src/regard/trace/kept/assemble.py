@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -246,7 +247,7 @@ def masks_joined(blocks: list[Block], sizes: Sizes, column: int) -> Mask | None:
         seen = stop > start
         starts.append(torch.where(seen, start + shift, 0))
         stops.append(torch.where(seen, stop + shift, 0))
-    lead = torch.broadcast_shapes(*(x.shape[:2] for x in starts))
+    lead = np.broadcast_shapes(*(x.shape[:2] for x in starts))  # torch's own loads SymPy: a second, the first time
     wide = [
         torch.cat([x.expand(*lead, block.sizes.q) for x, block in zip(side, blocks)], 2) for side in (starts, stops)
     ]
@@ -263,7 +264,7 @@ def joined_rows(parts: list[Tensor], blocks: list[Block], sizes: Sizes, column: 
     for part, block in zip(parts, blocks):
         shift = block.column - column
         placed.append(torch.nn.functional.pad(part, (shift, sizes.k - shift - block.sizes.k)))
-    lead = torch.broadcast_shapes(*(x.shape[:2] for x in placed))
+    lead = np.broadcast_shapes(*(x.shape[:2] for x in placed))
     return torch.cat([x.expand(*lead, -1, -1) for x in placed], 2)
 
 

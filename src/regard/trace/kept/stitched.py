@@ -1,10 +1,10 @@
 """One map from several: rows that were computed with different keys, one below the other."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
 from regard.attention.map import Asked
@@ -50,25 +50,23 @@ class Stitched(Implied):
         return Stitched(picked, width=self.sizes.k)
 
     def weights(self, rows: Where = slice(None), columns: slice = slice(None)) -> Float[Tensor, "*_b r c"]:
-        wanted = places(rows, self.sizes.q, "cpu")
-        found = torch.zeros((*self.shape[:-2], len(wanted), self.sizes.k), dtype=self.dtype, device=self.device)
-        first = 0
-        for source, column in self.parts:
-            here = (wanted >= first) & (wanted < first + source.sizes.q)
-            if bool(here.any()):
-                found[..., here, column : column + source.sizes.k] = source.weights(wanted[here] - first)
-            first += source.sizes.q
-        return take(found, -1, columns)
+        return take(self.filled(rows, self.dtype, lambda source, some: source.weights(some)), -1, columns)
 
     def allowed(self, rows: Where = slice(None), columns: Where = slice(None)) -> Bool[Tensor, "..."]:
         """Where each row might look; nowhere outside the keys that it was computed with."""
+        return take(self.filled(rows, torch.bool, lambda source, some: source.allowed(some)), -1, columns)
+
+    def filled(
+        self, rows: Where, dtype: torch.dtype, ask: Callable[[Asked, Tensor], Tensor | None]
+    ) -> Shaped[Tensor, "*_b r k"]:
+        """Whole rows, each as its own part answers, True where a part answers None; 0 at keys that are not its own."""
         wanted = places(rows, self.sizes.q, "cpu")
-        found = torch.zeros((*self.shape[:-2], len(wanted), self.sizes.k), dtype=torch.bool, device=self.device)
+        found = torch.zeros((*self.shape[:-2], len(wanted), self.sizes.k), dtype=dtype, device=self.device)
         first = 0
         for source, column in self.parts:
             here = (wanted >= first) & (wanted < first + source.sizes.q)
             if bool(here.any()):
-                seen = source.allowed(wanted[here] - first)
-                found[..., here, column : column + source.sizes.k] = True if seen is None else seen
+                answer = ask(source, wanted[here] - first)
+                found[..., here, column : column + source.sizes.k] = True if answer is None else answer
             first += source.sizes.q
-        return take(found, -1, columns)
+        return found

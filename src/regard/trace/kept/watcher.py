@@ -1,6 +1,5 @@
 """Who listens while a model is watched: sorts calls into runs and layers, and keeps what decides each map."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import FrameType
 
@@ -8,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import WatchError
+from regard.trace.doors.ear import ModelEar
 from regard.trace.doors.place import Place, Stack, kind_of, stack_of, tree_of
 from regard.trace.doors.scene import Call
 from regard.trace.kept.assemble import Kept, assembled
@@ -33,7 +33,7 @@ class Session:
     sequences: Tensor | None = None  # what `generate` gave back, once it is known
 
 
-class Watcher:
+class Watcher(ModelEar):
     """An ear for one watched model."""
 
     def __init__(
@@ -46,7 +46,7 @@ class Watcher:
         gradients: bool = False,
         budget: int = 1 << 30,
     ) -> None:
-        self.tree = tree_of(model)
+        super().__init__(tree_of(model))
         self.keeper, self.naming, self.chosen = keeper, naming, layers
         self.gradients, self.budget, self.stored = gradients, budget, 0
         self.sessions: list[Session] = []
@@ -57,17 +57,8 @@ class Watcher:
 
     # An ear
 
-    def owns(self, module: nn.Module) -> bool:
-        return id(module) in self.tree
-
-    def modules(self) -> Iterator[nn.Module]:
-        return (module for _, module in self.tree.values())
-
-    def change(self, call: Call) -> Tensor | None:
-        return None
-
     def refuse(self, place: Place | None, why: str) -> None:
-        path = self.tree[id(place.module)][0] if place is not None else ""
+        path = self.path(place)
         if not self.wanted(path):
             return
         if not self.sessions:
@@ -82,7 +73,7 @@ class Watcher:
         return self.chosen is None or any(f".{part}." in f".{path}." for part in self.chosen)
 
     def hear(self, call: Call) -> None:
-        path = self.tree[id(call.place.module)][0]
+        path = self.path(call.place)
         if torch._C._current_graph_task_id() != -1:  # activation checkpointing computes it again for the backward pass
             self.compare(path, call)
             return
@@ -154,7 +145,7 @@ class Watcher:
         return None, 1
 
     def retract(self, place: Place) -> None:
-        path = self.tree[id(place.module)][0]
+        path = self.path(place)
         if self.sessions and self.sessions[-1].held.pop((path, self.counts.get(path, 0)), None) is not None:
             self.counts[path] -= 1
 

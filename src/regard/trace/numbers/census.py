@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from regard.errors import TraceError
 from regard.tokens import Tokens
 from regard.trace.layer import Layer
+from regard.trace.numbers.bar import bar
 from regard.trace.numbers.corpus import batches, named, rarest, special_names
 from regard.trace.numbers.labels import THRESHOLDS, Evidence, label
 from regard.trace.numbers.measure import NAMES, plain
@@ -170,7 +171,8 @@ def census(
     with processes() as (rank, count):
         mine = some[rank::count]
         try:
-            with resting(model) as device, bar(mine, shown=progress and rank == 0) as advance:
+            bar_of_mine = bar("census", sum(map(len, mine)), rate="texts", shown=progress and rank == 0)
+            with resting(model) as device, bar_of_mine as advance:
                 for ids in mine:
                     trace = watched(model, ids.to(device), watching, feed)
                     adding.add(trace.layers, named(ids, special), torch.isin(ids, rare))
@@ -255,24 +257,3 @@ def resting(model: nn.Module) -> Iterator[torch.device]:
     finally:
         for module, training in before:
             module.training = training
-
-
-@contextmanager
-def bar(mine: list[Int[Tensor, "_b _n"]], *, shown: bool) -> Iterator[Callable[[int], None]]:
-    """A bar with rate and time left on the terminal, if there is one; gives what to call after each batch."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TimeRemainingColumn
-    from rich.text import Text
-
-    class Rate(ProgressColumn):
-        def render(self, task: Task) -> Text:
-            return Text("" if task.speed is None else f"{task.speed:,.1f} texts/s")
-
-    console = Console(stderr=True)
-    if not shown or not console.is_terminal:
-        yield lambda done: None
-        return
-    columns = ("census", BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as drawn:
-        task = drawn.add_task("census", total=sum(len(ids) for ids in mine))
-        yield lambda done: drawn.advance(task, done)

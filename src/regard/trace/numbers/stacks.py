@@ -33,23 +33,18 @@ def stacks_of(trace: Trace, layers: str | Sequence[int] | None = None, *, entry:
     """The layers of the last run, sorted into stacks, after a check that each continues the one before.
 
     `layers` keeps only those whose path holds a part, such as "encoder", or those with these numbers.
-    Where there is cross-attention, the decoder is what shares its path up to the first number with it; where paths
-    do not tell, the self-attention right before the first cross-attention and all after it.
+    `in_decoder` says which stack a layer belongs to.
     """
     chosen = choose(trace.layers, layers)
     if not chosen:
         which = "" if layers is None else f" that fit {layers!r}"
-        raise TraceError(f"the trace has no layers{which}, so nothing flows; watch a call of the model first")
-    first = next((i for i, layer in enumerate(chosen) if layer.kind == "cross"), None)
-    if first is None:
-        found = Stacks((), tuple(chosen))
-    else:
-        root = path_of(chosen[first].name)
-        ours = [layer.kind == "cross" or path_of(layer.name) == root for layer in chosen]
-        if not root or all(ours) or sum(ours) == sum(layer.kind == "cross" for layer in chosen):
-            ours = [i >= first - 1 or layer.kind == "cross" for i, layer in enumerate(chosen)]
-        source = tuple(layer for layer, our in zip(chosen, ours) if not our)
-        found = Stacks(source, tuple(layer for layer, our in zip(chosen, ours) if our))
+        raise TraceError(f"the trace has no layers{which}, so nothing flows; watch a call of the model first").coded(
+            "flow.empty"
+        )
+    ours = in_decoder(chosen)
+    ours = ours if any(ours) else [True] * len(chosen)
+    source = tuple(layer for layer, our in zip(chosen, ours) if not our)
+    found = Stacks(source, tuple(layer for layer, our in zip(chosen, ours) if our))
     must_chain(found, entry)
     return found
 
@@ -63,6 +58,23 @@ def choose(layers: Sequence[Layer], which: str | Sequence[int] | None) -> list[L
     if bad is not None:
         raise TraceError(f"layer {bad} was asked for, but the trace has {len(layers)}")
     return [layers[i] for i in which]
+
+
+def in_decoder(layers: Sequence[Layer]) -> list[bool]:
+    """Which layers belong to a decoder that reads an encoder; none of them where there is no cross-attention.
+
+    The decoder is what shares its path up to the first number with the cross-attention; where paths do not tell, the
+    self-attention right before the first cross-attention and all after it.
+    """
+    crosses = [layer.kind == "cross" for layer in layers]
+    if not any(crosses):
+        return crosses
+    first = crosses.index(True)
+    root = path_of(layers[first].name)
+    ours = [cross or path_of(layer.name) == root for cross, layer in zip(crosses, layers)]
+    if not root or all(ours) or sum(ours) == sum(crosses):
+        ours = [cross or i >= first - 1 for i, cross in enumerate(crosses)]
+    return ours
 
 
 def path_of(name: str) -> str:
@@ -82,7 +94,7 @@ def must_chain(stacks: Stacks, entry: int) -> None:
             raise TraceError(
                 f"{layer.name} saw a batch of {layer.batch} and {first.name} one of {first.batch}, as windows of a "
                 "picture do, so tokens cannot be followed from layer to layer; choose layers= that belong together"
-            )
+            ).coded("flow.windows", layer=layer.name)
     for some, length in ((stacks.source, stacks.source_length), (stacks.target, stacks.length)):
         names: tuple[str, ...] | None = None
         for layer in some:
@@ -92,7 +104,7 @@ def must_chain(stacks: Stacks, entry: int) -> None:
                 raise TraceError(
                     f"{layer.name} has {q} queries and {k} keys, but {length} tokens flow through its stack, so it "
                     "does not continue the others; choose layers= of one stack, watched without an older cache"
-                )
+                ).coded("flow.broken", layer=layer.name, queries=q, keys=k, tokens=length)
             # Rows of a cross-attention may be named after what they write, the others after what they read.
             queries = None if layer.queries is None or cross else layer.queries[entry].shown
             keys = None if layer.keys is None or cross else layer.keys[entry].shown
@@ -101,5 +113,5 @@ def must_chain(stacks: Stacks, entry: int) -> None:
                     raise TraceError(
                         f"the tokens of {layer.name} are not those of the layers before it (shifted windows, or "
                         "another input), so they cannot be followed; choose layers= that belong together"
-                    )
+                    ).coded("flow.windows", layer=layer.name)
                 names = names if shown is None else shown

@@ -92,6 +92,26 @@ class Table:
         return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
 
 
+class Tabled:
+    """What shows itself as the table that it makes."""
+
+    def table(self) -> Table:
+        raise NotImplementedError
+
+    def records(self) -> list[Record]:
+        """Plain dicts, one per line of the table, for pandas.DataFrame, polars.DataFrame or JSON."""
+        return self.table().records()
+
+    def __repr__(self) -> str:
+        return repr(self.table())
+
+    def __rich__(self) -> "Drawn":
+        return self.table().__rich__()
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+
 class Drawn:
     """The table in a terminal: as many columns as fit, and the names of those that do not."""
 

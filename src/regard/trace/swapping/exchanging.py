@@ -1,6 +1,5 @@
 """Who puts another attention in the place of a model's own: an ear that answers every call with another mix."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from torch import Tensor, nn
@@ -11,6 +10,7 @@ from regard.attention.map.given import Implied
 from regard.attention.mask import Mask
 from regard.attention.matrix_free.by import By
 from regard.errors import RegardError, WatchError
+from regard.trace.doors.ear import ModelEar
 from regard.trace.doors.place import Place, kind_of, tree_of
 from regard.trace.doors.scene import Call
 from regard.trace.editing.aim import LISTED, parts_of
@@ -49,11 +49,11 @@ class Exchanged(Editing):
         return super().map(whole if self.swapped is None else self.swapped, row, column)
 
 
-class Exchanging:
+class Exchanging(ModelEar):
     """An ear for one model whose attention is swapped."""
 
     def __init__(self, model: nn.Module, attention: Mask | By, layers: object = None, *, metered: bool = False) -> None:
-        self.tree = tree_of(model)
+        super().__init__(tree_of(model))
         self.attention, self.metered = attention, metered
         self.at = parts_of(layers, self.tree)
         self.counting, self.memo = Counting(self.tree), Memo()
@@ -62,22 +62,13 @@ class Exchanging:
 
     # An ear
 
-    def owns(self, module: nn.Module) -> bool:
-        return id(module) in self.tree
-
-    def modules(self) -> Iterator[nn.Module]:
-        return (module for _, module in self.tree.values())
-
-    def hear(self, call: Call) -> None:
-        return None
-
     def refuse(self, place: Place | None, why: str) -> None:
-        path = self.tree[id(place.module)][0] if place is not None else ""
+        path = self.path(place)
         self.refused.setdefault(path or "the model", why)
 
     def retract(self, place: Place) -> None:
         """A softmax by hand was only part of something: such calls are never swapped, so nothing is to be undone."""
-        path = self.tree[id(place.module)][0]
+        path = self.path(place)
         self.met.pop(name_of(place, path, self.counting.counts.get(path, 1)), None)
         self.refused.setdefault(path or "the model", "its call has several softmaxes, so no single map can be told")
 
@@ -86,7 +77,7 @@ class Exchanging:
         self.tree, self.counting, self.memo = {}, Counting({}), Memo()
 
     def change(self, call: Call) -> Tensor | None:
-        path, step = self.tree[id(call.place.module)][0], self.counting.step
+        path, step = self.path(call.place), self.counting.step
         count = self.counting(call.place, path)
         if self.counting.step is not step:
             self.memo = Memo()

@@ -7,14 +7,14 @@ import torch
 from torch import Tensor
 
 from regard.trace.editing.effect import Effect, Small
-from regard.trace.numbers.table import Drawn, Record, Table
+from regard.trace.numbers.table import Record, Table, Tabled
 from regard.trace.swapping.exchanging import Met
 
 MB = 1 << 20
 
 
 @dataclass(eq=False, repr=False)
-class Swapped:
+class Swapped(Tabled):
     """What a model gave with its own attention and with another, and what both took.
 
     `effect` compares the outputs position by position, `layers` says what became of each attention layer. Ratios are
@@ -131,19 +131,6 @@ class Swapped:
                 f"{own / MB:.3g} MB, the matrix of weights would be {matrix / MB:.3g} MB"
             )
         return found
-
-    def records(self) -> list[Record]:
-        """Plain dicts, one per layer, for pandas.DataFrame, polars.DataFrame or JSON."""
-        return self.table().records()
-
-    def __repr__(self) -> str:
-        return repr(self.table())
-
-    def __rich__(self) -> Drawn:
-        return self.table().__rich__()
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
 
 
 def line(name: str, met: Met) -> Record:

@@ -6,7 +6,7 @@ from typing import Any
 from regard.attention.map.given import Stored
 from regard.tokens import Tokens
 from regard.trace.layer import Layer
-from regard.trace.numbers.stacks import path_of
+from regard.trace.numbers.stacks import in_decoder
 from regard.trace.trace import Run
 from regard.views.answer.pieces import pieces_of
 
@@ -62,20 +62,9 @@ def layer_told(layer: Layer, side: str, named: Named) -> dict[str, Any]:
 
 
 def sides(layers: Sequence[Layer]) -> list[str]:
-    """Where each layer stands in an encoder–decoder; nothing where there is no cross-attention.
-
-    The decoder shares its path up to the first number with the cross-attention; where paths do not tell, it is the
-    layer right before the first cross-attention and all after it (as in `numbers.stacks`).
-    """
-    crosses = [layer.kind == "cross" for layer in layers]
-    if not any(crosses):
-        return [""] * len(layers)
-    first = crosses.index(True)
-    root = path_of(layers[first].name)
-    ours = [cross or path_of(layer.name) == root for cross, layer in zip(crosses, layers)]
-    if not root or all(ours) or sum(ours) == sum(crosses):
-        ours = [cross or i >= first - 1 for i, cross in enumerate(crosses)]
-    return ["decoder" if our else "encoder" for our in ours]
+    """Where each layer stands in an encoder–decoder; nothing where there is no cross-attention."""
+    ours = in_decoder(layers)
+    return ["decoder" if our else "encoder" for our in ours] if any(ours) else [""] * len(layers)
 
 
 def precision(layers: Sequence[Layer]) -> str:

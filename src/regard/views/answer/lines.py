@@ -103,11 +103,7 @@ class Lines:
         if known:
             return spread(self.normalise(scores, rows), seen, columns)
         block = Block((), source, slice(0, len(rows)), seen, Scratch())
-        shifted, top, extra, blind = soften(block, scores)
-        powers = shifted.exp_()
-        total = (powers.sum(-1, keepdim=True) + extra).masked_fill_(blind, torch.inf)
-        self.keep(rows, top.squeeze(-1), total.squeeze(-1))
-        return spread(powers.div_(total), seen, columns)
+        return spread(self.softened(block, scores, rows), seen, columns)
 
     def learn(self, rows: slice, columns: slice, scratch: Scratch) -> Float[Tensor, "r c"]:
         """The weights of whole rows, all that they see being in `columns`; from now on their sums are known."""
@@ -120,10 +116,14 @@ class Lines:
             weights = torch.softmax(scores, -1, out=block.room("weights"))
             self.keep(rows, top, weights.amax(-1).reciprocal())  # the largest weight is 1 / total
             return weights
-        shifted, highest, extra, blind = soften(block, scores)
+        return self.softened(block, scores, rows)
+
+    def softened(self, block: Block, scores: Tensor, rows: slice | Tensor) -> Float[Tensor, "r c"]:
+        """The weights of whole rows from their scores, which are written over; their sums are kept."""
+        shifted, top, extra, blind = soften(block, scores)
         powers = shifted.exp_()
         total = (powers.sum(-1, keepdim=True) + extra).masked_fill_(blind, torch.inf)
-        self.keep(rows, highest.squeeze(-1), total.squeeze(-1))
+        self.keep(rows, top.squeeze(-1), total.squeeze(-1))
         return powers.div_(total)
 
     def keep(self, rows: slice | Tensor, top: Tensor, total: Tensor) -> None:
