@@ -193,7 +193,12 @@ def test_a_socket_is_refused_before_it_opens(bare, headers):
 def test_a_socket_with_all_of_it_is_answered(bare):
     with bare.websocket_connect("/api/run", headers={"host": HOST} | SENT) as socket:
         socket.send_text("no JSON")
-        assert socket.receive_json() == {"kind": "failed", "text": "what was sent is no JSON; send a JSON object"}
+        told = {"code": "sent.odd", "about": {}}
+        assert socket.receive_json() == {
+            "kind": "failed",
+            "text": "what was sent is no JSON; send a JSON object",
+            **told,
+        }
 
 
 # Decisions

@@ -103,14 +103,16 @@ def test_a_model_without_a_head_only_reads(client):
 
 
 @pytest.mark.parametrize(
-    ("model", "steps", "sentence"),
+    ("model", "steps", "limit", "sentence"),
     [
-        ("bert", 0, "the text has 42 tokens, but bert reads at most 20; shorten it"),
-        ("gpt", 3, "the text has 42 tokens, but gpt reads at most 30; shorten it"),
+        ("bert", 0, 20, "the text has 42 tokens, but bert reads at most 20; shorten it"),
+        ("gpt", 3, 30, "the text has 42 tokens, but gpt reads at most 30; shorten it"),
     ],
 )
-def test_a_text_that_is_too_long_is_refused_with_both_numbers(client, model, steps, sentence):
-    assert run(client, model=model, text="the cat " * 20, steps=steps)[-1] == {"kind": "failed", "text": sentence}
+def test_a_text_that_is_too_long_is_refused_with_both_numbers(client, model, steps, limit, sentence):
+    about = {"tokens": 42, "limit": limit, "model": model}
+    told = {"kind": "failed", "text": sentence, "code": "text.long", "about": about}
+    assert run(client, model=model, text="the cat " * 20, steps=steps)[-1] == told
 
 
 def picture(shape=(20, 30, 3)):

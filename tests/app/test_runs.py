@@ -1,5 +1,7 @@
 """Running models from a page: events, limits, and a run that somebody stops."""
 
+import subprocess
+import sys
 import threading
 import time
 
@@ -155,7 +157,10 @@ def test_a_model_that_fails_says_so_and_the_next_run_works(client, monkeypatch):
 
     with monkeypatch.context() as patched:
         patched.setattr(Writing, "run", fail)
-        assert run(client)[-1] == {"kind": "failed", "text": "induction failed: IndexError: index out of range in self"}
+        why = "IndexError: index out of range in self"
+        about = {"model": "induction", "why": why}
+        told = {"kind": "failed", "text": f"induction failed: {why}", "code": "model.failed", "about": about}
+        assert run(client)[-1] == told
     assert run(client)[-1]["kind"] == "done"
 
 
@@ -196,3 +201,16 @@ def test_a_run_is_on_the_disk_as_a_trace_that_anybody_can_load(tmp_path):
     trace = load(tmp_path / "kept" / f"{name}.trace")
     torch.testing.assert_close(trace.layers[1].weights[0, 1, 4], found)
     assert trace.fingerprint
+
+
+def test_a_first_run_loads_no_algebra(tmp_path):
+    """SymPy takes a second, in which nobody else gets far; some functions of torch load it, so they are not used."""
+    program = (
+        "import sys; from pathlib import Path; from regard.app.studio import Studio\n"
+        "from regard.app.opened.opened import Telling; from regard.app.wire import RunAsk\n"
+        f"studio = Studio(keep=Path({str(tmp_path)!r}))\n"
+        "studio.run(RunAsk(model='induction', text='A B C A', steps=3), Telling())\n"
+        "print(len(studio.traces.listed()), 'sympy' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.stdout.split() == ["1", "False"], done.stderr

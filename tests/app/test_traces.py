@@ -2,6 +2,7 @@
 
 import errno
 import json
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -9,9 +10,11 @@ import torch
 
 from regard.app import limits
 from regard.app.cards import Card, read_card
+from regard.app.studio import ASKERS
 from regard.app.traces import Traces
 from regard.trace.file import load
 from regard.trace.weights import from_weights
+from regard.views.answer import Answers
 from tests.app.served import DOOR, EDIT, HOST, SENT, opened, row, run, said, trace_of
 
 
@@ -257,7 +260,9 @@ def full_disk(monkeypatch):
 def test_a_run_on_a_full_disk_is_shown_and_says_that_it_was_not_kept(tmp_path, full_disk):
     with opened(tmp_path) as (client, _):
         events = run(client)
-        told = [event["text"] for event in events if event["kind"] == "progress"][-1]
+        (trouble,) = [event for event in events if event["kind"] == "trouble"]
+        told, about = trouble["text"], {"folder": str(tmp_path), "why": "No space left on device"}
+        assert (trouble["code"], trouble["about"]) == ("disk.memory", about)
         assert "could not be kept" in told
         assert "No space left on device" in told
         assert "--keep" in told
@@ -273,6 +278,7 @@ def test_a_file_that_is_sent_to_a_full_disk_is_refused(tmp_path, file, full_disk
         answer = send(client, file.read_bytes())
         assert answer.status_code == 507
         assert "free some space" in said(answer)
+        assert answer.json()["code"] == "disk.full"
         assert not list((tmp_path / "kept").glob("*.trace"))
 
 
@@ -320,6 +326,49 @@ def test_eight_viewers_look_while_a_model_runs(client):
         list(pool.map(look, range(8)))
         assert events.result()[-1]["kind"] == "done"
     assert found == dict.fromkeys(range(8), True)
+
+
+TILE = {"layer": 0, "batch": 0, "head": 1, "level": 0, "row": 0, "column": 0, "coarse": False}
+
+
+def test_a_tile_is_computed_once_for_all_who_look_and_gone_with_its_trace(tmp_path, file, monkeypatch):
+    asked, real = [], Answers.ask
+
+    def counted(self, what, about):
+        asked.append(about)
+        return real(self, what, about)
+
+    monkeypatch.setattr(Answers, "ask", counted)
+    with opened(tmp_path / "kept", file) as (client, studio):
+        name = next(iter(studio.traces.entries))
+
+        def tile(**more):
+            return client.post(f"/api/traces/{name}/ask/tile", json=TILE | more)
+
+        with ThreadPoolExecutor(8) as pool:
+            first, *others = pool.map(lambda _: tile().content, range(8))
+        assert others == [first] * 7
+        assert asked == [TILE]
+        assert tile(coarse=True).content == first  # who wants a first look gets the exact one that is there
+        assert len(asked) == 1
+        assert tile(head=0).content == real(studio.traces.answers(name), "tile", TILE | {"head": 0})
+        assert client.patch(f"/api/traces/{name}", json={"name": "other"}).status_code == 200
+        assert tile().content == first
+        assert tile(head=5).status_code == 400
+        assert tile(row=True).status_code == 400
+        assert client.delete(f"/api/traces/{name}").status_code == 200
+        assert tile().status_code == 404
+
+
+def test_who_has_a_tile_already_is_answered_while_every_thread_is_busy(tmp_path, file):
+    with opened(tmp_path / "kept", file) as (client, studio):
+        name = next(iter(studio.traces.entries))
+        first = client.post(f"/api/traces/{name}/ask/tile", json=TILE).content
+        may_end = threading.Event()
+        waiting = [studio.asking.submit(may_end.wait, 20) for _ in range(ASKERS)]
+        assert client.post(f"/api/traces/{name}/ask/tile", json=TILE).content == first
+        assert not any(one.done() for one in waiting)
+        may_end.set()
 
 
 def test_something_that_nobody_thought_of_is_told_without_its_traceback(tmp_path, monkeypatch):

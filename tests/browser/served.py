@@ -11,10 +11,10 @@ from tests.browser.processes import Process, free_port
 
 
 class Server:
-    def __init__(self, folder: Path, *more: str) -> None:
+    def __init__(self, folder: Path, *more: str, start: tuple[str, ...] = ("-m", "regard")) -> None:
         files = sorted(str(path) for path in folder.glob("*.trace"))
         keep = folder.parent / f"{folder.name}-kept-{free_port()}"
-        command = [sys.executable, "-m", "regard", "serve", *files, *more, "--port", str(free_port())]
+        command = [sys.executable, *start, "serve", *files, *more, "--port", str(free_port())]
         self.process = Process([*command, "--keep", str(keep), "--no-open"], folder, BROWSER="true")
         try:
             self.first = self.process.said(r"http://\S+\?token=\S+")

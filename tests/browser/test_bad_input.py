@@ -135,11 +135,28 @@ def test_a_lost_server_is_told_and_nothing_typed_is_lost(tabs, folder):
     studio.shot("bad-lost")
 
 
-def test_a_wrong_token_is_told(tabs, server):
-    tab = tabs.new(server.home)
-    tab.forgive(["401", "403", "Failed to load resource"])
+@pytest.mark.parametrize(("locale", "words"), [("en-GB", "no longer valid"), ("zh-CN", "此地址已失效")])
+def test_a_wrong_token_is_told_in_the_readers_language(tabs, server, locale, words):
+    tab = tabs.new(server.home, locale=locale)
+    tab.forgive(["401", "Failed to load resource"])
     tab.page.goto(f"http://{server.home}/?token=wrong")
-    assert len(tab.page.locator("body").inner_text()) > 20
+    tab.page.get_by_role("alert").get_by_text(words).wait_for()
+
+
+@pytest.mark.parametrize("kind", ["page", "served"])
+def test_a_damaged_file_is_told_in_chinese_too(kind, open_in, folder, tmp_path):
+    studio = open_in(kind, "stack", "#/view=map", locale="zh-CN")
+    studio.settled("map")
+    studio.tab.forgive(["status of 422"])
+    whole = (folder / "other.trace").read_bytes()
+    (tmp_path / "half.trace").write_bytes(whole[: len(whole) // 2])
+    place = studio.root.locator("header")
+    if kind == "served":
+        studio.root.locator("button.current").click()
+        place = studio.root.get_by_role("dialog")
+    place.locator("input[type=file]").first.set_input_files(tmp_path / "half.trace")
+    studio.root.locator(".notice").get_by_text("处被截断").wait_for()
+    studio.shot("bad-cut-zh")
 
 
 @pytest.mark.slow

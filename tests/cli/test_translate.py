@@ -6,6 +6,8 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
+from urllib.request import HTTPCookieProcessor, build_opener
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ import pytest
 from regard.models import embedded
 from regard.tasks.interpreter import open_translator
 from regard.trace.file import load
+from regard.views.bundle import bundle
 from tests.cli.run import run
 from tests.tasks.tiny import copied, run_of
 
@@ -109,12 +112,99 @@ def test_json_of_an_empty_line_and_of_a_model_without_attention(monkeypatch, cap
     assert set(empty) == set(one)
 
 
-def test_see_shows_the_map_below_the_text(monkeypatch, capsys):
-    code, printed, _ = translate(monkeypatch, capsys, CAT, "--see", where="en-zh")
+def test_see_in_a_pipe_draws_the_map_below_the_text_and_says_why(monkeypatch, capsys):
+    code, printed, said = translate(monkeypatch, capsys, CAT, "--see", where="en-zh")
+    assert said == (
+        "the map is drawn here, because what is printed here goes to no terminal; "
+        "open it with: regard serve --model en-zh\n"
+    )
     lines = printed.splitlines()
     assert (code, lines[0]) == (0, "猫坐在垫子上。")
     assert lines[1].split()[:3] == ["The", "cat", "sat"]
     assert "猫 ← cat" in lines[-1]
+
+
+@pytest.fixture
+def terminal(monkeypatch, tmp_path):
+    """A terminal with a browser beside it; the list gets the studio that would be served."""
+    served = []
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("BROWSER", "true")
+    monkeypatch.setattr("regard.cli.explore.in_terminal", lambda: True)
+    monkeypatch.setattr("regard.cli.explore.bundle", lambda: "export {}")
+    monkeypatch.setattr("regard.app.serving.serve", lambda studio, at, **how: served.append((studio, how)))
+    yield served
+    for studio, _ in served:
+        studio.close()
+
+
+def test_see_in_a_terminal_opens_the_explorer_on_what_was_translated(monkeypatch, capsys, terminal):
+    code, printed, said = translate(monkeypatch, capsys, CAT, DOGS, "--see", where="en-zh")
+    ((studio, how),) = terminal
+    assert (code, said, how["show"], how["first"], how["host"]) == (0, "Closed.\n", True, None, "127.0.0.1")
+    first, second = studio.traces.listed()
+    assert [first["text"], second["text"]] == [CAT, DOGS]
+    assert first["model"] == "en-zh"
+    entry = studio.traces.find(first["id"])
+    assert printed.split("\n")[0] == entry.card.output["text"] == "猫坐在垫子上。"
+    (one,) = open_translator("en-zh").translate([CAT])
+    for kept, true in zip(studio.traces.trace_of(entry).layers, one.trace().layers, strict=True):
+        np.testing.assert_allclose(kept.weights.dense().detach(), true.weights.dense().detach(), atol=1e-7)
+
+
+def test_what_see_opened_can_be_edited(monkeypatch, capsys, terminal):
+    from regard.app.opened.opened import Telling
+    from regard.app.wire import EditOf
+
+    translate(monkeypatch, capsys, CAT, "--see")
+    ((studio, _),) = terminal
+    (card,) = studio.traces.listed()
+    found = studio.edit(card["id"], [EditOf(kind="mute", layer=0)], Telling())
+    assert found["kl"] > 0
+
+
+@pytest.mark.parametrize("missing", ["app", "browser", "bundle"])
+def test_see_where_nothing_can_be_opened_draws_the_map_and_says_why(monkeypatch, capsys, terminal, missing):
+    if missing == "app":
+        monkeypatch.setitem(sys.modules, "regard.app.serving", None)
+        monkeypatch.delattr("regard.app.serving", raising=False)
+    elif missing == "browser":
+        monkeypatch.setattr("regard.app.serving.has_browser", lambda: False)
+    else:
+        monkeypatch.setattr("regard.cli.explore.bundle", bundle)
+        monkeypatch.setattr("regard.views.bundle.BUILT", Path("nowhere.js"))
+    code, printed, said = translate(monkeypatch, capsys, CAT, "--see", where="en-zh")
+    why = {"app": "pip install 'regard[app]'", "browser": "no browser can be opened", "bundle": "make bundle"}
+    assert (code, terminal, said.count("\n")) == (0, [], 1)
+    assert why[missing] in said
+    assert "猫 ← cat" in printed.splitlines()[-1]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
+def test_see_in_a_real_terminal_serves_until_it_is_closed(tmp_path):
+    import pty
+    import signal
+
+    ours, theirs = pty.openpty()
+    told = os.environ | {"BROWSER": "true", "XDG_DATA_HOME": str(tmp_path), "OMP_NUM_THREADS": "1"}
+    words = [sys.executable, "-m", "regard", "translate", "en-zh", CAT, "--see"]
+    process = subprocess.Popen(words, stdout=theirs, stderr=subprocess.PIPE, env=told)
+    os.close(theirs)
+    try:
+        printed = b""
+        while b"Ctrl-C closes it" not in printed:
+            printed += os.read(ours, 4096)
+        address = re.search(rb"http://127\.0\.0\.1:\d+/\?token=\S+", printed)
+        assert address is not None
+        assert printed.decode().startswith("猫坐在垫子上。")
+        cookies = HTTPCookieProcessor()
+        with build_opener(cookies).open(address[0].decode(), timeout=30) as page:
+            assert b"/assets/regard.js" in page.read()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        os.close(ours)
 
 
 @pytest.mark.parametrize("name", ["map.html", "map.svg", "map.png", "map.pdf", "map.trace", "MAP.HTML"])

@@ -44,14 +44,18 @@ def guarded(app: FastAPI, door: Door) -> Guard:
 
 async def told(_: Request, error: Any) -> Response:
     """What was refused on purpose."""
-    return answer({"error": str(error)}, error.status if isinstance(error, Refusal) else 400)
+    return answer(error.told(), error.status if isinstance(error, Refusal) else 400)
 
 
 async def unknown(_: Request, error: Any) -> Response:
     """An address or a method that is not there."""
-    return answer({"error": f"there is nothing here ({error.status_code}); open the front page"}, error.status_code)
+    status = error.status_code
+    said = RegardError(f"there is nothing here ({status}); open the front page").coded("server.unknown", status=status)
+    return answer(said.told(), status)
 
 
 async def failed(_: Request, error: Exception) -> Response:
     """What nobody thought of; the terminal shows where."""
-    return answer({"error": f"the server failed ({type(error).__name__}); its terminal says where"}, 500)
+    kind = type(error).__name__
+    said = RegardError(f"the server failed ({kind}); its terminal says where").coded("server.failed", kind=kind)
+    return answer(said.told(), 500)

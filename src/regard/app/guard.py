@@ -133,7 +133,7 @@ def from_here(headers: Headers, *, visited: bool) -> bool:
 
 
 async def refuse(send: Any, status: int, why: str) -> None:
-    body = json.dumps({"error": SENTENCES[why]}).encode()
+    body = json.dumps({"error": SENTENCES[why], "code": f"access.{why}", "about": {}}).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

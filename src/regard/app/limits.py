@@ -25,7 +25,10 @@ def size(count: int) -> str:
 
 def too_large(came: int | None, most: int, what: str) -> Refusal:
     said = "more" if came is None else size(came)
-    return Refusal(f"{what} has {said}, but at most {size(most)} are taken; send less", 413)
+    refused = Refusal(f"{what} has {said}, but at most {size(most)} are taken; send less", 413)
+    if came is None:
+        return refused.coded("sent.large", limit=size(most))
+    return refused.coded("sent.larger", size=said, limit=size(most))
 
 
 def told_length(headers: Any) -> int | None:
@@ -50,7 +53,9 @@ async def body_of(request: Any, most: int = ASK) -> bytes:
 def must_be_short(text: str) -> None:
     """Refuse a text that is longer than anything here reads."""
     if len(text) > TEXT:
-        raise Refusal(f"the text has {len(text):,} characters, but at most {TEXT:,} are read at once; shorten it")
+        raise Refusal(
+            f"the text has {len(text):,} characters, but at most {TEXT:,} are read at once; shorten it"
+        ).coded("text.characters", characters=len(text), limit=TEXT)
 
 
 def must_fit(tokens: int, most: int | None, model: str, steps: int = 0) -> None:
@@ -58,8 +63,10 @@ def must_fit(tokens: int, most: int | None, model: str, steps: int = 0) -> None:
     if most is None or tokens + steps <= most:
         return
     if tokens > most or not steps:
-        raise Refusal(f"the text has {tokens:,} tokens, but {model} reads at most {most:,}; shorten it")
+        raise Refusal(f"the text has {tokens:,} tokens, but {model} reads at most {most:,}; shorten it").coded(
+            "text.long", tokens=tokens, limit=most, model=model
+        )
     raise Refusal(
         f"the text has {tokens:,} tokens and {steps:,} more were asked for, but {model} reads at most {most:,}; "
         f"ask for at most {most - tokens:,}, or shorten the text"
-    )
+    ).coded("text.steps", tokens=tokens, steps=steps, limit=most, rest=most - tokens, model=model)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from regard.app.opened.opened import Opened
-from regard.app.refusal import Refusal, sentence_of
-from regard.errors import ModelError
+from regard.app.refusal import Refusal, sentence_of, short
+from regard.errors import ModelError, RegardError
 from regard.models import embedded, store
 from regard.training.run import MANIFEST as RUN
 from regard.training.run import MODEL
@@ -66,7 +66,10 @@ class Models:
 
     def find(self, name: str) -> Known:
         if name not in self.known:
-            raise Refusal(f"there is no model {name[:80]!r} here; there are: {', '.join(self.known)}", 404)
+            known = ", ".join(self.known)
+            raise Refusal(f"there is no model {name[:80]!r} here; there are: {known}", 404).coded(
+                "model.none", model=name[:80], models=known
+            )
         return self.known[name]
 
     def open(self, name: str, tell: Callable[[str], None] = lambda text: None) -> Opened:
@@ -82,7 +85,10 @@ class Models:
             try:
                 self.open_ones[name] = opened(known)
             except Exception as error:
-                raise ModelError(sentence_of(error, f"opening {name}")) from error
+                failed = ModelError(sentence_of(error, f"opening {name}"))
+                if isinstance(error, RegardError):
+                    raise (failed.coded(error.code, **error.about) if error.code else failed) from error
+                raise failed.coded("model.open", model=name, why=short(error)) from error
             return self.open_ones[name]
 
 

@@ -23,5 +23,17 @@ def sentence_of(error: BaseException, what: str) -> str:
     """
     if isinstance(error, RegardError):
         return str(error)
+    return f"{what} failed: {short(error)}"
+
+
+def short(error: BaseException) -> str:
+    """What another library says, in one line."""
     said = " ".join(str(error).split())
-    return f"{what} failed: {type(error).__name__}{': ' if said else ''}{said[:300]}"
+    return f"{type(error).__name__}{': ' if said else ''}{said[:300]}"
+
+
+def refusal_of(error: BaseException, model: str, status: int = 500) -> RegardError:
+    """What is told of an error that came out of a model: ours as it is, another library's in short."""
+    if isinstance(error, RegardError):
+        return error
+    return Refusal(sentence_of(error, model), status).coded("model.failed", model=model, why=short(error))

@@ -1,5 +1,6 @@
 """A port of this machine, and the server on it."""
 
+import gc
 import ipaddress
 import os
 import secrets
@@ -96,12 +97,14 @@ def serve(
     shown = host if host not in ("0.0.0.0", "::", "localhost") else "127.0.0.1"  # noqa: S104
     address = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}/?token={door.token}"
     threading.Thread(target=announced, args=(server, address, told, show), daemon=True).start()
+    gc.freeze()  # what was loaded stays: to look through all of it for garbage holds everybody up for a quarter second
     try:
         server.run(sockets=[at])
     except KeyboardInterrupt:
         pass  # uvicorn has ended everything before it hands Ctrl-C on
     finally:
         studio.close()
+        gc.unfreeze()
 
 
 def announced(server: Any, address: str, told: Callable[[str], None], show: bool) -> None:

@@ -19,14 +19,14 @@ from regard.app.refusal import Refusal, Stopped
 from regard.app.traces import Traces, text_of
 from regard.app.trainings import Trainings, identity
 from regard.app.wire import EditOf, RunAsk
-from regard.errors import ConfigError
+from regard.errors import ConfigError, WatchError
 from regard.trace.file import load
 from regard.trace.trace import Trace
 from regard.training.run import MANIFEST as RUN
 
 ASKERS = 2  # threads that answer questions
 WELCOME = RunAsk(model="en-zh", text="The cat sat on the mat.")
-SWITCH = 0.001  # seconds after which a thread lets another one go on
+SWITCH = 0.0001  # seconds after which a thread lets another one go on
 
 
 class Studio:
@@ -78,7 +78,9 @@ class Studio:
         """One model runs at a time; a few others may wait."""
         with self.lock:
             if self.waiting >= WAITING:
-                raise Refusal(f"{self.waiting} runs are waiting already; wait until some are done, then run again", 429)
+                raise Refusal(
+                    f"{self.waiting} runs are waiting already; wait until some are done, then run again", 429
+                ).coded("runs.many", count=self.waiting)
             self.waiting += 1
         future = self.running.submit(work)
         future.add_done_callback(self.done)
@@ -113,7 +115,7 @@ class Studio:
         card = card_of(ask, ran, begun.id)
         trouble = self.traces.keep(card, ran.trace)
         if trouble is not None:
-            telling.progress(trouble)
+            telling.trouble(trouble)
         return card.id, ran.output["text"]
 
     def edit(self, wanted: str, edits: list[EditOf], telling: Telling, run: int = -1) -> dict[str, Any]:
@@ -122,17 +124,24 @@ class Studio:
         entry = self.traces.find(wanted)
         card = entry.card
         if card.edits:
-            raise Refusal("this run is edited already; open the plain one, and add the edits to those of that", 409)
+            raise Refusal(
+                "this run is edited already; open the plain one, and add the edits to those of that", 409
+            ).coded("edit.twice")
         if card.given is None or not card.model:
             raise Refusal(
                 "this trace came without the model that made it, so nothing can be run again; "
                 "choose a model, run it here, and edit that",
                 409,
-            )
+            ).coded("edit.alone")
         model, trace = self.models.open(card.model), self.traces.trace_of(entry)
         trace.check(model.model)  # a folder may hold other weights by now
         layers = [layer.name for layer in trace.runs[run].layers]
-        changed = model.again(card.given, layers, edits, telling)
+        try:
+            changed = model.again(card.given, layers, edits, telling)
+        except WatchError as error:
+            if not error.code:
+                error.coded("edit.refused", why=str(error))
+            raise
         told = [one.model_dump() for one in edits]
         name = f"{title(card.text)} · {said(edits, layers)}"[:NAME]
         edited = Card(fresh(), name, card.model, card.text, output=changed.output, edits=told, picture=card.picture)
@@ -145,6 +154,10 @@ class Studio:
             "kl": changed.kl,
             "trace": edited.id,
         }
+
+    def model_of(self, wanted: str) -> str:
+        """The name of the model that made a trace, for a sentence."""
+        return self.traces.find(wanted).card.model
 
     def open_training(self, wanted: str, step: int, example: int) -> str:
         """The name under which a trace of a run of training can be asked."""

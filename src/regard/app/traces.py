@@ -1,5 +1,6 @@
 """Traces that can be opened: kept in a folder, named when the server was started, or only in memory."""
 
+import errno
 import os
 import threading
 from collections import OrderedDict
@@ -10,14 +11,19 @@ from typing import Any
 
 from regard.app.cards import IDENTITY, Card, fresh, read_card
 from regard.app.refusal import Refusal
-from regard.errors import TraceError
+from regard.errors import RegardError, TraceError
 from regard.models.store import put
 from regard.trace.file import load, save
 from regard.trace.trace import Trace
+from regard.views.answer import Answers
+from regard.views.answer.about import Tile, read
+from regard.views.answer.shelf import Shelf
 
+FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 PASSING = 8  # looks at runs that are not over
 ASKED = 16  # traces that are ready to answer
 ROOM = 64 << 20  # bytes that each of them may keep of what it computed
+TILES = 64 << 20  # bytes of tiles that were sent: who looks at the same place gets the same answer
 
 
 @dataclass
@@ -38,7 +44,8 @@ class Traces:
         self.folder = folder
         self.entries: dict[str, Entry] = {}
         self.passing: OrderedDict[tuple[str, int], Entry] = OrderedDict()  # by name, and which look it is
-        self.ready: OrderedDict[tuple[str, int, int], Any] = OrderedDict()
+        self.ready: OrderedDict[tuple[str, int, int], Answers] = OrderedDict()
+        self.tiles = Shelf(TILES)
         self.lock = threading.RLock()
         for path in sorted(folder.glob("*.json")) if folder.is_dir() else []:
             card, file = read_card(path), path.with_suffix(".trace")
@@ -61,8 +68,10 @@ class Traces:
         if known and entry is not None:
             return entry
         if known and look:
-            raise Refusal("the run has gone on since this was drawn; open it again", 410)
-        raise Refusal("there is no such trace here any more; choose one from the list, or run it again", 404)
+            raise Refusal("the run has gone on since this was drawn; open it again", 410).coded("trace.older")
+        raise Refusal("there is no such trace here any more; choose one from the list, or run it again", 404).coded(
+            "trace.none"
+        )
 
     def newest(self, wanted: str) -> int:
         """The number of the last look at a run that is not over; 0 for a trace that is whole."""
@@ -81,12 +90,10 @@ class Traces:
         except OSError as error:
             raise TraceError(
                 f"the file of {entry.card.name!r} cannot be read ({error.strerror}); it was moved or taken away"
-            ) from error
+            ).coded("file.unreadable", why=str(error.strerror)) from error
 
-    def answers(self, wanted: str, run: int = -1, look: int = 0) -> Any:
+    def answers(self, wanted: str, run: int = -1, look: int = 0) -> Answers:
         """Somebody who answers questions about a trace; those asked last stay ready."""
-        from regard.views.answer import Answers
-
         with self.lock:
             entry, key = self.find(wanted, look), (wanted, run, look)
             if key in self.ready:
@@ -102,10 +109,31 @@ class Traces:
                 self.ready.popitem(last=False)
         return made
 
+    # Asking
+
+    def ask(self, what: str, about: dict[str, Any], wanted: str, run: int = -1, look: int = 0) -> bytes:
+        """The answer to one question. Who asks for a tile that somebody else has asked for gets the same bytes."""
+        answers = self.answers(wanted, run, look)
+        at = read(what, about)
+        if not isinstance(at, Tile) or at.coarse:  # a first look is not kept: an exact one follows it
+            return answers.ask(what, about)
+        return self.tiles.get((answers.serial, at), lambda: answers.ask(what, about))
+
+    def sent(self, what: str, about: dict[str, Any], wanted: str, run: int = -1, look: int = 0) -> bytes | None:
+        """A tile that was sent before, if it is still here: at once, also to who would be content with a first look."""
+        with self.lock:
+            self.find(wanted, look)
+            answers = self.ready.get((wanted, run, look))
+        at = read(what, about)
+        if answers is None or not isinstance(at, Tile):
+            return None
+        found: bytes | None = self.tiles.peek((answers.serial, at.model_copy(update={"coarse": False})))
+        return found
+
     # Keeping
 
-    def keep(self, card: Card, trace: Trace) -> str | None:
-        """Keep a run; gives the sentence that says why it is only in memory, None where it is on the disk."""
+    def keep(self, card: Card, trace: Trace) -> RegardError | None:
+        """Keep a run; gives what says why it is only in memory, None where it is on the disk."""
         file = self.folder / f"{card.id}.trace"
         entry, trouble = Entry(card, trace=trace), None
         try:
@@ -117,17 +145,19 @@ class Traces:
             with suppress(OSError):
                 file.unlink(missing_ok=True)
             trouble = self.not_kept(error)
-            trace.notes.append(trouble)
+            trace.notes.append(str(trouble))
         with self.lock:
             self.entries[card.id] = entry
         return trouble
 
-    def not_kept(self, error: Exception) -> str:
-        why = getattr(error, "strerror", None) or str(error.__cause__ or error)
-        return (
+    def not_kept(self, error: Exception) -> RegardError:
+        first = error.__cause__ or error
+        why = getattr(first, "strerror", None) or str(first)
+        return Refusal(
             f"the run could not be kept in {self.folder} ({why}), so it is only here until the server ends; "
-            "free some space, or start the server with --keep and another folder"
-        )
+            "free some space, or start the server with --keep and another folder",
+            507,
+        ).coded("disk.memory", folder=str(self.folder), why=why)
 
     def pass_by(self, card: Card, trace: Trace) -> None:
         """What was seen of a run that is not over: in memory, and only the last few looks.
@@ -152,7 +182,8 @@ class Traces:
         try:
             trace = load(part)
         except TraceError as error:
-            raise Refusal(str(error).replace(str(part), f"{name!r}"), 422) from error
+            refused = Refusal(str(error).replace(str(part), f"{name!r}"), 422)
+            raise (refused.coded(error.code, **error.about) if error.code else refused) from error
         card = Card(fresh(), name, text=text_of(trace))
         file = self.folder / f"{card.id}.trace"
         try:
@@ -160,7 +191,7 @@ class Traces:
             put(file.with_suffix(".json"), card.written())
         except OSError as error:
             file.unlink(missing_ok=True)
-            raise Refusal(full(self.folder, error), 507) from error
+            raise full(self.folder, error) from error
         with self.lock:
             self.entries[card.id] = Entry(card, file, ours=True)
         return card.id
@@ -174,7 +205,7 @@ class Traces:
             try:
                 put(entry.file.with_suffix(".json"), entry.card.written())
             except OSError as error:
-                raise Refusal(full(self.folder, error), 507) from error
+                raise full(self.folder, error) from error
 
     def forget(self, wanted: str) -> None:
         """Take a trace off the list, and what we wrote off the disk; a file of somebody else stays."""
@@ -203,8 +234,11 @@ def text_of(trace: Trace) -> str:
     return ""
 
 
-def full(folder: Path, error: OSError) -> str:
-    return (
-        f"the trace could not be kept in {folder} ({error.strerror or error}); free some space, or start the server "
-        "with --keep and another folder"
-    )
+def full(folder: Path, error: OSError) -> Refusal:
+    """Why nothing can be written: most often the disk is full."""
+    why = str(error.strerror or error)
+    return Refusal(
+        f"the trace could not be kept in {folder} ({why}); free some space, or start the server with --keep and "
+        "another folder",
+        507,
+    ).coded("disk.full" if error.errno in FULL else "disk.wrong", folder=str(folder), why=why)

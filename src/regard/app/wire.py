@@ -58,7 +58,8 @@ def read(kind: type[Asked], data: bytes | str) -> Asked:
     try:
         return kind.model_validate(json_of(data))
     except ValidationError as error:
-        raise Refusal(said(error.errors(include_url=False)[0]), 422) from None
+        sentence = said(error.errors(include_url=False)[0])
+        raise Refusal(sentence, 422).coded("sent.wrong", why=sentence) from None
 
 
 def said(fault: Any) -> str:
@@ -79,9 +80,9 @@ def json_of(data: bytes | str) -> dict[str, Any]:
     try:
         found = json.loads(data)
     except (ValueError, RecursionError):
-        raise Refusal("what was sent is no JSON; send a JSON object") from None
+        raise Refusal("what was sent is no JSON; send a JSON object").coded("sent.odd") from None
     if not isinstance(found, dict):
-        raise Refusal("what was sent is no JSON object; send one")
+        raise Refusal("what was sent is no JSON object; send one").coded("sent.odd")
     return found
 
 

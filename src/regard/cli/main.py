@@ -159,7 +159,7 @@ def translate(
     texts: Annotated[list[str] | None, typer.Argument(help="What to translate; - or nothing reads lines.")] = None,
     file: Annotated[Path | None, typer.Option(help="Translate the lines of this file.")] = None,
     beams: Annotated[int, typer.Option(min=1, help="Candidates that are followed at once; 1 is greedy.")] = 5,
-    see: Annotated[bool, typer.Option("--see", help="Show which word looked at which.")] = False,
+    see: Annotated[bool, typer.Option("--see", help="Open the explorer: which word looked at which.")] = False,
     to: Annotated[Path | None, typer.Option(help="Write its map: .html, .svg, .png, .pdf or .trace.")] = None,
     as_json: Annotated[bool, JSON] = False,
 ) -> None:

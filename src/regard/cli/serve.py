@@ -65,13 +65,7 @@ def asked(studio: Any, model: str, text: str | None) -> Any:
     """The run to begin with; its model is opened before anything else."""
     from regard.app.wire import RunAsk
 
-    if model not in studio.models.known and Path(model).is_dir():
-        from regard.app.models import model_of
-
-        folder = model_of(Path(model))
-        if folder is None:
-            raise ConfigError(f"{model} is a folder without a model in it; give the folder of a model")
-        model = studio.models.add(folder, Path(model).resolve().name)
+    model = named(studio, model)
     known = studio.models.find(model)
     with busy(f"loading {model}"):
         studio.models.open(model)
@@ -79,6 +73,18 @@ def asked(studio: Any, model: str, text: str | None) -> Any:
         return None
     steps = WRITTEN if known.task == "generate" else 0
     return RunAsk(model=model, text=known.example if text is None else text, steps=steps)
+
+
+def named(studio: Any, model: str) -> str:
+    """The name that a model goes by in the studio; a folder is made known first."""
+    if model not in studio.models.known and Path(model).is_dir():
+        from regard.app.models import model_of
+
+        folder = model_of(Path(model))
+        if folder is None:
+            raise ConfigError(f"{model} is a folder without a model in it; give the folder of a model")
+        return str(studio.models.add(folder, Path(model).resolve().name))
+    return model
 
 
 def told(address: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import typer
 
+from regard.cli.explore import explore, why_not
 from regard.data.lines import lines_of
 from regard.data.special import END, SPECIAL
 from regard.errors import ConfigError, DataError
@@ -37,8 +38,14 @@ def translated(
     """What to print, line by line as it is ready: a line for each line that came, an empty one for an empty one."""
     must_be_known(to)
     interpreter = open_translator(where)
+    opens = False
     if see or to is not None:
         must_look(interpreter)
+    if see and not as_json:
+        why = why_not()
+        opens, see = not why, bool(why)
+        if why:
+            typer.echo(f"the map is drawn here, because {why}; open it with: regard serve --model {where}", err=True)
     lines = asked(texts, file)
     if isinstance(lines, list):  # what is wrong with one of them is said before the first is translated
         must_be_readable(interpreter, lines)
@@ -52,14 +59,16 @@ def translated(
         for line in some:
             one = None if line.blank else next(found)
             yield from said(one, line, see, as_json)
-            if one is not None and to is not None:
+            if one is not None and (opens or to is not None):
                 kept.append(one)
-    if not any_came or (to is not None and not kept):
+    if not any_came or ((opens or to is not None) and not kept):
         raise DataError("there is nothing to translate; give a text, a file with --file, or lines on standard input")
     if to is not None:
         must_fit(to, len(kept))
         written(kept, to)
         typer.echo(f"wrote {to}", err=True)  # what is printed are translations and nothing else
+    if opens:
+        explore(where, kept)
 
 
 # What comes in

@@ -75,13 +75,22 @@ def _kind() -> "type[AnyWidget]":
                 answer = self._answers.ask(str(content.get("what")), dict(content.get("about") or {}))
             except Exception as error:
                 # Whatever went wrong is told where the reader looks; a traceback in a log helps nobody there.
-                self.send({"answer": number, "error": _sentence(error)})
+                self.send({"answer": number, **_told(error)})
             else:
                 self.send({"answer": number}, [answer])
 
     return Explorer
 
 
-def _sentence(error: Exception) -> str:
-    text = str(error) if isinstance(error, RegardError) else f"Python could not answer: {type(error).__name__}: {error}"
-    return text.encode("utf-8", "backslashreplace").decode()
+def _told(error: Exception) -> dict[str, Any]:
+    if not isinstance(error, RegardError):
+        why = f"{type(error).__name__}: {error}"
+        error = RegardError(f"Python could not answer: {why}").coded("kernel.failed", why=why)
+    return {key: _plain(value) for key, value in error.told().items()}
+
+
+def _plain(value: Any) -> Any:
+    """Half a surrogate pair in a name is no UTF-8, which a message must be."""
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value

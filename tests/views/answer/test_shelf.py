@@ -36,3 +36,14 @@ def test_a_maker_that_fails_leaves_nothing_and_may_try_again():
         shelf.get("x", lambda: 1 // 0)
     assert shelf.get("x", lambda: 3) == 3
     assert not shelf.gates
+
+
+def test_bytes_count_as_many_as_they_are_and_may_be_looked_at_without_waiting():
+    shelf = Shelf(10)
+    shelf.get("a", lambda: b"123456")
+    assert (shelf.peek("a"), shelf.peek("b"), shelf.used) == (b"123456", None, 6)
+    shelf.get("b", lambda: b"12345")
+    assert (shelf.peek("a"), shelf.peek("b"), shelf.used) == (None, b"12345", 5)
+    inside = []
+    shelf.get("c", lambda: inside.append(shelf.peek("c")) or b"1")
+    assert inside == [None]

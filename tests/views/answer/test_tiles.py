@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from regard.errors import TraceError
-from regard.views.answer import Answers, lines, pyramid, tiles
+from regard.views.answer import Answers, lines, pyramid, tiles, walk
 from tests.views.answer.cases import CASES, ask, asked, close
 
 
@@ -16,6 +16,8 @@ def sizes(request, monkeypatch):
         monkeypatch.setattr(tiles, "TILE", 4)
         monkeypatch.setattr(pyramid, "CELLS", 20)
         monkeypatch.setattr(lines, "STRIP", 40)
+        monkeypatch.setattr(walk, "QUERIES", 4)
+        monkeypatch.setattr(walk, "KEYS", 4)
     return tiles.TILE
 
 
@@ -37,7 +39,9 @@ def folded(case, b, h, size, *, coarse=False):
     seen, there = cells(allowed).sum((1, 3)), cells(torch.ones_like(weights)).sum((1, 3))
     share = (255 * seen / there + 0.5).floor().clamp(1, 254)
     share[seen == 0], share[seen == there] = 0, 255
-    return cells(weights).amax((1, 3)), cells(weights).sum((1, 3)) / seen.clamp_min(1), share.to(torch.uint8)
+    mean = cells(weights * allowed).sum((1, 3)) / seen.clamp_min(1)
+    astray = cells(weights).sum((1, 3)) / there  # of a cell in which nothing may be looked at
+    return cells(weights).amax((1, 3)), torch.where(seen > 0, mean, astray), share.to(torch.uint8)
 
 
 def near(case):

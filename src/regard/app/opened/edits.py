@@ -30,7 +30,7 @@ def apply(editor: Editor | None, layers: list[str], one: EditOf, *, stepwise: bo
         editor.replace(path, heads)
     elif one.kind == "scale":
         if one.factor is None:
-            raise Refusal("an edit that scales needs a factor, and none came; give one", 422)
+            raise Refusal("an edit that scales needs a factor, and none came; give one", 422).coded("edit.factor")
         editor.scale(path, heads, one.factor)
     elif stepwise and one.query is not None:
         editor.block(0, one.key, f"{path}#{one.query + 1}", heads)
@@ -40,7 +40,9 @@ def apply(editor: Editor | None, layers: list[str], one: EditOf, *, stepwise: bo
 
 def name_of(layers: list[str], number: int) -> str:
     if number >= len(layers):
-        raise Refusal(f"an edit names layer {number}, but there are {len(layers)}; count from 0", 422)
+        raise Refusal(f"an edit names layer {number}, but there are {len(layers)}; count from 0", 422).coded(
+            "layer.none", layer=number, layers=len(layers)
+        )
     return layers[number]
 
 

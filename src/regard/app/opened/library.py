@@ -44,7 +44,9 @@ class Library:
 
     def __init__(self, name: str, model: Any, tokenizer: Any, task: str) -> None:
         if tokenizer is None:
-            raise ModelError(f"{name} has no tokenizer beside it, so it cannot read a text; add its tokenizer files")
+            raise ModelError(
+                f"{name} has no tokenizer beside it, so it cannot read a text; add its tokenizer files"
+            ).coded("model.mute", model=name)
         self.name, self.model, self.tokenizer, self.task = name, model, tokenizer, task
         self.word = Names(tokenizer)
         told = [getattr(model.config, key, None) for key in LENGTHS] + [getattr(tokenizer, "model_max_length", None)]
@@ -55,7 +57,7 @@ class Library:
     def run(self, ask: RunAsk, telling: Telling) -> Ran:
         ids = encode(ask.text, self.tokenizer)[0] if ask.text.strip() else []
         if not ids:
-            raise Refusal("the text is empty, so there is nothing to look at; give some words")
+            raise Refusal("the text is empty, so there is nothing to look at; give some words").coded("text.empty")
         steps = 0 if self.task == "read" else ask.steps or (ANSWER if self.pairs else 0)
         must_fit(len(ids), self.longest, self.name, 0 if self.pairs else max(0, steps - 1))
         seed = int(torch.randint(1 << 31, ()).item())

@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 from regard.app.limits import SECONDS
 from regard.app.refusal import Refusal, Stopped
 from regard.app.wire import EditOf, RunAsk
+from regard.errors import RegardError
 from regard.trace.trace import Trace
 
 Chances = list[dict[str, Any]]  # [{"name": …, "share": …}], the strongest first
@@ -52,6 +53,11 @@ class Telling:
         """What is being done. `step` and `name` say it for those who speak another language."""
         self.send({"kind": "progress", "text": text, "share": None, **more})
 
+    def trouble(self, error: RegardError) -> None:
+        """What went wrong beside the run, which goes on."""
+        told = error.told()
+        self.send({"kind": "trouble", "text": told.pop("error"), **told})
+
     def token(self, text: str, number: int, of: int) -> None:
         self.send({"kind": "token", "text": text, "number": number, "of": of})
 
@@ -74,7 +80,9 @@ class Telling:
         if self._stopped is not None and self._stopped():
             raise Stopped("the run was stopped")
         if time.monotonic() - self.started > SECONDS:
-            raise Refusal(f"the model wrote for more than {SECONDS:.0f} seconds and was stopped; ask for fewer tokens")
+            raise Refusal(
+                f"the model wrote for more than {SECONDS:.0f} seconds and was stopped; ask for fewer tokens"
+            ).coded("model.slow", seconds=round(SECONDS))
 
 
 @runtime_checkable

@@ -38,7 +38,9 @@ class Seeing:
     @torch.no_grad()
     def run(self, ask: RunAsk, telling: Telling) -> Ran:
         if ask.picture is None:
-            raise Refusal(f"{self.name} looks at a picture, and none came; choose one")
+            raise Refusal(f"{self.name} looks at a picture, and none came; choose one").coded(
+                "picture.none", model=self.name
+            )
         picture = opened(ask.picture).resize((self.size[1], self.size[0]))
         given = {"picture": address_of(picture)}
         layers = self.layers(given) if ask.edits else []
@@ -85,18 +87,22 @@ def opened(address: str) -> Any:
 
     found = DATA.fullmatch(address)
     if found is None:
-        raise Refusal("the picture is no data: address of a PNG, JPEG, WebP, GIF or BMP; choose another file")
+        raise Refusal("the picture is no data: address of a PNG, JPEG, WebP, GIF or BMP; choose another file").coded(
+            "picture.kind"
+        )
     try:
         picture = Image.open(io.BytesIO(base64.b64decode(found[2], validate=True)), formats=FORMATS)
         if picture.width * picture.height > PIXELS:
             raise Refusal(
                 f"the picture has {picture.width} × {picture.height} pixels, but at most {PIXELS:,} are read; shrink it"
-            )
+            ).coded("picture.large", width=picture.width, height=picture.height, limit=PIXELS)
         return picture.convert("RGB")
     except (binascii.Error, UnidentifiedImageError, OSError, ValueError, SyntaxError) as error:
         if isinstance(error, Refusal):
             raise
-        raise Refusal(f"the picture cannot be read ({type(error).__name__}); choose another file") from error
+        raise Refusal(f"the picture cannot be read ({type(error).__name__}); choose another file").coded(
+            "picture.damaged"
+        ) from error
 
 
 def address_of(picture: Any) -> str:

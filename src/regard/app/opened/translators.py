@@ -63,9 +63,12 @@ class Symbols:
     def read(self, text: str) -> list[int]:
         ids = self.tokenizer.encode(text)
         if not ids:
-            raise Refusal(f"the text is empty; give some words, such as {' '.join(self.words[len(SPECIAL) :][:4])}")
+            some = " ".join(self.words[len(SPECIAL) :][:4])
+            raise Refusal(f"the text is empty; give some words, such as {some}").coded("text.words", words=some)
         if len(ids) > LONGEST:
-            raise Refusal(f"the text has {len(ids):,} words, but at most {LONGEST:,} are read at once; shorten it")
+            raise Refusal(
+                f"the text has {len(ids):,} words, but at most {LONGEST:,} are read at once; shorten it"
+            ).coded("text.longer", tokens=len(ids), limit=LONGEST)
         return [*ids, END]
 
     def told(self, ids: Sequence[int]) -> str:

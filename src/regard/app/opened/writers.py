@@ -31,7 +31,7 @@ class Writing:
     def run(self, ask: RunAsk, telling: Telling) -> Ran:
         ids = self.tokenizer.encode(ask.text)
         if not ids:
-            raise Refusal("the text is empty, so there is nothing to look at; give some words")
+            raise Refusal("the text is empty, so there is nothing to look at; give some words").coded("text.empty")
         must_fit(len(ids), self.longest, self.name, max(0, ask.steps - 1))
         seed = int(torch.randint(1 << 31, ()).item())
         given = {"ids": ids, "steps": ask.steps, "temperature": ask.temperature, "seed": seed}

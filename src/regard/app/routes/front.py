@@ -37,7 +37,9 @@ def add(app: FastAPI, door: Door) -> None:
         if token is None:
             return HTMLResponse(PAGE)
         if not door.fits(token):
-            raise Refusal(SENTENCES["token"], 401)
+            if "text/html" in request.headers.get("accept", ""):
+                return HTMLResponse(PAGE, 401)  # it says so itself, in the reader's language
+            raise Refusal(SENTENCES["token"], 401).coded("access.token")
         answer = RedirectResponse("/", 303)
         answer.set_cookie(door.cookie, door.token, max_age=AGE, path="/", httponly=True, samesite="strict")
         return answer

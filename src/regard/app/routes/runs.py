@@ -13,7 +13,7 @@ from starlette.websockets import WebSocketDisconnect
 from regard.app import limits
 from regard.app.access import with_token
 from regard.app.opened.opened import Telling
-from regard.app.refusal import Stopped, sentence_of
+from regard.app.refusal import Stopped, refusal_of
 from regard.app.studio import Studio
 from regard.app.wire import RunAsk, answer, read
 from regard.errors import RegardError
@@ -54,7 +54,7 @@ async def serve_run(studio: Studio, websocket: WebSocket) -> None:
             tell({"kind": "progress", "text": "waiting for another run to end", "share": None, "step": "waiting"})
         work = studio.queue(lambda: finished(studio, ask, Telling(tell, left.is_set), tell))
     except RegardError as error:
-        tell({"kind": "failed", "text": str(error)})
+        tell(failed(error))
     leaving = asyncio.create_task(until_closed(websocket))
     try:
         while True:
@@ -92,6 +92,12 @@ async def until_closed(websocket: WebSocket) -> None:
             pass
 
 
+def failed(error: RegardError) -> dict[str, Any]:
+    """As server.ts has it."""
+    told = error.told()
+    return {"kind": "failed", "text": told.pop("error"), **told}
+
+
 def finished(studio: Studio, ask: RunAsk, telling: Telling, tell: Any) -> None:
     """Run, and tell how it ended; whatever a model raises becomes one sentence."""
     try:
@@ -99,6 +105,6 @@ def finished(studio: Studio, ask: RunAsk, telling: Telling, tell: Any) -> None:
     except Stopped:
         return
     except Exception as error:
-        tell({"kind": "failed", "text": sentence_of(error, ask.model)})
+        tell(failed(refusal_of(error, ask.model)))
     else:
         tell({"kind": "done", "trace": trace, "text": text})

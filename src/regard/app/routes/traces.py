@@ -16,7 +16,7 @@ from starlette.responses import Response
 from regard.app import limits
 from regard.app.access import with_token
 from regard.app.opened.opened import Telling
-from regard.app.refusal import Refusal, sentence_of
+from regard.app.refusal import Refusal, refusal_of
 from regard.app.studio import ASKERS, Studio
 from regard.app.traces import full
 from regard.app.wire import EditAsk, NameAsk, answer, json_of, read
@@ -50,7 +50,7 @@ def run_of(request: Request) -> int:
     """Which run of a trace is meant; the last one unless a number says."""
     told = request.query_params.get("run", "-1")
     if not RUN.fullmatch(told):
-        raise Refusal("run is no whole number; give one, or leave it out for the last")
+        raise Refusal("run is no whole number; give one, or leave it out for the last").coded("sent.odd")
     return int(told)
 
 
@@ -58,7 +58,7 @@ def look_of(request: Request) -> int:
     """Which look at a run that was not over then; 0 for what is whole."""
     told = request.query_params.get("look", "0")
     if not RUN.fullmatch(told) or int(told) < 0:
-        raise Refusal("look is no number of a look; open the trace again")
+        raise Refusal("look is no number of a look; open the trace again").coded("trace.older")
     return int(told)
 
 
@@ -85,7 +85,9 @@ def add(app: FastAPI, studio: Studio) -> None:
     @with_token
     async def asked(request: Request, wanted: str, what: str) -> Response:
         run, look, about = run_of(request), look_of(request), json_of(await limits.body_of(request))
-        found = await asking(request, lambda: traces.answers(wanted, run, look).ask(what, about), slow=what in SLOW)
+        found = traces.sent(what, about, wanted, run, look)
+        if found is None:
+            found = await asking(request, traces.ask, what, about, wanted, run, look, slow=what in SLOW)
         return GONE if found is None else Response(found, media_type="application/octet-stream")
 
     @with_token
@@ -119,7 +121,7 @@ def add(app: FastAPI, studio: Studio) -> None:
         except RegardError:
             raise
         except Exception as error:
-            raise Refusal(sentence_of(error, "the model"), 500) from error
+            raise refusal_of(error, studio.model_of(wanted)) from error
         finally:
             left.set()
             watching.cancel()
@@ -171,7 +173,7 @@ async def received(request: Request, part: Path) -> None:
                     raise limits.too_large(None, limits.UPLOAD, "the trace")
                 file.write(chunk)
     except OSError as error:
-        raise Refusal(full(part.parent, error), 507) from error
+        raise full(part.parent, error) from error
 
 
 def private(path: str, flags: int) -> int:

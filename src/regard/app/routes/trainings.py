@@ -25,7 +25,7 @@ def add(app: FastAPI, studio: Studio) -> None:
     @with_token
     async def opened(wanted: str, step: str, example: str) -> Response:
         if not NUMBER.fullmatch(step) or not NUMBER.fullmatch(example):
-            raise Refusal("a step and an example are whole numbers; open the list again", 404)
+            raise Refusal("a step and an example are whole numbers; open the list again", 404).coded("training.none")
         loop = asyncio.get_running_loop()
         found = loop.run_in_executor(studio.asking, studio.open_training, wanted, int(step), int(example))
         return answer({"trace": await found})

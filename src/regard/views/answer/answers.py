@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from itertools import count
 from typing import Any
 
 import torch
@@ -18,6 +19,8 @@ from regard.views.answer.pyramid import Cells, pyramid
 from regard.views.answer.rows import column, hidden, row, top
 from regard.views.answer.shelf import ROOM, Shelf
 from regard.views.answer.tiles import thumbs, tile
+
+serials = count()
 
 
 class Answers:
@@ -48,12 +51,15 @@ class Answers:
     ) -> None:
         runs = trace.runs
         if not -len(runs) <= run < len(runs):
-            raise TraceError(f"run {run} was asked for, but the trace has {len(runs)}; count from 0")
+            raise TraceError(f"run {run} was asked for, but the trace has {len(runs)}; count from 0").coded(
+                "run.none", run=run, runs=len(runs)
+            )
         self.number, self.count = run % len(runs), len(runs)
         self.run: Run = runs[run]
         self.trace = Trace([self.run], model=trace.model)
         self.notes = [*self.run.notes, *trace.notes]
         self.identity, self.name, self.output, self.picture = identity, name, output, picture
+        self.serial = next(serials)  # by which somebody may keep what was answered: no other has it, ever
         self.named = Named(self.run)
         self.shelf = Shelf(room)
 
@@ -117,12 +123,18 @@ class Answers:
         """The layer that is meant, after a check that it has that batch entry and head."""
         layers = self.run.layers
         if at.layer >= len(layers):
-            raise TraceError(f"layer {at.layer} was asked for, but the run has {len(layers)}; count from 0")
+            raise TraceError(f"layer {at.layer} was asked for, but the run has {len(layers)}; count from 0").coded(
+                "layer.none", layer=at.layer, layers=len(layers)
+            )
         layer = layers[at.layer]
         if isinstance(at, about.Entry) and at.batch >= layer.batch:
-            raise TraceError(f"{layer.name} saw a batch of {layer.batch}, but entry {at.batch} was asked for")
+            raise TraceError(f"{layer.name} saw a batch of {layer.batch}, but entry {at.batch} was asked for").coded(
+                "batch.none", layer=layer.name, batches=layer.batch, batch=at.batch
+            )
         if isinstance(at, about.Head) and at.head >= layer.heads:
-            raise TraceError(f"{layer.name} has {layer.heads} heads, but head {at.head} was asked for")
+            raise TraceError(f"{layer.name} has {layer.heads} heads, but head {at.head} was asked for").coded(
+                "head.none", layer=layer.name, heads=layer.heads, head=at.head
+            )
         return layer
 
     def lines(self, layer: int, batch: int, head: int) -> Lines:

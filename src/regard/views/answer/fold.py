@@ -85,6 +85,8 @@ def fringe(source: Source, rows: slice | Tensor, columns: slice) -> list[slice]:
 
 def share(open_: Int[Tensor, "*r c"], all_: Int[Tensor, "*_r _c"]) -> UInt8[Tensor, "*r c"]:
     """How much of each cell may be looked at: 0 only for nothing, 255 only for all of it."""
-    some = (open_ * 255.0 / all_ + 0.5).floor().clamp(1, 254)
-    some = some.masked_fill(open_ == 0, 0).masked_fill(open_ == all_, 255)
-    return some.to(torch.uint8)
+    whole = open_ == all_
+    if bool(whole.all()):  # most tiles: nothing is hidden there
+        return torch.full(open_.shape, 255, dtype=torch.uint8)
+    some = (open_ * 255.0).div_(all_).add_(0.5).floor_().clamp_(1, 254).to(torch.uint8)
+    return some.masked_fill_(open_ == 0, 0).masked_fill_(whole, 255)

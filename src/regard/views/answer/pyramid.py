@@ -6,9 +6,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from regard.views.answer import walk
 from regard.views.answer.fold import highest, lengths, opened, share, sums
 from regard.views.answer.lines import Lines, scratch_for
 from regard.views.answer.pack import Answer
+from regard.views.answer.stray import may_stray, mean, parted
 
 CELLS = 1 << 22  # of the base level
 
@@ -21,11 +23,13 @@ class Cells:
     max: Float[Tensor, "r c"]
     sum: Float[Tensor, "r c"]
     open: Int[Tensor, "r c"]  # how many of its weights may be looked at
+    stray: Float[Tensor, "r c"] | None = None  # what went where nobody may look; not in `sum`
 
     @property
     def nbytes(self) -> int:
         shared = self.sum is self.max
-        return self.max.nbytes * (1 if shared else 2) + self.open.nbytes
+        stray = 0 if self.stray is None else self.stray.nbytes
+        return self.max.nbytes * (1 if shared else 2) + self.open.nbytes + stray
 
 
 def base_of(q: int, k: int) -> int:
@@ -40,45 +44,64 @@ def base_of(q: int, k: int) -> int:
     return level
 
 
-def cells_of(lines: Lines, rows: slice, columns: slice, size: int) -> Cells:
-    """Some rows and columns as cells, computed strip by strip. Both begin at the edge of a cell."""
+def cells_of(lines: Lines, rows: slice, columns: slice, size: int, *, cores: bool = False) -> Cells:
+    """Some rows and columns as cells, computed strip by strip, on all cores where that is wanted.
+
+    Both begin at the edge of a cell.
+    """
     shape = (-(-(rows.stop - rows.start) // size), -(-(columns.stop - columns.start) // size))
-    source = lines.source
+    source, quick = lines.source, walk.suits(lines, size)
     kind = torch.int16 if size * size < 1 << 15 else torch.int32
-    most, total = torch.zeros(shape, dtype=torch.float32), None
+    most = torch.zeros(shape, dtype=torch.float32)
+    strays = may_stray(lines, rows, columns)
+    total = torch.zeros_like(most) if size > 1 or strays else most
     count = torch.zeros(shape, dtype=kind)
-    if size > 1:
-        total = torch.zeros_like(most)
-    with scratch_for(source) as scratch:
-        for some in lines.strips(rows, size):
-            low, high = (min(max(end, columns.start), columns.stop) for end in source.span(some.start, some.stop))
-            if low >= high:
-                continue
-            first, stop = (low - columns.start) // size, -(-(high - columns.start) // size)
-            seen = slice(columns.start + first * size, min(columns.stop, columns.start + stop * size))
-            up, down = (some.start - rows.start) // size, -(-(some.stop - rows.start) // size)
-            here = (slice(up, down), slice(first, stop))
+    stray = torch.zeros_like(most) if strays else None
+
+    def strip(some: slice) -> None:
+        low, high = (min(max(end, columns.start), columns.stop) for end in source.span(some.start, some.stop))
+        if low >= high:
+            return
+        first, stop = (low - columns.start) // size, -(-(high - columns.start) // size)
+        seen = slice(columns.start + first * size, min(columns.stop, columns.start + stop * size))
+        up, down = (some.start - rows.start) // size, -(-(some.stop - rows.start) // size)
+        here = (slice(up, down), slice(first, stop))
+        count[here] = opened(source, some, seen, size)
+        with scratch_for(source) as scratch:
+            if quick:
+                most[here], total[here] = walk.cells(lines, some, seen, size, scratch)
+                return
             weights = lines.weights(some, seen, scratch)
             most[here] = highest(weights, size, size)
-            count[here] = opened(source, some, seen, size)
-            if total is not None:
+            if stray is not None:
+                weights, hidden = parted(source, some, seen, weights)
+                stray[here] = sums(hidden, size, size)
+            if total is not most:
                 total[here] = sums(weights, size, size)
-    return Cells(size, most, most if total is None else total, count)
+
+    if quick and cores:
+        walk.together(strip, walk.strips(rows, size))
+    else:
+        for some in walk.strips(rows, size) if quick else lines.strips(rows, size):
+            strip(some)
+    return Cells(size, most, total, count, stray)
 
 
 def pyramid(lines: Lines) -> Cells:
     """The base level of a whole map; the sums of all its rows are known afterwards."""
-    return cells_of(lines, slice(0, lines.q), slice(0, lines.k), 1 << base_of(lines.q, lines.k))
+    return cells_of(lines, slice(0, lines.q), slice(0, lines.k), 1 << base_of(lines.q, lines.k), cores=True)
 
 
 def coarser(base: Cells, rows: slice, columns: slice, size: int) -> Cells:
     """Cells of `size` for some rows and columns of the map, from those of a finer level."""
     here = tuple(slice(where.start // base.size, -(-where.stop // base.size)) for where in (rows, columns))
     most, total, count = base.max[here], base.sum[here], base.open[here]
+    stray = None if base.stray is None else base.stray[here]
     by = size // base.size
     if by == 1:
-        return Cells(size, most, total, count)
-    return Cells(size, highest(most, by, by), sums(total, by, by), sums(count, by, by))
+        return Cells(size, most, total, count, stray)
+    stray = None if stray is None else sums(stray, by, by)
+    return Cells(size, highest(most, by, by), sums(total, by, by), sums(count, by, by), stray)
 
 
 def told(cells: Cells, rows: slice, columns: slice) -> Answer:
@@ -86,7 +109,7 @@ def told(cells: Cells, rows: slice, columns: slice) -> Answer:
     tall, wide = (lengths(where.stop - where.start, cells.size) for where in (rows, columns))
     arrays = {
         "max": cells.max,
-        "mean": cells.sum / cells.open.clamp_min(1),
+        "mean": cells.max if cells.size == 1 else mean(cells.sum, cells.open, cells.stray, tall[:, None] * wide),
         "allowed": share(cells.open, tall[:, None] * wide),
     }
     return Answer({"rows": len(tall), "columns": len(wide), "sampled": 0}, arrays)

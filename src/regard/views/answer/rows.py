@@ -112,4 +112,6 @@ def hidden(lines: Lines) -> Answer:
 def must_be(place: int, length: int, one: str, many: str) -> None:
     """Raise unless there is such a query or key."""
     if place >= length:
-        raise TraceError(f"{one} {place} was asked for, but the map has {length} {many}; count from 0")
+        raise TraceError(f"{one} {place} was asked for, but the map has {length} {many}; count from 0").coded(
+            "place.none", place=place, count=length
+        )

@@ -29,6 +29,11 @@ class Shelf:
         with self.lock:
             return key in self.kept
 
+    def peek(self, key: Hashable) -> Any:
+        """The value of a key; None where it is not there. Never waits for one that is being made."""
+        with self.lock:
+            return self.touched(key) if key in self.kept else None
+
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
         """The value of a key, made if it is not there."""
         with self.lock:
@@ -53,7 +58,7 @@ class Shelf:
         return self.kept[key][0]
 
     def put(self, key: Hashable, value: Any) -> None:
-        size = int(getattr(value, "nbytes", SMALL))
+        size = len(value) if isinstance(value, bytes) else int(getattr(value, "nbytes", SMALL))
         self.used -= self.kept.pop(key, (None, 0))[1]
         self.kept[key] = (value, size)
         self.used += size

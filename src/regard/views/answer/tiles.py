@@ -11,6 +11,8 @@ from regard.views.answer.fold import added, fold, lengths, opened, share
 from regard.views.answer.lines import Lines
 from regard.views.answer.pack import Answer
 from regard.views.answer.pyramid import Cells, base_of, cells_of, coarser, told
+from regard.views.answer.stray import may_stray, parted
+from regard.views.answer.stray import mean as mean_of
 
 TILE = 256  # cells on a side
 AT_ONCE = 1 << 19  # weights of single rows: few enough to stay in a processor's own memory
@@ -53,7 +55,11 @@ def sampled(lines: Lines, rows: slice, columns: slice, size: int) -> Answer:
         weights = lines.picked(some, columns)
         count = opened(lines.source, some, columns, size)
         most[here] = fold(weights, size, -1, torch.amax)
-        mean[here] = fold(weights, size, -1, added).cpu() / count.clamp_min(1)
+        stray = None
+        if may_stray(lines, some, columns):
+            weights, hidden = parted(lines.source, some, columns, weights)
+            stray = fold(hidden, size, -1, added).cpu()
+        mean[here] = mean_of(fold(weights, size, -1, added).cpu(), count, stray, wide[None])
         seen[here] = share(count, wide.expand(len(some), -1))
         done += len(some)
     arrays = {"max": most, "mean": mean, "allowed": seen}

@@ -1,0 +1,63 @@
+"""`--see`: translations in the explorer, opened as `regard serve` opens it."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import typer
+
+from regard.cli.serve import busy, kept, named, told
+from regard.errors import RegardError
+from regard.tasks.interpreter import Translation
+from regard.views.bundle import bundle
+
+HOST = "127.0.0.1"
+MOST = 32  # translations of one call
+
+
+def why_not() -> str:
+    """Why no explorer can be opened here; "" where one can."""
+    if not in_terminal():
+        return "what is printed here goes to no terminal"
+    try:
+        from regard.app import serving
+    except ImportError:
+        return "the app is not installed (pip install 'regard[app]')"
+    if not serving.has_browser():
+        return "no browser can be opened here"
+    try:
+        bundle()
+    except RegardError:
+        return "the explorer is not built (make bundle)"
+    return ""
+
+
+def in_terminal() -> bool:
+    """Whether somebody reads what is printed."""
+    return sys.stdout.isatty()
+
+
+def explore(where: str, found: Sequence[Translation]) -> None:
+    """Serve the translations until Ctrl-C, the first of them in front; they are kept like every run of the explorer."""
+    from regard.app import serving
+    from regard.app.cards import Card, fresh
+    from regard.app.studio import Studio, title
+
+    if len(found) > MOST:
+        typer.echo(f"The first {MOST} of {len(found)} translations are opened.", err=True)
+    at = serving.listening(HOST, None)
+    try:
+        with busy("opening the explorer"):
+            studio = Studio(keep=kept(), runs=Path("runs"))
+            model = named(studio, where)
+            for one in reversed(found[:MOST]):  # what is kept last stands in front
+                given = {"text": one.source, "source": list(one.shown.source), "written": list(one.shown.written)}
+                output = {"text": one.text, "next": None, "classes": None}  # as Output in source.ts
+                card = Card(fresh(), title(one.source), model, one.source, output=output, given=given)
+                trouble = studio.traces.keep(card, one.trace())
+        if trouble is not None:
+            typer.echo(f"regard: {trouble}", err=True)
+        serving.serve(studio, at, host=HOST, told=told, first=None, show=True)
+    finally:
+        at.close()
+    typer.echo("Closed.", err=True)
