@@ -1,10 +1,27 @@
 """Is the explorer small and quick? A page beside BertViz's, a long trace served, and panning, all in a real browser.
 
 Everything is measured in one run on one machine. BertViz is measured beside it where it is installed (`make bench`).
+
+Eight viewers are measured three times, each time with one of them running a model again and again:
+
+- As people look. A viewer goes somewhere (another level, another place), asks for the tiles of a screen, four at a time
+  as the map view does, looks for half a second to one and a half, and goes on. Nobody looks at a tile for less.
+- Without a pause. Seven viewers always have a question in the air, at all levels, at random. That is no person, it is
+  the most that seven can ask: as many questions as the machine answers. It is kept as the harder measure.
+- Without a pause, and only close up. Far away a map has few tiles, which the server sends again as they are; close up
+  nearly every tile is another and must be computed. This says what tiles cost where nothing is shared.
+
+A model lets tiles go first, so its runs per second stand beside them: tiles must not be quick because it starves.
+
+Whoever asks stands for other machines but takes time of this one, so he does as little as he can: plain sockets, and
+the bytes of an answer are not looked at.
 """
 
 import gzip
+import http.client
+import json
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -12,10 +29,11 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from statistics import quantiles
+from statistics import median, quantiles
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch loads, as `regard serve` does
 
@@ -28,6 +46,11 @@ from regard.trace.trace import Run, Trace
 from regard.views.bundle import bundle
 
 LONG, WIDTH, VIEWERS = 16_384, 64, 8
+LEVELS, CLOSE, TILE = 7, 3, 256
+SCREEN = (3, 4)  # tiles down and across that a window shows
+AT_ONCE = 4  # tiles that the map view asks for at a time
+PAUSE = (0.5, 1.5)  # seconds that a person looks before going on
+Ask = Callable[[str, dict], bytes]
 
 
 def made(n: int, layers: int, heads: int, d: int) -> Trace:
@@ -118,22 +141,30 @@ def served(trace: Path, folder: Path) -> Iterator[str]:
         process.wait(30)
 
 
-def asks(address: str) -> tuple:
-    """(ask(what, about) → bytes, the id of the long trace)."""
-    import httpx
-
+def asks(address: str, long: str = "") -> tuple[Ask, str]:
+    """(ask(what, about) → bytes, the id of the long trace), over one connection. Who knows the id opens it no more."""
     base, token = address.split("/?token=")
-    client = httpx.Client(base_url=base, headers={"Authorization": f"Bearer {token}", "Origin": base}, timeout=120)
-    cards = client.get("/api/traces").json()
-    long = next(card["id"] for card in cards if "long" in card["name"])
-    client.get(f"/api/traces/{long}")
+    connection = http.client.HTTPConnection(base.removeprefix("http://"), timeout=120)
+    headers = {"Authorization": f"Bearer {token}", "Origin": base, "Content-Type": "application/json"}
 
-    def ask(what: str, about: dict) -> bytes:
-        answer = client.post(f"/api/traces/{long}/ask/{what}", json=about)
-        answer.raise_for_status()
-        return answer.content
+    def sent(method: str, path: str, about: dict | None = None) -> bytes:
+        body = None if about is None else json.dumps(about)
+        try:
+            connection.request(method, path, body, headers)
+            answer = connection.getresponse()
+        except ConnectionError:  # the server closes what was not used for a while; a browser connects again too
+            connection.close()
+            connection.request(method, path, body, headers)
+            answer = connection.getresponse()
+        found = answer.read()
+        if answer.status != 200:
+            raise RuntimeError(f"{path}: {answer.status} {found[:200]!r}")
+        return found
 
-    return ask, long
+    if not long:
+        long = next(card["id"] for card in json.loads(sent("GET", "/api/traces")) if "long" in card["name"])
+        sent("GET", f"/api/traces/{long}")
+    return lambda what, about: sent("POST", f"/api/traces/{long}/ask/{what}", about), long
 
 
 def tile(head: int, level: int, row: int, column: int) -> dict:
@@ -145,32 +176,67 @@ def p95(times: list[float]) -> float:
     return quantiles(times, n=20)[-1]
 
 
-def timed(ask, about: dict) -> float:
+def timed(ask: Ask, about: dict) -> float:
     start = time.perf_counter()
     ask("tile", about)
     return time.perf_counter() - start
 
 
-def tiles(ask, count: int, seed: int, head: int = 0) -> list[float]:
-    """Seconds of tiles at all levels, drawn at random from the lower half, where a causal map is seen."""
-    generator = torch.Generator().manual_seed(seed)
+def across(level: int) -> int:
+    """How many tiles of a level stand side by side."""
+    return max(1, LONG // (TILE << level))
+
+
+def tiles(ask: Ask, count: int, seed: int, levels: int = LEVELS) -> list[float]:
+    """Seconds of tiles at these levels, drawn at random from the lower half, where a causal map is seen."""
+    chance = random.Random(seed)
     times = []
-    for i in range(count):
-        level = i % 7
-        across = max(1, LONG >> (level + 8))
-        row = int(torch.randint(across, (), generator=generator))
-        times.append(timed(ask, tile(head, level, row, int(torch.randint(row + 1, (), generator=generator)))))
+    for number in range(count):
+        row = chance.randrange(across(number % levels))
+        times.append(timed(ask, tile(0, number % levels, row, chance.randint(0, row))))
     return times
 
 
-def crowd(address: str) -> list[float]:
-    """Seconds of tiles for seven viewers while an eighth runs a model again and again."""
+def without_pause(address: str, seed: int) -> list[float]:
+    """One viewer who asks the next the moment that an answer came."""
+    return tiles(asks(address)[0], 40, seed)
+
+
+def close_up(address: str, seed: int) -> list[float]:
+    """The same, only where tiles are many; other places than those that were asked for before."""
+    return tiles(asks(address)[0], 40, seed + 1000, CLOSE)
+
+
+def as_people_look(address: str, seed: int) -> list[float]:
+    """One viewer who goes from place to place. What is waited for is counted from the moment that it is asked."""
+    chance, times = random.Random(seed), []
+    ask, long = asks(address)
+    connections = [ask, *(asks(address, long)[0] for _ in range(AT_ONCE - 1))]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        time.sleep(chance.uniform(0, PAUSE[1]))
+        for _ in range(7):
+            level = chance.randrange(LEVELS)
+            top = chance.randint(0, max(0, across(level) - SCREEN[0]))
+            left = chance.randint(0, min(top, max(0, across(level) - SCREEN[1])))
+            rows = range(top, min(across(level), top + SCREEN[0]))
+            columns = range(left, min(across(level), left + SCREEN[1]))
+            wanted = [tile(0, level, row, column) for row in rows for column in columns]
+            shares = [wanted[first::AT_ONCE] for first in range(AT_ONCE)]
+            for found in pool.map(lambda ask, share: [timed(ask, one) for one in share], connections, shares):
+                times.extend(found)
+            time.sleep(chance.uniform(*PAUSE))
+    return times
+
+
+def crowd(address: str, look: Callable[[str, int], list[float]]) -> tuple[list[float], float]:
+    """Seconds of tiles for seven viewers while an eighth runs a model again and again, and its runs per second."""
     from websockets.sync.client import connect
 
     base, token = address.split("/?token=")
-    done, times = threading.Event(), []
+    done, runs = threading.Event(), 0
 
     def run() -> None:
+        nonlocal runs
         while not done.is_set():
             headers = {"Authorization": f"Bearer {token}"}
             with connect(base.replace("http", "ws") + "/api/run", origin=base, additional_headers=headers) as socket:  # type: ignore[arg-type]
@@ -180,21 +246,16 @@ def crowd(address: str) -> list[float]:
                 )
                 for _ in socket:
                     pass
+            runs += 1
 
-    def look(seed: int) -> None:
-        ask, _ = asks(address)
-        times.extend(tiles(ask, 40, seed))
-
+    start = time.perf_counter()
     runner = threading.Thread(target=run, daemon=True)
     runner.start()
-    viewers = [threading.Thread(target=look, args=(seed,)) for seed in range(VIEWERS - 1)]
-    for viewer in viewers:
-        viewer.start()
-    for viewer in viewers:
-        viewer.join()
+    with ThreadPoolExecutor(VIEWERS - 1) as viewers:
+        times = [one for found in viewers.map(lambda seed: look(address, seed), range(VIEWERS - 1)) for one in found]
     done.set()
     runner.join(30)
-    return times
+    return times, runs / (time.perf_counter() - start)
 
 
 def panned(chromium, address: str) -> tuple[float, float]:
@@ -256,7 +317,14 @@ def main() -> int:
             ask("tile", tile(0, 6, 0, 0))
             rows.append(Row("16,384 tokens served: first overview", time.perf_counter() - start, 1.5, "s"))
             rows.append(Row("  tiles, p95", 1000 * p95(tiles(ask, 140, 1)), 60, "ms"))
-            rows.append(Row("  eight viewers, one running a model: tiles, p95", 1000 * p95(crowd(address)), 150, "ms"))
+            looks = {"without a pause": without_pause, "so and close up": close_up, "as people look": as_people_look}
+            for name, look in looks.items():
+                times, runs = crowd(address, look)
+                rows.append(
+                    Row(f"  eight viewers {name}, one running a model: tiles, p95", 1000 * p95(times), 150, "ms")
+                )
+                rows.append(Row("    half of them within", 1000 * median(times), None, "ms"))
+                rows.append(Row("    the model meanwhile", runs, None, "runs/s"))
             rate, memory = panned(chromium, address)
             rows.append(Row("  panning", rate, 50, "fps", least=True))
             rows.append(Row("  memory of the page", memory, 300, "MB"))

@@ -7,6 +7,9 @@ from regard.decode import Limits, beam, greedy
 from regard.decode.penalties import plain, wu
 from regard.errors import ConfigError
 from regard.models import GPT
+from regard.models.seq2seq import Seq2Seq
+from regard.models.steps import Headed
+from regard.models.translator import Translator
 from tests.decode.test_greedy import Growing
 from tests.decode.toys import END, Recurrent, Table, all_texts, by_hand, covered
 
@@ -168,3 +171,23 @@ def test_a_gpt_with_its_cache_finds_what_it_finds_without():
     for mine, other in zip(with_cache, without):
         assert [text.ids for text in mine] == [text.ids for text in other]
         assert [text.score for text in mine] == pytest.approx([text.score for text in other], abs=1e-9)
+
+
+def test_a_model_that_tells_its_head_is_searched_to_the_same_texts():
+    torch.manual_seed(5)
+    for model in (Translator(17, 19, width=12, heads=3, layers=2), Seq2Seq(17, 19, width=10, attention="dot")):
+        source = torch.tensor([[5, 6, 7, 2], [8, 2, 0, 0], [9, 10, 2, 0]])
+        limits = Limits(longest=[9, 4, 7])
+        told = model.eval().begin(source)
+        with torch.no_grad():
+            hidden = model.begin(source)
+            untold = type("Untold", (), {"__call__": lambda self, ids: hidden(ids), "attention": hidden.attention})()
+            untold.reorder = hidden.reorder
+        assert isinstance(told, Headed)
+        assert not isinstance(untold, Headed)
+        found, wanted = (beam(steps, 3, beams=4, best=3, limits=limits) for steps in (told, untold))
+        assert [[text.ids for text in row] for row in found] == [[text.ids for text in row] for row in wanted]
+        torch.testing.assert_close(
+            torch.tensor([[text.score for text in row] for row in found]),
+            torch.tensor([[text.score for text in row] for row in wanted]),
+        )

@@ -18,6 +18,7 @@ from regard.app.opened.opened import Ran, Telling
 from regard.app.refusal import Refusal, Stopped
 from regard.app.traces import Traces, text_of
 from regard.app.trainings import Trainings, identity
+from regard.app.way import Way
 from regard.app.wire import EditOf, RunAsk
 from regard.errors import ConfigError, WatchError
 from regard.trace.file import load
@@ -41,7 +42,7 @@ class Studio:
         self.asking = ThreadPoolExecutor(ASKERS, "regard-ask", initializer=use_threads, initargs=(1,))
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         self.running = ThreadPoolExecutor(1, "regard-run", initializer=use_threads, initargs=(max(1, cores - ASKERS),))
-        self.waiting, self.lock = 0, threading.Lock()
+        self.waiting, self.lock, self.way = 0, threading.Lock(), Way()
         self.welcomed: Future[Any] | None = None
 
     def add(self, path: Path, folders: list[Path]) -> None:
@@ -93,6 +94,7 @@ class Studio:
     def run(self, ask: RunAsk, telling: Telling) -> tuple[str, str | None]:
         """Run a model: (the trace's name, what it wrote). Whoever calls this waits."""
         must_be_short(ask.text)
+        telling.give_way = self.way.give
         telling.must_go_on()
         self.models.find(ask.model)
         seen: list[Trace] = []
@@ -120,6 +122,7 @@ class Studio:
 
     def edit(self, wanted: str, edits: list[EditOf], telling: Telling, run: int = -1) -> dict[str, Any]:
         """Run what made a trace again under edits: an Effect, as server.ts has it. Whoever calls this waits."""
+        telling.give_way = self.way.give
         telling.must_go_on()
         entry = self.traces.find(wanted)
         card = entry.card

@@ -74,7 +74,7 @@ def beam(
     looked: Tensor | None = None
     measure = Chances()
     while len(ids):
-        chances = measure(steps(ids))  # r·w n
+        chances = measure.after(steps, ids)  # r·w n
         if search is None:
             limits.check(chances.shape[-1])
             never = banned(limits, limits.shortest, chances.device)

@@ -1,10 +1,12 @@
 """Logits → log-probabilities, and what may be said of them."""
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from regard.decode.limits import Limits
 from regard.errors import ModelError
+from regard.models.steps import Headed, Steps
 
 
 class Chances:
@@ -23,9 +25,26 @@ class Chances:
     def __call__(self, logits: Tensor) -> Tensor:
         """What came before is overwritten."""
         dtype = torch.promote_types(logits.dtype, torch.float32)
-        if self.memory is None or self.memory.numel() < logits.numel():
-            self.memory = torch.empty(logits.numel(), dtype=dtype, device=logits.device)
-        return torch.log_softmax(logits, -1, dtype=dtype, out=self.memory[: logits.numel()].view(logits.shape))
+        rows, columns = logits.shape
+        room = self.room(rows, columns, logits.new_empty(0, dtype=dtype))
+        return torch.log_softmax(logits, -1, dtype=dtype, out=room)
+
+    def after(self, steps: Steps, ids: Tensor) -> Tensor:
+        """The same of the logits that a model gives after these ids; where it tells its head, they stand there too."""
+        if not isinstance(steps, Headed) or torch.is_autocast_enabled(ids.device.type):
+            return self(steps(ids))
+        hidden, (weight, bias) = steps.hidden(ids), steps.head
+        if hidden.dtype not in (torch.float32, torch.float64) or weight.dtype != hidden.dtype:
+            return self(F.linear(hidden, weight, bias))
+        room = self.room(len(hidden), len(weight), hidden)
+        logits = torch.mm(hidden, weight.T, out=room) if bias is None else torch.addmm(bias, hidden, weight.T, out=room)
+        return torch.log_softmax(logits, -1, out=logits)
+
+    def room(self, rows: int, columns: int, like: Tensor) -> Tensor:
+        size = rows * columns
+        if self.memory is None or self.memory.numel() < size:
+            self.memory = torch.empty(size, dtype=like.dtype, device=like.device)
+        return self.memory[:size].view(rows, columns)
 
 
 def banned(limits: Limits, said: int, device: torch.device) -> Tensor:

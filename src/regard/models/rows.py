@@ -1,5 +1,7 @@
 """The rows of a model that writes: which source each belongs to, and where its last step looked."""
 
+from typing import Any
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -10,10 +12,12 @@ from regard.layers.listen import Heard
 
 
 class Rows:
-    """What the `Steps` of every model here remember of their rows.
+    """What the `Steps` of every model here remember of their rows, and the head of the model.
 
     With `shared`, rows that stand side by side and translate the same source need it once: beams of a sentence.
     """
+
+    model: Any
 
     def __init__(self, memory: Float[Tensor, "b s m"], *, shared: bool = False) -> None:
         self.shared = shared
@@ -22,6 +26,11 @@ class Rows:
         self.looked: Attended | None = None  # what the last layer saw of the source in the last step
         self.looking = 0  # how many rows there were then
         self.since: Tensor | None = None  # how the rows were reordered since then
+
+    @property
+    def head(self) -> tuple[Tensor, Tensor | None]:
+        """What makes the logits: a weight, and a bias where there is one."""
+        return self.model.head_weight, self.model.head_bias
 
     def look(self, heard: Heard) -> None:
         """Remember where a step looked."""

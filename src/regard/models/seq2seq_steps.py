@@ -29,13 +29,17 @@ class Seq2SeqSteps(Rows):
 
     def __call__(self, ids: Int[Tensor, "b t"]) -> Float[Tensor, "b n"]:
         """Reads the next tokens of every row; the logits of the token after the last of them."""
+        return F.linear(self.hidden(ids), *self.head)
+
+    def hidden(self, ids: Int[Tensor, "b t"]) -> Float[Tensor, "b m"]:
+        """The same before the head."""
         model, read = self.model, self.read
         with listen() as heard:
             hidden, self.state, self.fed = model.decoder(
                 ids, model.target_table, read.memory, read.keys, read.context, self.state, self.fed, mask=read.mask
             )
         self.look(heard)
-        return F.linear(hidden[:, -1], model.head_weight, model.head_bias)
+        return hidden[:, -1]
 
     def reorder(self, index: Int[Tensor, " c"]) -> None:
         """Row i becomes what row index[i] was."""

@@ -20,3 +20,17 @@ class Steps(Protocol):
     def attention(self) -> Tensor | None:
         """Where the last step looked in the source, (b, s), mean over the heads of the last layer; None without."""
         ...
+
+
+@runtime_checkable
+class Headed(Protocol):
+    """`Steps` that also tell what stands before their head, so that a search can keep the logits where it wants to."""
+
+    def hidden(self, ids: Tensor) -> Tensor:
+        """Reads as `__call__` does; what the head makes the logits of, (b, m)."""
+        ...
+
+    @property
+    def head(self) -> tuple[Tensor, Tensor | None]:
+        """Its weight (n, m), and its bias (n,) where it has one."""
+        ...

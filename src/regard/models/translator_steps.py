@@ -36,11 +36,15 @@ class TranslatorSteps(Rows):
 
     def __call__(self, ids: Int[Tensor, "b t"]) -> Float[Tensor, "b n"]:
         """Reads the next tokens of every row; the logits of the token after the last of them."""
+        return F.linear(self.hidden(ids), *self.head)
+
+    def hidden(self, ids: Int[Tensor, "b t"]) -> Float[Tensor, "b m"]:
+        """The same before the head."""
         model = self.model
         with listen() as heard:
             hidden = model.decoder(ids, model.target_table, self.memory, memory_mask=self.mask, cache=self.caches)
         self.look(heard)
-        return F.linear(hidden[:, -1], model.head_weight)
+        return hidden[:, -1]
 
     def reorder(self, index: Int[Tensor, " c"]) -> None:
         """Row i becomes what row index[i] was."""

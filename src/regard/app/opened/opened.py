@@ -47,6 +47,7 @@ class Telling:
     ) -> None:
         self._tell, self._stopped = tell, stopped
         self.rows: Callable[[Trace], None] | None = None  # takes what was seen so far
+        self.give_way: Callable[[], object] | None = None  # waits a moment where others should go first
         self.looked, self.started = 0.0, time.monotonic()
 
     def progress(self, text: str, **more: str) -> None:
@@ -83,6 +84,8 @@ class Telling:
             raise Refusal(
                 f"the model wrote for more than {SECONDS:.0f} seconds and was stopped; ask for fewer tokens"
             ).coded("model.slow", seconds=round(SECONDS))
+        if self.give_way is not None:
+            self.give_way()
 
 
 @runtime_checkable
