@@ -173,16 +173,23 @@ def test_a_gpt_with_its_cache_finds_what_it_finds_without():
         assert [text.score for text in mine] == pytest.approx([text.score for text in other], abs=1e-9)
 
 
+class Untold:
+    """Steps without their head."""
+
+    def __init__(self, steps):
+        self.step, self.reorder, self.attention = steps.__call__, steps.reorder, steps.attention
+
+    def __call__(self, ids):
+        return self.step(ids)
+
+
 def test_a_model_that_tells_its_head_is_searched_to_the_same_texts():
     torch.manual_seed(5)
     for model in (Translator(17, 19, width=12, heads=3, layers=2), Seq2Seq(17, 19, width=10, attention="dot")):
         source = torch.tensor([[5, 6, 7, 2], [8, 2, 0, 0], [9, 10, 2, 0]])
         limits = Limits(longest=[9, 4, 7])
-        told = model.eval().begin(source)
-        with torch.no_grad():
-            hidden = model.begin(source)
-            untold = type("Untold", (), {"__call__": lambda self, ids: hidden(ids), "attention": hidden.attention})()
-            untold.reorder = hidden.reorder
+        told, untold = (model.eval().begin(source) for _ in range(2))
+        untold = Untold(untold)
         assert isinstance(told, Headed)
         assert not isinstance(untold, Headed)
         found, wanted = (beam(steps, 3, beams=4, best=3, limits=limits) for steps in (told, untold))
