@@ -59,6 +59,15 @@ def time_ratio(model, n: int, rounds: int, inner: int = 1) -> float:
     return ours / theirs
 
 
+def kept_ratio(n: int) -> float:
+    """`time_ratio` in a process whose malloc keeps what is freed: what watching costs beside new pages of memory."""
+    code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import watch_cost as w; "
+    code += f"print(w.time_ratio(w.llama(), {n}, 60))"
+    keeping = os.environ | {"MALLOC_TRIM_THRESHOLD_": "2000000000", "MALLOC_MMAP_THRESHOLD_": "2000000000"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=keeping)
+    return float(done.stdout.split()[-1])
+
+
 def eager_ratios(n: int, rounds: int = 3) -> tuple[float, float]:
     """Eager attention that returns its maps beside the watched and the unwatched model: the least of each, in turns."""
     import torch
@@ -175,6 +184,7 @@ def main() -> int:
         ratio = time_ratio(model, n, 60 if n < 2048 else 30 if n < 8192 else 8)
         points.append((float(n), ratio))
         rows.append(Row(f"watched / unwatched, n = {n}", ratio, 1.05))
+    rows.append(Row("watched / unwatched, n = 512, where malloc keeps its memory", kept_ratio(512)))
     for n in lengths:
         plain, watched = peak("plain", n), peak("watched", n)
         extra = watched["peak"] - plain["peak"]
