@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.trace.doors import handwritten
 from regard.trace.doors.change import changed, told
@@ -139,6 +139,8 @@ def unreadable(*xs: Tensor) -> str:
             return "its tensors are on the meta device and hold no numbers"
         if torch._C._functorch.is_functorch_wrapped_tensor(x):
             return "a torch.func transform (vmap, grad, …) was running, whose tensors stand for many at once"
+        if type(x) in (Tensor, nn.Parameter):
+            continue
         if type(x).__name__ in ("FakeTensor", "FunctionalTensor"):
             return f"its tensors are of type {type(x).__name__} and hold no numbers"
         if type(x).__name__ == "DTensor":

@@ -113,7 +113,8 @@ def as_heads(mix: Tensor, query: Tensor) -> Tensor:
 
 def sinks_of(module: nn.Module, named: dict[str, Any]) -> Tensor | None:
     found = named.get("s_aux")
-    found = getattr(module, "sinks", None) if found is None else found
+    if found is None:  # asking a module for what it lacks takes a while
+        found = module._parameters.get("sinks", module._buffers.get("sinks", module.__dict__.get("sinks")))
     return found.reshape(-1) if isinstance(found, Tensor) else None
 
 
