@@ -111,10 +111,11 @@ web: .venv/.bundle
 	@touch $@
 
 .venv/.browser: | .venv/.all
-	@command -v $(BROWSER) >/dev/null || { \
-	  echo "installing a browser for the tests (once)"; $(AS_ROOT) apt-get install -y $(BROWSER) $(EMOJI) >/dev/null 2>&1 \
-	  || { $(AS_ROOT) apt-get update && $(AS_ROOT) apt-get install -y $(BROWSER) $(EMOJI); } >/dev/null 2>&1 \
-	  || echo "that did not work, so the browser tests are skipped; install one: apt-get install $(BROWSER)" >&2; }
+	@missing="$$(command -v $(BROWSER) >/dev/null || echo $(BROWSER)) $$(fc-list | grep -qi emoji || echo $(EMOJI))"; \
+	[ -z "$$(echo $$missing)" ] || { \
+	  echo "installing for the browser tests (once):" $$missing; $(AS_ROOT) apt-get install -y $$missing >/dev/null 2>&1 \
+	  || { $(AS_ROOT) apt-get update && $(AS_ROOT) apt-get install -y $$missing; } >/dev/null 2>&1 \
+	  || echo "that did not work, so tests are skipped or show boxes; install them: apt-get install" $$missing >&2; }
 	@touch $@
 
 .venv/.bench: $(NEEDS) | .venv/.all
