@@ -13,6 +13,7 @@ from torch.testing import assert_close
 
 import regard
 from regard.errors import Stale
+from regard.trace.doors.flex import open_flex
 from tests.trace.watched import MODES, watched
 
 
@@ -154,3 +155,20 @@ def test_flex_attention_that_a_watch_does_not_hear_is_missed_aloud() -> None:
         trace = watched(model, x)
         counted = regard.audit(model, x)
     assert len(trace.layers) == 2 or not counted, counted
+
+
+def test_watches_that_overlap_leave_the_name_as_it_was_whoever_ends_first() -> None:
+    """Threads do: the second begins while the first has wrapped the name, and ends after it."""
+    from torch.nn.attention import flex_attention as library
+
+    original, model = flex_attention, Flex()
+    for first_ends_first in (True, False):
+        closing = [open_flex([model]), open_flex([model])]
+        assert library.flex_attention is not original
+        closing.pop(0 if first_ends_first else 1)()
+        assert library.flex_attention is not original, "somebody still listens"
+        closing.pop()()
+        assert library.flex_attention is original
+        assert flex_attention is original
+    trace = watched(model, *(torch.randn(1, 2, 7, 8) for _ in range(3)))
+    assert trace.layers[0].weights.shape == (1, 2, 7, 7)

@@ -1,8 +1,9 @@
 """The flex door: `flex_attention` is wrapped under the names by which the model's own source files call it."""
 
 import sys
+import threading
 from collections.abc import Callable
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import torch
@@ -14,32 +15,50 @@ from regard.trace.doors.place import place_of
 from regard.trace.doors.rows import SAMPLED, sampled
 from regard.trace.doors.scene import Call, deaf, scene_now
 
+LOCK = threading.Lock()
+USED: dict[tuple[str, str], int] = {}  # how many watches hold a wrapped name of a source file
+
 
 def open_flex(modules: list[nn.Module]) -> Callable[[], None]:
-    """Wrap the name in the globals of the model's source files; gives back how to undo it."""
+    """Wrap the name in the globals of the model's source files; gives back how to undo it.
+
+    A name is wrapped once, however many watches want it, and restored when the last of them is over.
+    """
     library = sys.modules.get("torch.nn.attention.flex_attention")
     if library is None:
         return lambda: None
-    original = library.flex_attention
     names = {kind.__module__ for kind in {type(module) for module in modules}} | {
         "transformers.integrations.flex_attention",
         library.__name__,
     }
-    changed: list[tuple[dict[str, Any], str, Any]] = []
-    for name in names:
-        source = sys.modules.get(name)
-        if source is None:
-            continue
-        for word in words_of(source, original):
-            value = vars(source)[word]
-            changed.append((vars(source), word, value))
-            vars(source)[word] = heard(value)
+    taken: list[tuple[dict[str, Any], tuple[str, str]]] = []
+    with LOCK:
+        original = plain(library.flex_attention)
+        for name in names:
+            source = sys.modules.get(name)
+            if source is None:
+                continue
+            for word in words_of(source, original):
+                place, key = vars(source), (name, word)
+                if place[word] is plain(place[word]):
+                    place[word] = heard(place[word])
+                USED[key] = USED.get(key, 0) + 1
+                taken.append((place, key))
 
     def close() -> None:
-        for place, word, value in changed:
-            place[word] = value
+        with LOCK:
+            for place, key in taken:
+                USED[key] -= 1
+                if not USED[key]:
+                    del USED[key]
+                    place[key[1]] = plain(place.get(key[1]))
 
     return close
+
+
+def plain(value: Any) -> Any:
+    """What stands behind a name that is wrapped here; anything else is itself."""
+    return getattr(value, "_regard_hears", value)
 
 
 KNOWN: dict[tuple[str, int], list[str]] = {}  # what a source file calls it: reading all its names takes a while
@@ -55,6 +74,7 @@ def words_of(source: ModuleType, original: Any) -> list[str]:
 
 
 def means(value: Any, original: Any) -> bool:
+    value = plain(value) if isinstance(value, FunctionType) else value
     if not callable(value):
         return False
     return value is original or getattr(value, "_torchdynamo_orig_callable", None) is original
@@ -96,6 +116,7 @@ def heard(function: Callable[..., Any]) -> Callable[..., Any]:
         mix = tell(scene, owners, call, run, shape=lambda x: x, back=lambda x: x)
         return (mix, *rest) if rest else mix
 
+    flex_attention._regard_hears = function  # type: ignore[attr-defined]
     return flex_attention
 
 
