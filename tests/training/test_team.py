@@ -240,7 +240,8 @@ def test_the_others_wait_for_a_long_validation_as_long_as_the_timeout_says(tmp_p
     assert timedelta(hours=3) <= PATIENCE
 
     def patient(rank: int) -> bool:
-        with together():
+        with together() as team:
+            team.wait()  # the first one keeps what they all meet through, and must not leave before they did
             return dist.group.WORLD._get_backend(torch.device("cpu")).options._timeout != PATIENCE
 
     train(2, patient, tmp_path / "said")
