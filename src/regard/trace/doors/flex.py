@@ -51,7 +51,8 @@ def open_flex(modules: list[nn.Module]) -> Callable[[], None]:
                 USED[key] -= 1
                 if not USED[key]:
                     del USED[key]
-                    place[key[1]] = plain(place.get(key[1]))
+                    if key[1] in place:  # somebody may have taken the name away meanwhile
+                        place[key[1]] = plain(place[key[1]])
 
     return close
 

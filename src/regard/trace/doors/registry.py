@@ -113,8 +113,9 @@ def as_heads(mix: Tensor, query: Tensor) -> Tensor:
 
 def sinks_of(module: nn.Module, named: dict[str, Any]) -> Tensor | None:
     found = named.get("s_aux")
-    if found is None:  # asking a module for what it lacks takes a while
-        found = module._parameters.get("sinks", module._buffers.get("sinks", module.__dict__.get("sinks")))
+    places = (module._parameters, module._buffers, module.__dict__)  # asking a module for what it lacks takes a while
+    if found is None and (any("sinks" in place for place in places) or hasattr(type(module), "sinks")):
+        found = module.sinks
     return found.reshape(-1) if isinstance(found, Tensor) else None
 
 
