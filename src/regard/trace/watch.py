@@ -20,6 +20,7 @@ from regard.trace.file import finish
 from regard.trace.file.stream import Writer
 from regard.trace.kept.keep import Keeper
 from regard.trace.kept.naming import Naming
+from regard.trace.kept.room import make_room
 from regard.trace.kept.watcher import Watcher
 from regard.trace.trace import Trace
 
@@ -57,6 +58,7 @@ def watch(
     tensor([0.3333, 0.3333, 0.3333])
     """
     must_be_watchable(model)
+    make_room()
     chosen = (layers,) if isinstance(layers, str) else None if layers is None else tuple(layers)
     writer = None if to is None else Writer(to)
     keeper = Keeper(values, dtype, None if device is None else torch.device(device), graph, writer)

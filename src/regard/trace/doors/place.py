@@ -35,6 +35,7 @@ class Place(NamedTuple):
     module: nn.Module
     method: FrameType
     call: FrameType
+    here: dict[str, object]  # what the method's names stood for: reading the locals of a frame takes a while
 
 
 def first_argument(frame: FrameType) -> object:
@@ -51,9 +52,12 @@ TOOLS = (nn.Softmax, nn.Dropout, nn.Identity)  # modules that stand for a functi
 def place_of(frame: FrameType | None) -> Place | None:
     """The innermost frame whose first argument is a module decides."""
     while frame is not None:
-        module = first_argument(frame)
-        if isinstance(module, nn.Module) and not isinstance(module, TOOLS):
-            return Place(module, frame, whole_call(frame, module))
+        code = frame.f_code
+        if code.co_argcount:
+            here = frame.f_locals
+            module = here.get(code.co_varnames[0])
+            if isinstance(module, nn.Module) and not isinstance(module, TOOLS):
+                return Place(module, frame, whole_call(frame, module), here)
         frame = frame.f_back
     return None
 
@@ -69,7 +73,7 @@ def around(place: Place) -> Place | None:
 def whole_call(frame: FrameType, module: nn.Module) -> FrameType:
     """The outermost frame that still belongs to this call of the module: `forward` stands inside `__call__`."""
     found, above = frame, frame.f_back
-    if above is not None and above.f_code is CALL:  # the usual case; reading the locals of a frame takes a while
+    if above is not None and above.f_code is CALL:  # the usual case
         return above
     while above is not None:
         code = above.f_code
@@ -86,27 +90,34 @@ def whole_call(frame: FrameType, module: nn.Module) -> FrameType:
     return found
 
 
+class Given(NamedTuple):
+    """What calls of modules were given that names their rows."""
+
+    ids: tuple[Tensor, ...] = ()  # integer inputs, those of the innermost call first
+    pixels: tuple[int, ...] | None = None  # shape of the picture that went in
+
+
 class Stack(NamedTuple):
     """The frames around a call, as far as they belong to the watched model."""
 
     step: FrameType  # the outermost call of a module
     session: FrameType  # the outermost method of a module: `generate`, or the same as step
-    ids: tuple[Tensor, ...]  # integer inputs of the modules around, innermost first
-    pixels: tuple[int, ...] | None  # shape of the picture that went in
+    outermost: Given  # what the step was given
+    given: Given  # what it and the calls in it, around this one, were given
 
 
-def stack_of(
-    place: Place, tree: dict[int, tuple[str, nn.Module]], step: FrameType | None, session: FrameType | None
-) -> Stack:
-    """Walk outwards from a call. A known step ends the walk early, and then only calls of modules are looked into."""
+def stack_of(place: Place, tree: Tree, known: Stack | None) -> Stack:
+    """Walk outwards from a call. The known stack of an earlier call in the same step ends the walk early."""
     calls: list[FrameType] = []
     frame: FrameType | None = place.call
-    while frame is not None and frame is not step:
-        if frame.f_code is CALL:
-            calls.append(frame)
-        frame = frame.f_back
-    if frame is not None and session is not None:
-        return Stack(frame, session, *given_to([*calls, frame]))
+    if known is not None:
+        step = known.step
+        while frame is not None and frame is not step:
+            if frame.f_code is CALL:
+                calls.append(frame)
+            frame = frame.f_back
+        if frame is not None:
+            return known._replace(given=given_to(calls, known.outermost))
     outer_call = outer_method = place.call
     calls, frame = [], place.call
     while frame is not None:
@@ -118,16 +129,15 @@ def stack_of(
             if hasattr(type(owner[1]), code.co_name):  # a method, no function that happens to take the model
                 outer_method = frame
         frame = frame.f_back
-    return Stack(outer_call, outer_method, *given_to(calls))
+    outermost = given_to(calls[-1:], Given())
+    return Stack(outer_call, outer_method, outermost, given_to(calls[:-1], outermost))
 
 
-def given_to(calls: list[FrameType]) -> tuple[tuple[Tensor, ...], tuple[int, ...] | None]:
-    """Token ids, and the shape of a picture, among what these calls of modules were given."""
+def given_to(calls: list[FrameType], around: Given) -> Given:
+    """Token ids, and the shape of a picture, among what these calls of modules were given, and those around them."""
     ids: list[Tensor] = []
     pixels: tuple[int, ...] | None = None
     for frame in calls:
-        if frame.f_code is not CALL:
-            continue
         outer = frame.f_back  # holds the arguments and nothing else, so it is read in less time
         given = outer if outer is not None and outer.f_code is WRAPPED else frame
         for found in inputs_of(given.f_locals):
@@ -135,7 +145,12 @@ def given_to(calls: list[FrameType]) -> tuple[tuple[Tensor, ...], tuple[int, ...
                 pixels = tuple(found.shape)
             else:
                 ids.append(found)
-    return tuple(ids), pixels
+    if not ids and pixels is None:
+        return around
+    return Given((*ids, *around.ids), pixels if around.pixels is None else around.pixels)
+
+
+NAMES = frozenset({"x", "ids", "tokens", "pixel_values"})
 
 
 def inputs_of(here: dict[str, object]) -> list[Tensor]:
@@ -144,17 +159,18 @@ def inputs_of(here: dict[str, object]) -> list[Tensor]:
     found: list[Tensor] = []
     if isinstance(named, dict):
         for name, value in named.items():
-            if isinstance(value, Tensor) and (
-                name.endswith("input_ids") or name in ("x", "ids", "tokens", "pixel_values")
-            ):
+            if (name in NAMES or name.endswith("input_ids")) and isinstance(value, Tensor) and names_rows(value):
                 found.append(value)
-    if isinstance(args, tuple):
-        found += [x for x in args[:1] if isinstance(x, Tensor)]
-    return [x for x in found if is_ids(x) or (x.ndim == 4 and x.is_floating_point())]
+    if isinstance(args, tuple) and args and isinstance(args[0], Tensor) and names_rows(args[0]):
+        found.append(args[0])
+    return found
 
 
-def is_ids(x: Tensor) -> bool:
-    return not x.is_floating_point() and not x.is_complex() and x.ndim in (1, 2) and x.element_size() >= 4
+def names_rows(x: Tensor) -> bool:
+    """Whether this may be token ids, or a picture."""
+    if x.is_floating_point():
+        return x.ndim == 4
+    return x.ndim in (1, 2) and x.element_size() >= 4 and not x.is_complex()
 
 
 CROSSED = ("is_cross_attention", "encoder_decoder_attention")
@@ -174,7 +190,8 @@ def kind_of(place: Place, q_length: int, k_length: int, causal: bool) -> Kind:
     name, cached = "", False
     frame: FrameType | None = place.method
     while frame is not None and frame is not place.call:
-        here, code = frame.f_locals, frame.f_code
+        code = frame.f_code
+        here = place.here if frame is place.method else frame.f_locals
         if code.co_argcount and here.get(code.co_varnames[0]) is place.module:
             given = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
             asked = next((here[word] for word in given[1:2]), None)

@@ -26,7 +26,7 @@ class Counting:
         self.counts: dict[str, int] = {}
 
     def __call__(self, place: Place, path: str) -> int:
-        step = stack_of(place, self.tree, None, None).step
+        step = stack_of(place, self.tree, None).step
         if step is not self.step:
             self.step, self.counts = step, {}
         self.counts[path] = self.counts.get(path, 0) + 1

@@ -14,7 +14,6 @@ from torch import Tensor
 from regard.attention.bias import Bias
 from regard.attention.map import AttentionMap
 from regard.attention.mask import Mask, Sizes
-from regard.eager import version
 from regard.trace.doors.rows import SAMPLED, numbers, sampled
 from regard.trace.doors.scene import Call
 from regard.trace.editing.edits import Placed
@@ -138,7 +137,7 @@ class Held:
         )
         block.rng = call.rng
         block.edits = [] if call.editing is None else call.editing.of_map
-        block.versions = tuple(None if x is None else version(x) for x in (q, k, v, stored))
+        block.versions = (counted(q), counted(k), counted(v), counted(stored))
         self.blocks.append(block)
         return block
 
@@ -278,7 +277,7 @@ class Held:
     def written(self, *which: str) -> bool:
         """Whether somebody wrote since to a kept reference: "q", "k", "v" or "weights"."""
         return any(
-            was is not None and name in which and (x := getattr(block, name)) is not None and version(x) != was
+            was is not None and name in which and (x := getattr(block, name)) is not None and counted(x) != was
             for block in self.blocks
             for name, was in zip(("q", "k", "v", "weights"), block.versions)
         )
@@ -298,11 +297,18 @@ def few(step: int) -> bool:
     return step < 4 or step & (step - 1) == 0
 
 
+def counted(x: Tensor | None) -> int | None:
+    """How often `x` was written to, where torch counts it."""
+    return None if x is None or x.is_inference() else x._version
+
+
 def seen_of(call: Call, sizes: Sizes, keys: int) -> Seen:
     """Copies for the proof: what the kernel got and gave at a few rows."""
     if call.mix is None or call.mix.shape[-2] != sizes.q:
         return Seen(dropout=call.dropout)
-    rows = sampled(sizes.q, SAMPLED).to(call.mix.device)
+    rows = sampled(sizes.q, SAMPLED)
+    if not call.mix.is_cpu:
+        rows = rows.to(call.mix.device)
     seen = Seen(numbers(sizes.q, SAMPLED), call.mix.index_select(2, rows), dropout=call.dropout, keys=keys)
     if call.used is not None and call.used.shape[-2] == sizes.q:
         seen.used = call.used.index_select(2, rows)

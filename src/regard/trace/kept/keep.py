@@ -6,6 +6,7 @@ wrote to it raises `Stale`, never a wrong number.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -23,8 +24,15 @@ class Keeper:
     graph: bool = False
     writer: Writer | None = None  # a file that takes the numbers, so that memory does not
 
+    @cached_property
+    def as_is(self) -> bool:
+        """Whether numbers stay in the type and the place in which they came."""
+        return self.writer is None and self.dtype is None and self.device is None and not self.graph
+
     def keep(self, x: Tensor, *, beside: tuple[Tensor, ...] = ()) -> Tensor:
-        """`x` as something that stays what it is; `beside` are tensors that are kept at the same time."""
+        """`x` as something that stays what it is; `beside` are tensors that are kept at the same time, as it may be."""
+        if self.as_is:
+            return x.detach() if owned(x, beside) else x.detach().clone(memory_format=torch.contiguous_format)
         if self.graph:
             return x
         if self.writer is not None:
@@ -49,9 +57,10 @@ class Keeper:
             v = None
         if cached and self.writer is None and not self.graph:
             k, v = k.detach().clone(), None if v is None else v.detach().clone()
-        others = (q, k) if v is None else (q, k, v)
-        kept = [self.keep(x, beside=tuple(y for y in others if y is not x)) for x in others]
-        return kept[0], kept[1], kept[2] if v is not None else None
+        if v is None:
+            return self.keep(q, beside=(k,)), self.keep(k, beside=(q,)), None
+        all_three = (q, k, v)
+        return self.keep(q, beside=all_three), self.keep(k, beside=all_three), self.keep(v, beside=all_three)
 
 
 def owned(x: Tensor, beside: tuple[Tensor, ...] = ()) -> bool:
@@ -61,12 +70,12 @@ def owned(x: Tensor, beside: tuple[Tensor, ...] = ()) -> bool:
     if 0 in x.stride() and x.numel() > 1:
         return False
     storage = x.untyped_storage()
-    size, held = storage.nbytes(), x.numel() * x.element_size()
+    size, held = storage.nbytes(), x.nbytes
     if held < size:
         where = storage.data_ptr()
-        places = {x.data_ptr()}
+        places = {x.data_ptr()}  # `x` may stand beside itself
         for y in beside:
             if y.untyped_storage().data_ptr() == where and y.data_ptr() not in places:
                 places.add(y.data_ptr())
-                held += y.numel() * y.element_size()
+                held += y.nbytes
     return held == size

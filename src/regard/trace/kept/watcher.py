@@ -50,7 +50,7 @@ class Watcher(ModelEar):
         self.keeper, self.naming, self.chosen = keeper, naming, layers
         self.gradients, self.budget, self.stored = gradients, budget, 0
         self.sessions: list[Session] = []
-        self.step: FrameType | None = None
+        self.stack: Stack | None = None  # of the last call
         self.counts: dict[str, int] = {}
         self.memo = Memo()
         self.notes: list[str] = []
@@ -79,13 +79,12 @@ class Watcher(ModelEar):
             return
         if not self.wanted(path):
             return
-        session = self.sessions[-1] if self.sessions else None
-        stack = stack_of(call.place, self.tree, self.step, None if session is None else session.frame)
+        stack = stack_of(call.place, self.tree, self.stack)
         kind = kind_of(call.place, *call.lengths, call.causal)
         call.cached = kind.cached
         held, occurrence = self.enter(stack, path, call)
         session = self.sessions[-1]
-        session.pixels = session.pixels or stack.pixels
+        session.pixels = session.pixels or stack.given.pixels
         ids = self.ids_of(stack, call)
         if held is None:
             if not self.affordable(path, call):
@@ -116,7 +115,8 @@ class Watcher(ModelEar):
     def enter(self, stack: Stack, path: str, call: Call) -> tuple[Held | None, int]:
         """Which layer of which run a call belongs to: (what is held of it and was extended, or None; occurrence)."""
         session = self.sessions[-1] if self.sessions else None
-        if session is not None and stack.step is self.step:
+        before, self.stack = self.stack, stack
+        if session is not None and before is not None and stack.step is before.step:
             known = session.held.get((path, self.counts.get(path, 0)))
             if known is not None and known.looks_again(call):  # a recurrent decoder asks once per step
                 known.next_row(call, self.memo, self.ids_of(stack, call))
@@ -130,7 +130,7 @@ class Watcher(ModelEar):
             self.begin(stack, occurrence, path)
             return None, occurrence
         same = session is not None and session.frame is stack.session
-        self.step, self.counts, self.memo = stack.step, {path: 1}, Memo()
+        self.counts, self.memo = {path: 1}, Memo()
         held = None if session is None else session.held.get((path, 1))
         if session is not None and held is not None:
             session.steps += 1
@@ -185,7 +185,7 @@ class Watcher(ModelEar):
     def ids_of(self, stack: Stack, call: Call) -> Tensor | None:
         """The token ids that went in around this call, where they are as many as its queries."""
         q_length, _ = call.lengths
-        for ids in stack.ids:
+        for ids in stack.given.ids:
             if ids.shape[-1] == q_length:
                 return self.memo.copy(ids)
         return None
@@ -220,7 +220,7 @@ class Watcher(ModelEar):
     def release(self) -> None:
         """Let go of the model and of every frame."""
         self.settle()
-        self.tree, self.step = {}, None
+        self.tree, self.stack = {}, None
         self.memo = Memo()
         for session in self.sessions:
             session.frame = None
