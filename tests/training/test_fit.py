@@ -217,7 +217,7 @@ def test_it_stops_when_nothing_gets_better(tmp_path):
 
 
 def test_the_last_checkpoints_are_averaged(tmp_path):
-    fit(TOY, ToySettings(steps=16, average=3), tmp_path / "run")
+    fit(TOY, ToySettings(steps=16, average=3, rate=0.2, schedule="constant"), tmp_path / "run")
     kept = [checkpoint.read(place) for place in checkpoint.found(tmp_path / "run" / "checkpoints")]
     last = [one for one in kept if one.step in (8, 12, 16)]
     assert len(last) == 3
@@ -228,6 +228,19 @@ def test_the_last_checkpoints_are_averaged(tmp_path):
     made = json.loads((tmp_path / "run" / "model" / "model.json").read_text())
     assert made["sum"] == pytest.approx(want, rel=1e-4)
     assert "average of the last 3" in made["weights_of"]
+
+
+def test_early_weights_do_not_spoil_the_result(tmp_path):
+    """Where the best checkpoint is better than the average, it is the result, and the model says so."""
+    settings = ToySettings(steps=12, average=3, rate=0.1, dropout=0.0, validate_every=1, save_every=1, keep=12)
+    result = fit(TOY, settings, tmp_path / "run")
+    kept = [checkpoint.read(place) for place in checkpoint.found(tmp_path / "run" / "checkpoints")]
+    best = min(kept, key=lambda one: one.facts["scores"]["loss"])
+    made = json.loads((tmp_path / "run" / "model" / "model.json").read_text())
+    assert made["weights_of"] == f"step {best.step}, which is better than the average of the last 3 checkpoints"
+    assert result.scores == made["scores"] == best.facts["scores"]
+    names = ("0.weight", "0.bias", "3.weight", "3.bias")
+    assert made["sum"] == pytest.approx([best.tensors[f"model.{name}"].sum().item() for name in names], rel=1e-4)
 
 
 OPERATIONS = ["open", "write", "fsync", "replace"]

@@ -268,16 +268,20 @@ class Fit:
                 scores = self.work.validate(model)
                 self.work.show(model, self.run.shown / checkpoints.name_of(place.step))
         self.scores = scores = self.team.share(scores)
-        name, more = self.work.better
-        better = place.best is None or (scores[name] > place.best if more else scores[name] < place.best)
+        better = self.beaten_by(scores)
         if better:
-            place.best, place.best_step, place.waited = scores[name], place.step, 0
+            place.best, place.best_step, place.waited = scores[self.work.better.score], place.step, 0
         else:
             place.waited += 1
             place.over = bool(self.settings.patience) and place.waited >= self.settings.patience
         if self.team.first:
             self.run.write({"step": place.step, "validation": scores})
         self.tell(Event("validation", place.step, dict(scores) | {"better": better}))
+
+    def beaten_by(self, scores: dict[str, float]) -> bool:
+        """Whether these scores are better than the best so far."""
+        (name, more), best = self.work.better, self.place.best
+        return best is None or (scores[name] > best if more else scores[name] < best)
 
     # Keeping and going on
 
@@ -335,28 +339,37 @@ class Fit:
         self.scores = dict(before.facts["scores"])
 
     def finish(self) -> None:
-        """The result as a model that opens by itself: the average, the best, or the last weights."""
+        """The result as a model that opens by itself: the average where it is better than the best, or the last."""
         settings, place = self.settings, self.place
         if not self.team.first:
             self.scores = self.team.share(None)
             return
         kept = checkpoints.found(self.run.checkpoints)
-        if settings.average:
-            planned = [one for one in kept if checkpoints.describe(one)["scheduled"]]
-            chosen, which = planned[-settings.average :], f"the average of the last {settings.average} checkpoints"
+        best = self.run.checkpoints / checkpoints.name_of(place.best_step)
+        single = [best] if best.is_dir() else kept[-1:]  # the best score may have been seen between two checkpoints
+        which = f"step {checkpoints.describe(single[0])['step']}"
+        planned = [one for one in kept if checkpoints.describe(one)["scheduled"]][-settings.average :]
+        if settings.average and planned:
+            average = f"the average of the last {len(planned)} checkpoints"
+            self.scores = self.scored(planned)
+            if self.beaten_by(self.scores):
+                which = average
+            else:  # early weights in it, as where --steps was cut
+                self.scores, which = self.scored(single), f"{which}, which is better than {average}"
         else:
-            chosen, which = [self.run.checkpoints / checkpoints.name_of(place.best_step)], f"step {place.best_step}"
-            if not chosen[0].is_dir():  # the best score was seen between two checkpoints
-                chosen, which = kept[-1:], f"step {place.step}"
+            self.scores = self.scored(single)
+        described = self.run.described()
+        facts = {"task": described["task"], "settings": described["settings"], "weights_of": which}
+        self.work.export(self.unsplit, self.run.folder / MODEL, facts | {"steps": place.step, "scores": self.scores})
+        self.team.share(self.scores)
+
+    def scored(self, chosen: list[Path]) -> dict[str, float]:
+        """Scores of the average of these checkpoints, which the model then holds."""
         model = self.unsplit
         put_weights(model, average_of([checkpoints.read(one).tensors for one in chosen]))
         model.eval()
         with torch.no_grad(), own_randomness(self.device):
-            self.scores = self.work.validate(model)
-        described = self.run.described()
-        facts = {"task": described["task"], "settings": described["settings"], "weights_of": which}
-        self.work.export(model, self.run.folder / MODEL, facts | {"steps": place.step, "scores": self.scores})
-        self.team.share(self.scores)
+            return self.work.validate(model)
 
 
 class Computing(nn.Module):

@@ -34,7 +34,11 @@ class Settings(BaseModel):
     patience: int = Field(0, ge=0, description="validations without a better score before it stops; 0: never")
     save_every: int = Field(500, ge=1, description="updates between two checkpoints")
     keep: int = Field(2, ge=1, description="checkpoints that are kept")
-    average: int = Field(0, ge=0, description="last checkpoints whose weights are averaged at the end; 0: none")
+    average: int = Field(
+        0,
+        ge=0,
+        description="last checkpoints whose weights are averaged at the end, if that is better than the best; 0: none",
+    )
     log_every: int = Field(50, ge=1, description="updates between two lines of the history")
     workers: int = Field(0, ge=0, description="processes that prepare batches; 0: this one does")
     compiled: bool = Field(False, description="whether torch.compile makes the model faster, after a while")
