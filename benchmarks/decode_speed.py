@@ -129,7 +129,7 @@ def same(ours: list[list[int]], theirs: list[list[int]]) -> float:
 def equal_lengths(ours, theirs, rows: int, length: int, promised: float | None) -> list[Row]:
     source, lengths = drawn([length] * rows, seed=rows), [length] * rows
     share = same(search(ours, source, lengths), generate(theirs, source, lengths))
-    mine, other = best(lambda: search(ours, source, lengths), lambda: generate(theirs, source, lengths), rounds=4)
+    mine, other = best(lambda: search(ours, source, lengths), lambda: generate(theirs, source, lengths), rounds=20)
     what = f"{rows} texts of {length} tokens, {BEAMS} beams"
     return [
         Row(f"{what}: theirs / ours", other / mine, promised, least=True),
