@@ -7,6 +7,7 @@ from regard.decode.chances import Chances, banned, not_numbers
 from regard.decode.closed import Stop
 from regard.decode.decoded import Decoded
 from regard.decode.limits import Limits, first
+from regard.decode.once import told_once
 from regard.decode.penalties import LengthPenalty, coverage, length_divisor
 from regard.decode.search import Search
 from regard.errors import ConfigError
@@ -73,30 +74,35 @@ def beam(
     search: Search | None = None
     looked: Tensor | None = None
     measure = Chances()
-    while len(ids):
-        chances = measure.after(steps, ids)  # r·w n
-        if search is None:
-            limits.check(chances.shape[-1])
-            never = banned(limits, limits.shortest, chances.device)
-            nobody = torch.full((), -torch.inf, dtype=chances.dtype, device=chances.device)
-            search = Search(rows, beams=beams, limits=limits, longest=longest, divisor=divisor, stop=rule, like=chances)
-        chances.index_fill_(1, never, -torch.inf)
-        ends = chances[:, limits.end].clone() if search.said >= limits.shortest else nobody.expand(len(chances))
-        chances[:, limits.end] = -torch.inf
-        if coverage_penalty:
-            looked = look(steps, looked)  # r·w s
-        cost = None if looked is None else coverage(looked, coverage_penalty)
-        move = search.look(chances, ends, cost, exact=False)
-        if move.tied:
-            move = search.look(chances, ends, cost, exact=True)
-        if move.wrong:
-            raise not_numbers(search.said)
-        index, tokens = search.take(move)
-        if len(index):
-            steps.reorder(index)
-        looked = None if looked is None else looked[index]
-        ids = tokens[:, None]
-    return [] if search is None else search.texts(best)
+    with told_once(steps, limits.begin) as keep:
+        while len(ids):
+            chances = measure.after(steps, ids)  # r·w n
+            if search is None:
+                limits.check(chances.shape[-1])
+                never = banned(limits, limits.shortest, chances.device)
+                nobody = torch.full((), -torch.inf, dtype=chances.dtype, device=chances.device)
+                search = Search(
+                    rows, beams=beams, limits=limits, longest=longest, divisor=divisor, stop=rule, like=chances
+                )
+            chances.index_fill_(1, never, -torch.inf)
+            ends = chances[:, limits.end].clone() if search.said >= limits.shortest else nobody.expand(len(chances))
+            chances[:, limits.end] = -torch.inf
+            if coverage_penalty:
+                looked = look(steps, looked)  # r·w s
+            cost = None if looked is None else coverage(looked, coverage_penalty)
+            move = search.look(chances, ends, cost, exact=False)
+            if move.tied:
+                move = search.look(chances, ends, cost, exact=True)
+            if move.wrong:
+                raise not_numbers(search.said)
+            index, tokens = search.take(move)
+            if len(index):
+                steps.reorder(index)
+            looked = None if looked is None else looked[index]
+            ids = tokens[:, None]
+        found = [] if search is None else search.texts(best)
+        keep([texts[0].ids if texts else [] for texts in found])
+    return found
 
 
 def look(steps: Steps, before: Tensor | None) -> Tensor:

@@ -1,10 +1,11 @@
 """The rows of a model that writes: which source each belongs to, and where its last step looked."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.attention.attend import Attended
 from regard.attention.mask import Mask, padding
@@ -19,8 +20,8 @@ class Rows:
 
     model: Any
 
-    def __init__(self, memory: Float[Tensor, "b s m"], *, shared: bool = False) -> None:
-        self.shared = shared
+    def __init__(self, source: Int[Tensor, "b s"], memory: Float[Tensor, "b s m"], *, shared: bool = False) -> None:
+        self.source, self.shared = source, shared
         self.rows = torch.arange(memory.shape[0], device=memory.device)  # the source that each row translates
         self.held = self.rows  # the source of each entry of the memory
         self.looked: Attended | None = None  # what the last layer saw of the source in the last step
@@ -31,6 +32,16 @@ class Rows:
     def head(self) -> tuple[Tensor, Tensor | None]:
         """What makes the logits: a weight, and a bias where there is one."""
         return self.model.head_weight, self.model.head_bias
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether a second pass computes what the first one did: nothing is dropped."""
+        return not self.model.training
+
+    def again(self, written: Sequence[Sequence[int]], begin: int) -> None:
+        """One pass over the sources, and BEGIN and what was written for each, padded on the right."""
+        rows = [torch.tensor([begin, *ids], device=self.source.device) for ids in written]
+        self.model(self.source, nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=self.model.pad))
 
     def look(self, heard: Heard) -> None:
         """Remember where a step looked."""

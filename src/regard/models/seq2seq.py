@@ -133,7 +133,7 @@ class Seq2Seq(nn.Module):
         """The source read once, and nothing written yet: feed it the token that begins a text."""
         from regard.models.seq2seq_steps import Seq2SeqSteps
 
-        return Seq2SeqSteps(self, self._read(source))
+        return Seq2SeqSteps(self, source, self._read(source))
 
     @property
     def head_weight(self) -> Float[Tensor, "n m"]:

@@ -22,10 +22,10 @@ class Seq2SeqSteps(Rows):
     torch.Size([3, 3])
     """
 
-    def __init__(self, model: Seq2Seq, read: Read) -> None:
+    def __init__(self, model: Seq2Seq, source: Int[Tensor, "b s"], read: Read) -> None:
         self.model, self.read, self.state = model, read, read.state
         self.fed: Tensor | None = None  # what the last step found, where the next one is fed it
-        super().__init__(read.memory)
+        super().__init__(source, read.memory)
 
     def __call__(self, ids: Int[Tensor, "b t"]) -> Float[Tensor, "b n"]:
         """Reads the next tokens of every row; the logits of the token after the last of them."""

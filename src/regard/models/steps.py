@@ -1,5 +1,6 @@
 """A model in the middle of writing, as decoding sees it."""
 
+from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from torch import Tensor
@@ -33,4 +34,18 @@ class Headed(Protocol):
     @property
     def head(self) -> tuple[Tensor, Tensor | None]:
         """Its weight (n, m), and its bias (n,) where it has one."""
+        ...
+
+
+@runtime_checkable
+class Retold(Protocol):
+    """`Steps` of a model that can read what was written once more, all of it in one pass."""
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether a second pass computes what the first one did: nothing is dropped."""
+        ...
+
+    def again(self, written: Sequence[Sequence[int]], begin: int) -> None:
+        """One pass over the sources, and BEGIN and what was written for each."""
         ...

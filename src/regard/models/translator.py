@@ -138,7 +138,7 @@ class Translator(nn.Module):
         from regard.models.translator_steps import TranslatorSteps
 
         memory, mask, lengths = self._read(source)
-        return TranslatorSteps(self, memory, self.decoder.make_caches(memory), mask, lengths)
+        return TranslatorSteps(self, source, memory, self.decoder.make_caches(memory), mask, lengths)
 
     @property
     def head_weight(self) -> Float[Tensor, "n m"]:

@@ -26,13 +26,14 @@ class TranslatorSteps(Rows):
     def __init__(
         self,
         model: Translator,
+        source: Int[Tensor, "b s"],
         memory: Float[Tensor, "b s m"],
         caches: Caches,
         mask: Maskable | None,
         lengths: Int[Tensor, " b"] | None,
     ) -> None:
         self.model, self.memory, self.caches, self.mask, self.lengths = model, memory, caches, mask, lengths
-        super().__init__(memory, shared=True)
+        super().__init__(source, memory, shared=True)
 
     def __call__(self, ids: Int[Tensor, "b t"]) -> Float[Tensor, "b n"]:
         """Reads the next tokens of every row; the logits of the token after the last of them."""

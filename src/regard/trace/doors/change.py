@@ -5,6 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
+from regard.attention.told import UNHEARD
 from regard.trace.doors.scene import Call, Scene, deaf
 
 
@@ -23,6 +24,8 @@ def changed(scene: Scene, owners: list[Any], call: Call, mix: Tensor, back: Call
 
 def told(owners: list[Any], call: Call) -> None:
     """Tell every listener. What goes wrong while one keeps a call is a refusal, never an error in the model's run."""
+    if UNHEARD.get():
+        return
     for ear in owners:
         if call.refused:
             ear.refuse(call.place, call.refused)
