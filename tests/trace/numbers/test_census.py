@@ -323,7 +323,7 @@ def test_two_processes_share_the_texts_and_return_the_same_census(tmp_path):
 SHARED = """
 import json, os, pathlib, sys
 sys.path.insert(0, {root!r})
-from tests.trace.test_census import Built, by_hand, corpus
+from tests.trace.numbers.test_census import Built, by_hand, corpus
 from regard.trace.numbers.census import census
 found = census(Built(), corpus(6), watch=by_hand, progress=False)
 pathlib.Path({folder!r}, os.environ["RANK"] + ".json").write_text(json.dumps(found.records()))
