@@ -120,7 +120,7 @@ class Writing:
 
 @torch.inference_mode()
 def write(
-    model: Any, sources: Sequence[Sequence[int]], *, beams: int = 1, tokens: int = 4096, **more: Any
+    model: Any, sources: Sequence[Sequence[int]], *, beams: int = 1, tokens: int = 8192, **more: Any
 ) -> list[Decoded]:
     """What the model writes for each source (ids that end in END), free of any target.
 
