@@ -246,6 +246,20 @@ def test_broadcast_batches_and_strides_change_nothing():
         assert_close(regard.attend(*other).weights.dense(), regard.attend(q, k, v).weights.dense())
 
 
+@pytest.mark.parametrize("scale", [0.0, -0.0, -1.2])
+@pytest.mark.parametrize("keys", [5, 300])
+def test_a_scale_of_zero_or_less_hides_what_is_hidden(scale, keys):
+    """The causal flag of torch's kernel hides by −inf before it scales, and −inf · 0 is no number."""
+    q, k, v = qkv(b=2, q=keys, k=keys, grad=True)
+    lengths = [keys, keys - 2]
+    for mask in (regard.causal(), regard.causal() & regard.padding(lengths)):
+        fused, plain = (regard.attend(q, k, v, mask=mask, scale=scale, path=path) for path in (None, "explicit"))
+        assert fused.path in ("fused", "sliced")
+        assert_close(fused.mix, plain.mix)
+        for found, wanted in zip(*(torch.autograd.grad(each.mix.square().sum(), (q, k, v)) for each in (fused, plain))):
+            assert_close(found, wanted)
+
+
 @pytest.mark.parametrize("path", [None, "explicit"])
 def test_zero_sizes_are_defined(path):
     none = regard.attend(torch.randn(2, 3, 5, 4), torch.randn(2, 3, 0, 4), torch.randn(2, 3, 0, 6), path=path)

@@ -105,6 +105,8 @@ def sdpa(
     """The kernel itself. Its second derivative is missing in PyTorch, and the error says what to do instead."""
     # Spelt out, because a compiler that keeps sizes open knows the answer only as a symbol and SDPA takes a bool.
     grouped = True if q.shape[1] != k.shape[1] else False  # noqa: SIM210
+    if causal and not scale > 0:  # the flag hides by −inf before the kernel scales, and −inf · 0 is no number
+        q, scale = q * scale, 1.0
     mix = F.scaled_dot_product_attention(q, k, v, mask, dropout, causal, scale=scale, enable_gqa=grouped)
     if live:
         once_only(mix)
