@@ -9,13 +9,10 @@ import pytest
 
 ONE = {"OMP_NUM_THREADS": "1"}
 STEPS = """
-import resource, sys
+import resource
 import torch
 import regard
-import regard.trace.watch as module
 
-if sys.argv[1] == "without":
-    module.make_room = lambda: None
 torch.manual_seed(0)
 model = regard.GPT(vocabulary=31, width=288, heads=3, layers=7, context=512).eval()
 ids = torch.randint(31, (1, 509))
@@ -33,21 +30,17 @@ print(taken)
 """
 
 
-def pages_of_a_step(how: str, **settings: str) -> int:
+def pages_of_a_step(**settings: str) -> int:
+    """New pages that the fifth watched step takes, in a process of its own."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_"))}
     done = subprocess.run(
-        [sys.executable, "-c", STEPS, how], capture_output=True, text=True, check=True, env=inherited | settings | ONE
+        [sys.executable, "-c", STEPS], capture_output=True, text=True, check=True, env=inherited | settings | ONE
     )
     return int(done.stdout)
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="how much freed memory is kept is a matter of glibc")
-def test_a_later_watch_takes_no_new_pages() -> None:
-    without, with_room = pages_of_a_step("without"), pages_of_a_step("with")
-    assert without > 500
-    assert with_room < without / 10
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the variable is one of glibc")
-def test_who_set_a_threshold_has_decided() -> None:
-    assert pages_of_a_step("with", MALLOC_MMAP_THRESHOLD_="65536") > 500
+def test_a_later_watch_takes_no_new_pages_unless_somebody_set_a_threshold() -> None:
+    """Without room it would be some 2,500 in five processes of six, by how the heap happens to be cut up."""
+    assert pages_of_a_step() < 200
+    assert pages_of_a_step(MALLOC_MMAP_THRESHOLD_="65536") > 2000
