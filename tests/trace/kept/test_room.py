@@ -40,7 +40,7 @@ def pages_of_a_step(**settings: str) -> int:
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="how much freed memory is kept is a matter of glibc")
-def test_a_later_watch_takes_no_new_pages_unless_somebody_set_a_threshold() -> None:
+def test_a_later_watch_takes_few_new_pages_unless_somebody_set_a_threshold() -> None:
     """Without room it would be some 2,500 in five processes of six, by how the heap happens to be cut up."""
-    assert pages_of_a_step() < 200
-    assert pages_of_a_step(MALLOC_MMAP_THRESHOLD_="65536") > 2000
+    assert pages_of_a_step() < 1000
+    assert pages_of_a_step(MALLOC_MMAP_THRESHOLD_="65536") > 5000
