@@ -352,7 +352,7 @@ class Fit:
         if settings.average and planned:
             average = f"the average of the last {len(planned)} checkpoints"
             self.scores = self.scored(planned)
-            if self.beaten_by(self.scores):
+            if self.beaten_by(self.scores) or not best.is_dir():  # there is nothing better to take instead
                 which = average
             else:  # early weights in it, as where --steps was cut
                 self.scores, which = self.scored(single), f"{which}, which is better than {average}"

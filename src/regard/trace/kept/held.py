@@ -14,6 +14,7 @@ from torch import Tensor
 from regard.attention.bias import Bias
 from regard.attention.map import AttentionMap
 from regard.attention.mask import Mask, Sizes
+from regard.eager import version
 from regard.trace.doors.rows import SAMPLED, numbers, sampled
 from regard.trace.doors.scene import Call
 from regard.trace.editing.edits import Placed
@@ -137,7 +138,7 @@ class Held:
         )
         block.rng = call.rng
         block.edits = [] if call.editing is None else call.editing.of_map
-        block.versions = (counted(q), counted(k), counted(v), counted(stored))
+        block.versions = tuple(None if x is None else version(x) for x in (q, k, v, stored))
         self.blocks.append(block)
         return block
 
@@ -277,7 +278,7 @@ class Held:
     def written(self, *which: str) -> bool:
         """Whether somebody wrote since to a kept reference: "q", "k", "v" or "weights"."""
         return any(
-            was is not None and name in which and (x := getattr(block, name)) is not None and counted(x) != was
+            was is not None and name in which and (x := getattr(block, name)) is not None and version(x) != was
             for block in self.blocks
             for name, was in zip(("q", "k", "v", "weights"), block.versions)
         )
@@ -295,11 +296,6 @@ class Held:
 def few(step: int) -> bool:
     """Which steps of a generation are copied for the proof: the first ones, then ever fewer."""
     return step < 4 or step & (step - 1) == 0
-
-
-def counted(x: Tensor | None) -> int | None:
-    """How often `x` was written to, where torch counts it."""
-    return None if x is None or x.is_inference() else x._version
 
 
 def seen_of(call: Call, sizes: Sizes, keys: int) -> Seen:

@@ -57,10 +57,9 @@ class Keeper:
             v = None
         if cached and self.writer is None and not self.graph:
             k, v = k.detach().clone(), None if v is None else v.detach().clone()
-        if v is None:
-            return self.keep(q, beside=(k,)), self.keep(k, beside=(q,)), None
-        all_three = (q, k, v)
-        return self.keep(q, beside=all_three), self.keep(k, beside=all_three), self.keep(v, beside=all_three)
+        others = (q, k) if v is None else (q, k, v)
+        kept = [self.keep(x, beside=others) for x in others]
+        return kept[0], kept[1], None if v is None else kept[2]
 
 
 def owned(x: Tensor, beside: tuple[Tensor, ...] = ()) -> bool:
