@@ -243,6 +243,17 @@ def test_early_weights_do_not_spoil_the_result(tmp_path):
     assert made["sum"] == pytest.approx([best.tensors[f"model.{name}"].sum().item() for name in names], rel=1e-4)
 
 
+def test_an_average_stays_where_the_best_weights_were_not_saved(tmp_path):
+    settings = ToySettings(
+        steps=16, average=2, rate=5.0, schedule="constant", warmup=12, validate_every=3, save_every=4
+    )
+    fit(TOY, settings, tmp_path / "run")
+    best = checkpoint.read(checkpoint.found(tmp_path / "run" / "checkpoints")[-1]).facts["place"]["best_step"]
+    assert best % 4, "a step at which nothing was saved"
+    made = json.loads((tmp_path / "run" / "model" / "model.json").read_text())
+    assert made["weights_of"] == "the average of the last 2 checkpoints"
+
+
 OPERATIONS = ["open", "write", "fsync", "replace"]
 
 
