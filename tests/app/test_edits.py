@@ -35,7 +35,7 @@ def effect(client, trace, *edits):
 def test_muting_a_layer_changes_the_next_tokens_as_the_editor_itself_does(client, names):
     found = effect(client, names["induction"], {"layer": 1})
     model, words = embedded.load("induction"), embedded.tokenizer("induction")
-    ids = torch.tensor([words.encode(f"{ASK['text']} cat sees A B")])
+    ids = torch.tensor([words.encode(f"{ASK['text']} cat sees A B C")])
     with edit(model, words) as editor:
         editor.mute("blocks.1.attention")
         true = editor.run(ids)
@@ -64,7 +64,7 @@ def test_the_edited_run_is_kept_and_can_be_compared(client, names):
 
 def test_uniform_attention_is_even_over_what_may_be_seen(client, names):
     found = effect(client, names["induction"], {"kind": "uniform", "layer": 0, "heads": [3]})
-    torch.testing.assert_close(row(client, found["trace"], 0, 3, 4), torch.tensor([0.2] * 5 + [0.0] * 7))
+    torch.testing.assert_close(row(client, found["trace"], 0, 3, 4), torch.tensor([0.2] * 5 + [0.0] * 8))
 
 
 def test_scaling_by_one_changes_nothing(client, names):
@@ -112,7 +112,7 @@ REFUSED = [
     ([{"layer": 0, "heads": [9]}], 400, "has 4 heads, but head 9 was asked for"),
     ([{"layer": 0, "heads": []}], 400, "heads names nothing"),
     ([{"kind": "block", "layer": 0}], 400, "block needs an edge"),
-    ([{"kind": "block", "layer": 0, "query": 99, "key": 0}], 400, "names query 99, but the longest call had 12"),
+    ([{"kind": "block", "layer": 0, "query": 99, "key": 0}], 400, "names query 99, but the longest call had 13"),
     ([{"kind": "scale", "layer": 0}], 422, "needs a factor"),
     ([{"kind": "mute", "layer": 0}] * 257, 422, "at most 256"),
 ]

@@ -56,7 +56,7 @@ def test_a_model_that_goes_on_with_a_text_tells_its_tokens_live(client):
     assert events[-1]["kind"] == "done", events
     assert [event["number"] for event in events if event["kind"] == "token"] == list(range(1, 8))
     info = client.get(f"/api/traces/{events[-1]['trace']}").json()
-    assert info["layers"][1]["shape"] == [1, 3, 14, 14]  # eight tokens were given, the last one written is not read
+    assert info["layers"][1]["shape"] == [1, 3, 15, 15]  # eight tokens were given, seven written; all of them were read
     assert len(info["output"]["next"]) == 10
     again = run(client, model="gpt", text=TEXT, steps=7)
     assert again[-1]["text"] == events[-1]["text"]

@@ -267,7 +267,7 @@ def test_a_run_on_a_full_disk_is_shown_and_says_that_it_was_not_kept(tmp_path, f
         assert "No space left on device" in told
         assert "--keep" in told
         assert events[-1]["kind"] == "done"
-        assert len(row(client, events[-1]["trace"], 0, 0, 3)) == 12
+        assert len(row(client, events[-1]["trace"], 0, 0, 3)) == 13
         assert told in client.get(f"/api/traces/{events[-1]['trace']}").json()["notes"]
         assert client.post(f"/api/traces/{events[-1]['trace']}/edit", json={"edits": [EDIT]}).status_code == 200
         assert not list(tmp_path.iterdir())

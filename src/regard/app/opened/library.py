@@ -59,7 +59,7 @@ class Library:
         if not ids:
             raise Refusal("the text is empty, so there is nothing to look at; give some words").coded("text.empty")
         steps = 0 if self.task == "read" else ask.steps or (ANSWER if self.pairs else 0)
-        must_fit(len(ids), self.longest, self.name, 0 if self.pairs else max(0, steps - 1))
+        must_fit(len(ids), self.longest, self.name, 0 if self.pairs else steps)
         seed = int(torch.randint(1 << 31, ()).item())
         given: dict[str, Any] = {"ids": ids, "steps": steps, "temperature": ask.temperature, "seed": seed}
         layers = self.layers(given) if ask.edits else []
@@ -70,7 +70,7 @@ class Library:
                 told, logits = [], self.read(given)
         if not steps:
             return Ran(trace, self.outcome(given, logits), given)
-        given["fed"] = told[:-1]
+        given["fed"] = told[:-1] if self.pairs else told
         text = self.text(told, given)
         return Ran(trace, output(text=text, next=None if self.pairs else likely(logits, self.word)), given)
 
@@ -139,10 +139,15 @@ class Library:
     # Writing
 
     def write(self, given: dict[str, Any], telling: Telling, trace: Trace | None = None) -> tuple[list[int], Tensor]:
-        """All ids of the side that writes, and the logits of the last position that was read."""
+        """All ids of the side that writes, and the logits that came last.
+
+        A model that goes on with a text writes one token more than was asked for, so that it reads all that were: the
+        logits of that token, or of the end where the model ended by itself, say what comes next. It is not kept.
+        """
+        more = 0 if self.pairs else 1
         ids = torch.tensor([given["ids"]])
         warm = given["temperature"] > 0
-        how: dict[str, Any] = {"do_sample": warm, "num_beams": 1, "max_new_tokens": given["steps"]}
+        how: dict[str, Any] = {"do_sample": warm, "num_beams": 1, "max_new_tokens": given["steps"] + more}
         how |= {"temperature": given["temperature"], "top_k": 0, "top_p": 1.0} if warm else {}
         config = self.model.generation_config
         pad = config.pad_token_id if config.pad_token_id is not None else getattr(self.tokenizer, "eos_token_id", None)
@@ -156,7 +161,8 @@ class Library:
                 **({} if pad is None else {"pad_token_id": pad}),
                 **how,
             )
-        return found.sequences[0].tolist(), found.logits[-1][0]
+        told = found.sequences[0].tolist()
+        return told[: len(told) - more], found.logits[-1][0]
 
     def text(self, told: list[int], given: dict[str, Any]) -> str:
         """What was written, without the text that was given."""
@@ -192,7 +198,7 @@ class Stream:
             return
         self.told += new
         self.number += 1
-        if self.trace is not None:
+        if self.trace is not None and self.number <= self.steps:
             self.telling.token(self.speller(self.told), self.number, self.steps)
             self.telling.look(self.trace)
         self.telling.must_go_on()

@@ -32,25 +32,25 @@ class Writing:
         ids = self.tokenizer.encode(ask.text)
         if not ids:
             raise Refusal("the text is empty, so there is nothing to look at; give some words").coded("text.empty")
-        must_fit(len(ids), self.longest, self.name, max(0, ask.steps - 1))
+        must_fit(len(ids), self.longest, self.name, ask.steps)
         seed = int(torch.randint(1 << 31, ()).item())
         given = {"ids": ids, "steps": ask.steps, "temperature": ask.temperature, "seed": seed}
         layers = self.layers(ids) if ask.edits else []
         with watch(self.model, self.tokenizer) as trace, edited(self.model, layers, ask.edits):
             told, logits = self.write(given, telling, trace)
-        given["fed"] = told[:-1] if ask.steps else told
+        given["fed"] = told
         text = self.tokenizer.decode(told[len(ids) :]) if ask.steps else None
         return Ran(trace, output(text=text, next=likely(logits, self.word)), given)
 
     def write(self, given: dict[str, Any], telling: Telling, trace: Trace | None = None) -> tuple[list[int], Tensor]:
-        """All ids, those that were given first, and the logits of the last position that was read."""
+        """All ids, those that were given first, and the logits of what would come after the last of them."""
         told = list(given["ids"])
         steps, generator = given["steps"], torch.Generator().manual_seed(given["seed"])
         cache, new = self.model.make_cache(), torch.tensor([told])
         speller = Speller(self.tokenizer, told)
-        for number in range(max(1, steps)):
+        for number in range(steps + 1):  # the last time only to read what was written last
             logits = self.model(new, cache)[0, -1]
-            if steps:
+            if number < steps:
                 new = choose(logits[None], given["temperature"], generator)
                 told.append(int(new))
                 if trace is not None:
