@@ -71,7 +71,7 @@ def test_the_model_view_has_all_heads_measured_and_sorted(studio, trace):
     assert_allclose(np.array(shown), entropy.ravel(), rtol=0, atol=1e-5)
     placed = studio.eventually(
         lambda: [(at["layer"], at["head"]) for at in studio.probe("model", "order")],
-        lambda found: found == sorted(found, key=lambda at: entropy[at]),
+        lambda found: found == sorted(found, key=lambda at: -entropy[at]),  # the largest first
     )
     assert sorted(placed) == [(i, h) for i in range(LAYERS) for h in range(HEADS)]
     thumb = studio.eventually(lambda: studio.probe("model", "thumb", 2, 1), lambda found: len(found) > 0)

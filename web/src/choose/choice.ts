@@ -29,7 +29,7 @@ export interface Drawn {
   readonly threshold: number; // lines below this weight are not drawn
   readonly hide: boolean; // special tokens and the sink are left out and the rest is renormalised
   readonly sort: string; // a measure; "" for the model's own order
-  readonly falling: boolean;
+  readonly falling: boolean; // the largest first; else the smallest
   readonly residual: number; // the flow view: which share of a token stays where it is, in every layer
   readonly by: "weights" | "values"; // and what the rest is shared by
   readonly near: number; // and how much wider than its window it is drawn
@@ -50,7 +50,7 @@ export const FIRST: Picked = {
   view: "map", layer: 0, head: 0, heads: [], batch: 0, query: null, key: null, zoom: null,
 };
 export const PLAIN: Drawn = {
-  scale: "linear", pool: "max", threshold: 0.05, hide: false, sort: "", falling: false, residual: 0.5, by: "weights",
+  scale: "linear", pool: "max", threshold: 0.05, hide: false, sort: "", falling: true, residual: 0.5, by: "weights",
   near: 1,
 };
 

@@ -71,7 +71,7 @@ export function readAddress(hash: string): Place {
       scale: oneOf(of("scale"), ["linear", "log", "rank"], PLAIN.scale),
       pool: oneOf(of("pool"), ["max", "mean"], PLAIN.pool),
       threshold: share(of("min"), 1, PLAIN.threshold),
-      hide: of("hide") === "1", sort: name(of("sort")), falling: of("falling") === "1",
+      hide: of("hide") === "1", sort: name(of("sort")), falling: of("rising") !== "1",
       residual: share(of("stays"), MOST_RESIDUAL, PLAIN.residual), by: oneOf(of("by"), ["weights", "values"], PLAIN.by),
       near: near(of("near")),
     },
@@ -91,7 +91,7 @@ export function writeAddress({ trace, run, other, picked, drawn }: Place): strin
     ["scale", drawn.scale === PLAIN.scale ? null : drawn.scale],
     ["pool", drawn.pool === PLAIN.pool ? null : drawn.pool],
     ["min", drawn.threshold === PLAIN.threshold ? null : short(drawn.threshold)],
-    ["hide", drawn.hide ? "1" : null], ["sort", drawn.sort || null], ["falling", drawn.falling ? "1" : null],
+    ["hide", drawn.hide ? "1" : null], ["sort", drawn.sort || null], ["rising", drawn.falling ? null : "1"],
     ["stays", drawn.residual === PLAIN.residual ? null : short(drawn.residual)],
     ["by", drawn.by === PLAIN.by ? null : drawn.by], ["near", drawn.near === PLAIN.near ? null : short(drawn.near)],
   ];

@@ -49,11 +49,10 @@ export function Side({ studio }: { studio: Studio }) {
         </label>
         {drawn.sort !== "" && (
           <button
-            type="button" title={say(drawn.falling ? "shell.falling" : "shell.rising")}
-            aria-label={say(drawn.falling ? "shell.falling" : "shell.rising")}
+            type="button" title={say("shell.turn")}
             onClick={() => studio.choice.draw({ falling: !drawn.falling })}
           >
-            {drawn.falling ? "↓" : "↑"}
+            {`${drawn.falling ? "↓" : "↑"} ${say(drawn.falling ? "shell.falling" : "shell.rising")}`}
           </button>
         )}
       </div>

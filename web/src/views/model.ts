@@ -56,6 +56,7 @@ export const model: View = ({ el, source, choice, say, theme, signal }) => {
     sortWords.textContent = say("model.sort");
     fill(order, [["", say("model.own")], ...known.map((name) => [name, measureName(name, say)] as const)], sort);
     way.textContent = say(falling ? "model.falling" : "model.rising");
+    way.title = say("shell.turn");
     way.hidden = sort === "";
     const unfinished = sort !== "" && count < layers.length;
     progress.textContent = measured.error !== null ? sentenceOf(measured.error)

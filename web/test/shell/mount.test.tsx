@@ -175,6 +175,21 @@ describe("the selection", () => {
     expect(all("[role=tab]")[1]!.getAttribute("aria-selected")).toBe("true");
   });
 
+  it("lists heads by a measure, the largest first, says so, and turns the order at a click", async () => {
+    const { find, all } = await studio({ address: bar("#/sort=sink") }, 300);
+    const values = (): number[] => all(".ranking .value").map((one) => Number(one.getAttribute("title")));
+    const sorted = (sign: number): number[] => [...values()].sort((a, b) => sign * (a - b));
+    expect(values().length).toBeGreaterThan(3);
+    expect(new Set(values()).size).toBeGreaterThan(1);
+    expect(values()).toEqual(sorted(-1));
+    const turn = find(".side .sort button");
+    expect(turn.textContent).toContain("largest first");
+    turn.click();
+    await wait();
+    expect(values()).toEqual(sorted(1));
+    expect(turn.textContent).toContain("smallest first");
+  });
+
   it("says the pinned row as a sentence and shows its numbers", async () => {
     const source = fake(["The", "cat", "sat", "here"]);
     const { find } = await studio({ source, address: bar("#/view=map&layer=1&head=2&q=1&k=3") });

@@ -28,17 +28,24 @@ describe("the model view", () => {
     stage.leave();
   });
 
-  it("sorts all heads by a measure, both ways", async () => {
+  it("sorts all heads by any measure, the largest first unless it is turned, and says so", async () => {
     const source = fake(words(8), { layers: 3, heads: 5 }),
       stage = staged<Probe>(model, source, {}, { sort: "entropy" });
     const all = await Promise.all([0, 1, 2].map((layer) => source.measures(layer, 0)));
     const entropy = (at: At): number => all[at.layer]!.values["entropy"]![at.head]!;
     await until(() => stage.probe.value(2, 4, "entropy") !== null && stage.probe.order().length === 15);
-    const rising = (): boolean =>
-      stage.probe.order().every((at, i, order) => i === 0 || entropy(order[i - 1]!) <= entropy(at));
-    await until(rising);
-    stage.choice.draw({ falling: true });
-    await until(() => stage.probe.order().every((at, i, order) => i === 0 || entropy(order[i - 1]!) >= entropy(at)));
+    const falling = (): boolean =>
+      stage.probe.order().every((at, i, order) => i === 0 || entropy(order[i - 1]!) >= entropy(at));
+    await until(falling);
+    expect(stage.words()).toContain("largest first");
+    for (const name of Object.keys(all[0]!.values)) {
+      stage.choice.draw({ sort: name });
+      const value = (at: At): number => all[at.layer]!.values[name]![at.head] ?? -Infinity;
+      await until(() => stage.probe.order().every((at, i, order) => i === 0 || value(order[i - 1]!) >= value(at)));
+    }
+    stage.choice.draw({ sort: "entropy", falling: false });
+    await until(() => stage.probe.order().every((at, i, order) => i === 0 || entropy(order[i - 1]!) <= entropy(at)));
+    expect(stage.words()).toContain("smallest first");
     expect(stage.probe.value(1, 3, "entropy")).toBe(entropy({ layer: 1, head: 3 }));
     const table = await stage.shown.table!();
     expect(table).toHaveLength(16);
