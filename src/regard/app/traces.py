@@ -12,7 +12,7 @@ from typing import Any
 from regard.app.cards import IDENTITY, Card, fresh, read_card
 from regard.app.refusal import Refusal
 from regard.errors import RegardError, TraceError
-from regard.models.store import put
+from regard.models.files import put
 from regard.trace.file import load, save
 from regard.trace.trace import Trace
 from regard.views.answer import Answers

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from regard.cli.pages import translations_page
-from regard.models.store import put
+from regard.models.files import put
 from regard.tasks.interpreter import Interpreter, Translation, open_translator
 from regard.views.alignment import alignment_text
 

@@ -6,7 +6,6 @@ vocabularies of a translator, so that what was not finished is recognised.
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -19,12 +18,14 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from regard.errors import ModelError, RegardError
+from regard.models.files import make_folder, put
 from regard.models.gpt import GPT, GPTConfig
 from regard.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from regard.models.translator import Translator, TranslatorConfig
 
 FORMAT = "regard-model/1"
 MANIFEST, WEIGHTS = "manifest.json", "model.safetensors"
+DEVICES = {"CON", "PRN", "AUX", "NUL"} | {f"{port}{number}" for port in ("COM", "LPT") for number in range(1, 10)}
 Model = GPT | Translator | Seq2Seq
 Config = GPTConfig | TranslatorConfig | Seq2SeqConfig
 KINDS: dict[str, type[GPTConfig] | type[TranslatorConfig] | type[Seq2SeqConfig]] = {
@@ -60,7 +61,7 @@ def write(
     beside = dict(files or {})
     for name in beside:
         must_be_plain(folder, name)
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     data = save(state)
     manifest = {
         "format": FORMAT,
@@ -87,26 +88,9 @@ def sealed(data: bytes) -> dict[str, Any]:
 
 
 def must_be_plain(folder: Path, name: str) -> None:
-    if name in (MANIFEST, WEIGHTS, "", ".", "..") or set(name) & set("/\\:\0"):
+    device = name.partition(".")[0].rstrip().upper() in DEVICES or name != name.rstrip(". ")  # on Windows no file
+    if name in (MANIFEST, WEIGHTS, "", ".", "..") or set(name) & set("/\\:\0") or device:
         raise ModelError(f"{name!r} cannot lie beside the weights in {folder}; give it a plain name of its own")
-
-
-def flushed(path: Path, data: bytes) -> None:
-    """Writes a new file and waits until it is on the disk."""
-    with path.open("xb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def put(path: Path, data: bytes) -> None:
-    """Writes the file whole or not at all."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        flushed(beside, data)
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def describe(folder: Path) -> dict[str, Any]:

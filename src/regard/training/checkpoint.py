@@ -16,7 +16,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from regard.errors import RunError
-from regard.models.store import flushed
+from regard.models.files import flushed
 
 FORMAT = "regard-checkpoint/1"
 TENSORS, MANIFEST = "state.safetensors", "manifest.json"

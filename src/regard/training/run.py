@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import RunError
-from regard.models.store import put
+from regard.models.files import put
 
 FORMAT = "regard-run/1"
 MANIFEST, ENVIRONMENT, HISTORY, TIMING = "run.json", "environment.json", "history.jsonl", "timing.jsonl"
