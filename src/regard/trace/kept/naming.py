@@ -10,6 +10,8 @@ from regard.errors import TraceError
 from regard.tokens import Reader, Tokens, patches
 from regard.trace.kept.assemble import Kept
 from regard.trace.kept.held import Held
+from regard.trace.kept.windows import WINDOWS, tell_windows
+from regard.trace.layer import Layer
 from regard.trace.trace import Run
 
 Named = tuple[Tokens, ...]
@@ -45,6 +47,7 @@ class Naming:
     def name(self, run: Run, helds: Collection[Held], kept: Kept | None, pixels: tuple[int, ...] | None) -> None:
         """Name rows and columns of every layer of a run, as far as they are known."""
         rows: list[Named | None] = []
+        tell_windows([layer for layer, held in zip(run.layers, helds) if reads_picture(layer, held)], pixels)
         for layer, held in zip(run.layers, helds):
             ids = ids_of(held, kept)
             found = None
@@ -53,7 +56,7 @@ class Naming:
             elif ids is not None and ids.shape[-1] == layer.weights.shape[-2]:
                 ids = ids.expand(layer.batch, -1) if ids.shape[0] == 1 else ids
                 found = tuple(self.text(line) for line in ids.tolist()) if len(ids) == layer.batch else None
-            elif pixels is not None and held.blocks[0].ids is None and "decoder" not in layer.name:
+            elif pixels is not None and reads_picture(layer, held) and WINDOWS not in layer.notes:
                 found = self.picture(layer.weights.shape[-2], pixels, layer.batch)
             rows.append(found)
         for layer, named in zip(run.layers, rows):
@@ -98,6 +101,11 @@ class Naming:
                 if height % side == 0 and width % side == 0 and rows * columns + prefix == count > 4 + prefix:
                     return (patches(rows, columns, prefix=prefix),) * batch
         return None
+
+
+def reads_picture(layer: Layer, held: Held) -> bool:
+    """Whether its rows may be patches, in a run that was given a picture."""
+    return held.blocks[0].ids is None and "decoder" not in layer.name
 
 
 def ids_of(held: Held, kept: Kept | None) -> Tensor | None:
