@@ -1,5 +1,6 @@
 """The app: routes, the guard before them, and errors as one sentence."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -9,6 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from regard.app.access import must_be_decided, open_routes
+from regard.app.connections import Shortage
 from regard.app.guard import Door, Guard
 from regard.app.refusal import Refusal
 from regard.app.routes import front, runs, traces, trainings
@@ -22,6 +24,7 @@ def make_app(studio: Studio, door: Door, *, first: RunAsk | None = None) -> Guar
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
+        asyncio.get_running_loop().set_exception_handler(Shortage())
         studio.begin(first)
         yield
         studio.close()

@@ -18,6 +18,7 @@ from typing import Any
 import uvicorn
 
 from regard.app.app import make_app
+from regard.app.connections import ACCEPTED, BoundedProtocol
 from regard.app.guard import LOOPBACK, Door
 from regard.app.limits import RUN
 from regard.app.studio import Studio
@@ -25,6 +26,7 @@ from regard.app.wire import RunAsk
 from regard.errors import ConfigError
 
 PORT, TRIED = 8765, 100
+QUEUE = 128  # connections that wait to be accepted
 GRACE = 3  # seconds that open answers get when the server ends
 
 
@@ -65,7 +67,7 @@ def listening(host: str, port: int | None) -> socket.socket:
         try:
             found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             found.bind((plain, one))
-            found.listen(128)
+            found.listen(QUEUE)
             return found
         except (OSError, OverflowError) as error:
             found.close()
@@ -87,6 +89,8 @@ def serve(
         make_app(studio, door, first=first),
         log_level="warning",
         access_log=False,  # its lines would hold the token
+        http=BoundedProtocol,
+        backlog=ACCEPTED,
         ws_max_size=RUN,
         timeout_graceful_shutdown=GRACE,
         server_header=False,
@@ -96,7 +100,7 @@ def serve(
     server = uvicorn.Server(config)
     shown = host if host not in ("0.0.0.0", "::", "localhost") else "127.0.0.1"  # noqa: S104
     address = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}/?token={door.token}"
-    threading.Thread(target=announced, args=(server, address, told, show), daemon=True).start()
+    threading.Thread(target=announced, args=(server, at, address, told, show), daemon=True).start()
     gc.freeze()  # what was loaded stays: to look through all of it for garbage holds everybody up for a quarter second
     try:
         server.run(sockets=[at])
@@ -107,12 +111,13 @@ def serve(
         gc.unfreeze()
 
 
-def announced(server: Any, address: str, told: Callable[[str], None], show: bool) -> None:
+def announced(server: Any, at: socket.socket, address: str, told: Callable[[str], None], show: bool) -> None:
     """Wait until the server answers, then say where it is."""
     while not server.started:
         if server.should_exit:
             return
         time.sleep(0.02)
+    at.listen(QUEUE)  # the backlog of the server says how many are accepted at once, and was this one's too
     told(address)
     if show and has_browser():
         open_browser(address)
