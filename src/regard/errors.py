@@ -37,6 +37,17 @@ class RegardError(Exception):
         return {"error": str(self), **({"code": self.code, "about": self.about} if self.code else {})}
 
 
+def is_failure(error: BaseException) -> bool:
+    """Whether something failed, as against somebody wanting to stop: an Exception, or the panic of a Rust library.
+
+    A panic reaches Python as a BaseException (pyo3_runtime.PanicException), which `except Exception` lets through.
+
+    >>> is_failure(ValueError()), is_failure(KeyboardInterrupt())
+    (True, False)
+    """
+    return isinstance(error, Exception) or type(error).__module__ == "pyo3_runtime"
+
+
 class ShapeError(RegardError, ValueError):
     """Sizes that do not fit each other."""
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from regard.app.opened.opened import Opened
 from regard.app.refusal import Refusal, sentence_of, short
-from regard.errors import ModelError, RegardError
+from regard.errors import ModelError, RegardError, is_failure
 from regard.models import embedded, store
 from regard.training.run import MANIFEST as RUN
 from regard.training.run import MODEL
@@ -84,7 +84,9 @@ class Models:
                 self.open_ones.popitem(last=False)
             try:
                 self.open_ones[name] = opened(known)
-            except Exception as error:
+            except BaseException as error:
+                if not is_failure(error):
+                    raise
                 failed = ModelError(sentence_of(error, f"opening {name}"))
                 if isinstance(error, RegardError):
                     raise (failed.coded(error.code, **error.about) if error.code else failed) from error

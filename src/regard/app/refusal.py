@@ -15,6 +15,10 @@ class Stopped(RegardError):
     """Somebody closed the connection while a model ran."""
 
 
+class WorkerError(Exception):
+    """From a worker: its cause is no Exception, such as the panic of a library in Rust."""
+
+
 def sentence_of(error: BaseException, what: str) -> str:
     """What went wrong, in one sentence: ours as it is, another library's in short.
 
@@ -28,6 +32,7 @@ def sentence_of(error: BaseException, what: str) -> str:
 
 def short(error: BaseException) -> str:
     """What another library says, in one line."""
+    error = error.__cause__ or error if isinstance(error, WorkerError) else error
     said = " ".join(str(error).split())
     return f"{type(error).__name__}{': ' if said else ''}{said[:300]}"
 

@@ -15,7 +15,7 @@ from regard.app.limits import NAME, WAITING, must_be_short
 from regard.app.models import Models, model_of
 from regard.app.opened.edits import said
 from regard.app.opened.opened import Ran, Telling
-from regard.app.refusal import Refusal, Stopped
+from regard.app.refusal import Refusal, Stopped, WorkerError
 from regard.app.traces import Traces, text_of
 from regard.app.trainings import Trainings, identity
 from regard.app.way import Way
@@ -66,7 +66,7 @@ class Studio:
         """Start working: an empty studio runs its translator on a good sentence, so that there is something to see."""
         sys.setswitchinterval(SWITCH)  # a model holds the interpreter in small pieces; tiles must not wait for many
         if first is not None or not self.traces.listed():
-            self.welcomed = self.running.submit(self.run, first or WELCOME, Telling())
+            self.welcomed = self.running.submit(contained, self.run, first or WELCOME, Telling())
 
     def close(self) -> None:
         """Nobody begins anything any more."""
@@ -83,7 +83,7 @@ class Studio:
                     f"{self.waiting} runs are waiting already; wait until some are done, then run again", 429
                 ).coded("runs.many", count=self.waiting)
             self.waiting += 1
-        future = self.running.submit(work)
+        future = self.running.submit(contained, work)
         future.add_done_callback(self.done)
         return future
 
@@ -183,6 +183,16 @@ def title(text: str) -> str:
     """A name for a text: its first words."""
     line = " ".join(text.split())
     return line if len(line) <= 80 else f"{line[:79]}…"
+
+
+def contained(work: Callable[..., Any], *parts: Any) -> Any:
+    """Do the work of a worker; what is no Exception, such as a panic, becomes one, else it would end the event loop."""
+    try:
+        return work(*parts)
+    except Exception:
+        raise
+    except BaseException as error:
+        raise WorkerError from error
 
 
 def use_threads(count: int) -> None:

@@ -104,7 +104,7 @@ def finished(studio: Studio, ask: RunAsk, telling: Telling, tell: Any) -> None:
         trace, text = studio.run(ask, telling)
     except Stopped:
         return
-    except Exception as error:
+    except BaseException as error:  # also the panic of a tokenizer: this is the end of a worker's work
         tell(failed(refusal_of(error, ask.model)))
     else:
         tell({"kind": "done", "trace": trace, "text": text})

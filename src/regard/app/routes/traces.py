@@ -17,7 +17,7 @@ from regard.app import limits
 from regard.app.access import with_token
 from regard.app.opened.opened import Telling
 from regard.app.refusal import Refusal, refusal_of
-from regard.app.studio import ASKERS, Studio
+from regard.app.studio import ASKERS, Studio, contained
 from regard.app.traces import full
 from regard.app.wire import EditAsk, NameAsk, answer, json_of, read
 from regard.errors import RegardError
@@ -47,7 +47,7 @@ class Asking:
         async with self.all:
             if await request.is_disconnected():
                 return None
-            return await asyncio.get_running_loop().run_in_executor(self.studio.asking, work, *parts)
+            return await asyncio.get_running_loop().run_in_executor(self.studio.asking, contained, work, *parts)
 
 
 def run_of(request: Request) -> int:
