@@ -1,5 +1,6 @@
 """The command `regard`. Nothing heavy loads before a command runs, so that help is instant."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -7,7 +8,7 @@ from typing import Annotated
 import typer
 
 from regard import __version__
-from regard.errors import RegardError
+from regard.errors import RegardError, is_failure
 
 # Plain help: the library that draws boxes around it takes longer to load than all the rest.
 app = typer.Typer(name="regard", rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -79,6 +80,7 @@ def serve(
     no_open: Annotated[bool, typer.Option("--no-open", help="Open no browser.")] = False,
     host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
     allow_network: Annotated[bool, typer.Option("--allow-network", help="Let other machines connect.")] = False,
+    download: Annotated[bool, DOWNLOAD] = False,
 ) -> None:
     """Open the explorer in a browser: run models, look at what they attend to, edit, compare."""
     from regard.cli.serve import serve as run
@@ -92,6 +94,7 @@ def serve(
         show=not no_open,
         host=host,
         allow_network=allow_network,
+        download=download,
     )
 
 
@@ -214,8 +217,15 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal without ░ or → still gets the numbers
+    if not sys.stderr.isatty():
+        os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # bars are for eyes; a file gets sentences
     try:
         app(args=sys.argv[1:] or ["--help"], prog_name="regard")
     except RegardError as error:
         typer.echo(f"regard: {error}", err=True)
+        raise SystemExit(2) from None
+    except BaseException as error:
+        if isinstance(error, Exception) or not is_failure(error):
+            raise
+        typer.echo(f"regard: a library failed: {type(error).__name__}: {' '.join(str(error).split())}", err=True)
         raise SystemExit(2) from None

@@ -34,6 +34,7 @@ def serve(
     allow_network: bool = False,
     keep: Path | None = None,
     show: bool = True,
+    download: bool = False,
 ) -> None:
     """Serve until Ctrl-C."""
     if text is not None and model is None:
@@ -54,18 +55,18 @@ def serve(
     try:
         with busy("looking at what there is"):
             studio = Studio(paths, keep=keep or kept(), runs=Path("runs"))
-        first = None if model is None else asked(studio, model, text)
+        first = None if model is None else asked(studio, model, text, download=download)
         serving.serve(studio, at, host=host, told=told, first=first, show=show)
     finally:
         at.close()
     typer.echo("Closed.", err=True)
 
 
-def asked(studio: Any, model: str, text: str | None) -> Any:
+def asked(studio: Any, model: str, text: str | None, *, download: bool = False) -> Any:
     """The run to begin with; its model is opened before anything else."""
     from regard.app.wire import RunAsk
 
-    model = named(studio, model)
+    model = named(studio, model, download=download)
     known = studio.models.find(model)
     with busy(f"loading {model}"):
         studio.models.open(model)
@@ -75,16 +76,27 @@ def asked(studio: Any, model: str, text: str | None) -> Any:
     return RunAsk(model=model, text=known.example if text is None else text, steps=steps)
 
 
-def named(studio: Any, model: str) -> str:
-    """The name that a model goes by in the studio; a folder is made known first."""
-    if model not in studio.models.known and Path(model).is_dir():
+def named(studio: Any, model: str, *, download: bool = False) -> str:
+    """The name that a model goes by in the studio; a folder, or a model of the hub, is made known first."""
+    if model in studio.models.known:
+        return model
+    if os.path.isdir(model):
         from regard.app.models import model_of
 
         folder = model_of(Path(model))
         if folder is None:
             raise ConfigError(f"{model} is a folder without a model in it; give the folder of a model")
         return str(studio.models.add(folder, Path(model).resolve().name))
-    return model
+    from regard.models.folder import hub_folder
+
+    with busy(f"looking for {model}"):
+        cached = hub_folder(model, download=download)
+    if cached is not None:
+        return str(studio.models.add(cached, model))
+    raise ConfigError(
+        f"there is no model {model[:80]!r} here; there are: {', '.join(studio.models.known)}; to fetch one of the hub "
+        "that is not in the local cache, pass --download"
+    )
 
 
 def told(address: str) -> None:

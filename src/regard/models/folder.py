@@ -1,4 +1,4 @@
-"""A model by its name: one that comes with the package, a folder, or, if asked to download, one of the hub."""
+"""A model by its name: one that comes with the package, a folder, or one of the hub, downloaded only if asked to."""
 
 import json
 import os
@@ -9,8 +9,9 @@ from typing import Any
 
 from torch import nn
 
-from regard.errors import ModelError
+from regard.errors import ModelError, is_failure
 from regard.models import embedded, store
+from regard.models.hub import cached_folder, check_reachable
 from regard.models.tokenizer import WordTokenizer
 
 TOKENIZERS = (
@@ -21,6 +22,7 @@ SAFE, PICKLED = ".safetensors", (".bin", ".pt", ".pth", ".ckpt")
 HUB = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?", re.ASCII)
 SOURCE = "source.json"  # the vocabulary of what a translator reads
 INDEX = "model.safetensors.index.json"
+PICTURES = "preprocessor_config.json"  # beside a model that sees
 
 
 def open_model(name: str | os.PathLike[str], *, download: bool = False) -> tuple[nn.Module, Any]:
@@ -28,7 +30,8 @@ def open_model(name: str | os.PathLike[str], *, download: bool = False) -> tuple
 
     `name` is an embedded model, a folder that this package wrote, or a folder in the layout of `transformers`: then
     the class that its config.json names is used, and the tokenizer is None where there is none. Weights are read from
-    safetensors only. A name of the hub needs `download=True`: nothing is downloaded unasked.
+    safetensors only. A name of the hub opens from its local cache; where it is not there, it needs `download=True`:
+    nothing is downloaded unasked.
 
     >>> open_model("induction")[1].encode("A B C A")
     [0, 1, 2, 0]
@@ -36,22 +39,28 @@ def open_model(name: str | os.PathLike[str], *, download: bool = False) -> tuple
     if isinstance(name, str) and name in embedded.names():
         return embedded.load(name), embedded.tokenizer(name)
     folder = Path(name)
-    if (folder / store.MANIFEST).is_file():
+    if os.path.isfile(folder / store.MANIFEST):  # unlike those of Path, these take any name for an answer
         return store.read(folder), tokenizer_of(folder)
-    if name != "" and folder.is_dir():
+    if name != "" and os.path.isdir(folder):
         return from_folder(folder)
-    listed = ", ".join(embedded.names())
+    hub = isinstance(name, str) and HUB.fullmatch(name) is not None
+    cached = cached_folder(str(name)) if hub else None
+    if cached is not None:
+        found = from_cache(str(name), cached, download=download)
+        if found is not None:
+            return found
     if not download:
         raise ModelError(
-            f"{str(name)!r} is neither an embedded model ({listed}) nor a folder, and nothing is downloaded unasked; "
-            "pass --download (download=True) to fetch it from the hub"
+            f"{str(name)!r} is neither an embedded model ({', '.join(embedded.names())}) nor a folder, it is not in "
+            "the local cache of the hub, and nothing is downloaded unasked; pass --download (download=True) to fetch it"
         )
-    if isinstance(name, os.PathLike) or not HUB.fullmatch(name):
+    if not hub:
         raise ModelError(
             f"{str(name)!r} is no folder, and no name of the hub either, such as 'gpt2' or 'google-t5/t5-small'; "
             "give the one or the other"
         )
-    return from_hub(name)
+    check_reachable(str(name))
+    return from_hub(str(name))
 
 
 def tokenizer_of(folder: Path) -> Any:
@@ -60,7 +69,10 @@ def tokenizer_of(folder: Path) -> Any:
         return WordTokenizer(store.vocabulary_of(folder))
     from tokenizers import Tokenizer
 
-    return Tokenizer.from_str(store.read_file(folder, SOURCE).decode())
+    try:
+        return Tokenizer.from_str(store.read_file(folder, SOURCE).decode())
+    except BaseException as error:
+        raise failed(f"the vocabulary of {folder}", error) from error
 
 
 def from_folder(folder: Path) -> tuple[nn.Module, Any]:
@@ -76,12 +88,57 @@ def from_folder(folder: Path) -> tuple[nn.Module, Any]:
     return model, tokenizer
 
 
+def from_cache(name: str, folder: Path, *, download: bool) -> tuple[nn.Module, Any] | None:
+    """The same from the cache of the hub; None where it should be downloaded because the cache does not suffice."""
+    if not suffices(name, folder, download=download):
+        return None
+    try:
+        return from_folder(folder)
+    except ModelError:
+        if not download:
+            raise
+        return None
+
+
+def hub_folder(name: str, *, download: bool = False) -> Path | None:
+    """The folder in the local cache of a model of the hub, fetched first where that is wanted; None without one."""
+    folder = cached_folder(name) if HUB.fullmatch(name) else None
+    if download and (folder is None or not suffices(name, folder, download=True)):
+        open_model(name, download=True)
+        return cached_folder(name)
+    if folder is not None:
+        suffices(name, folder, download=False)
+    return folder
+
+
+def suffices(name: str, folder: Path, *, download: bool) -> bool:
+    """Whether a model in the cache is whole; where nothing may be downloaded, one that is not is refused."""
+    missing = missing_file(folder)
+    if missing is not None and not download:
+        raise ModelError(
+            f"the local cache holds only a part of {name!r} ({missing} is missing); pass --download (download=True) to "
+            "fetch the rest"
+        )
+    reads = any((folder / one).exists() for one in (*TOKENIZERS, PICTURES))
+    return missing is None and (reads or not download)
+
+
+def missing_file(folder: Path) -> str | None:
+    """A file that a model in the cache lacks, because its download was cut short or its weights were never wanted."""
+    names = sorted(os.listdir(folder))
+    parts = read_json(folder / INDEX, "cannot be read").get("weight_map") if INDEX in names else None
+    wanted = [*names, *sorted({str(part) for part in parts.values()} if isinstance(parts, dict) else ())]
+    if not any(name.endswith((SAFE, *PICKLED)) for name in wanted):
+        return "model.safetensors"
+    return next((name for name in wanted if not (folder / name).exists()), None)
+
+
 def from_hub(name: str) -> tuple[nn.Module, Any]:
     """The same by its name on the hub, downloaded where it is not here yet."""
     transformers = library()
     try:
         config = transformers.AutoConfig.from_pretrained(name, trust_remote_code=False)
-    except Exception as error:
+    except BaseException as error:
         raise failed(name, error) from error
     model = load(transformers, name, config.architectures, local_files_only=False)
     try:
@@ -97,7 +154,7 @@ def load(transformers: Any, source: str, architectures: Any, *, local_files_only
     safe = {"use_safetensors": True, "trust_remote_code": False}
     try:
         model, info = maker.from_pretrained(source, **safe, local_files_only=local_files_only, output_loading_info=True)
-    except Exception as error:  # whatever a library in between raises for a file that is not what it says
+    except BaseException as error:  # whatever a library in between raises for a file that is not what it says
         raise failed(source, error) from error
     missing = sorted(info.get("missing_keys", ()))
     if missing:
@@ -128,7 +185,7 @@ def load_tokenizer(transformers: Any, source: str, *, local_files_only: bool) ->
         return transformers.AutoTokenizer.from_pretrained(
             source, local_files_only=local_files_only, trust_remote_code=False
         )
-    except Exception as error:
+    except BaseException as error:
         raise failed(f"the tokenizer of {source}", error) from error
 
 
@@ -175,7 +232,9 @@ def library() -> Any:
     return transformers
 
 
-def failed(what: str, error: Exception) -> ModelError:
-    """What a library said, in one sentence of ours."""
+def failed(what: str, error: BaseException) -> ModelError:
+    """What a library said, in one sentence of ours; that somebody wants to stop is not among it."""
+    if not is_failure(error):
+        raise error
     said = " ".join(str(error).split())
     return ModelError(f"{what} could not be opened: {type(error).__name__}: {said[:300]}")
