@@ -6,7 +6,7 @@ import { tokensOf } from "../trace/source";
 import { chipsOf, elsewhere, legendOf } from "./image/around";
 import { IMAGE } from "./image/style";
 import { type Look, type Weighed, paintFrame, pictureFile, weigh } from "./image/paint";
-import { type Frame, type Reading, framesIn, patchAt, readingOf } from "./image/patches";
+import { type Frame, type Reading, framesIn, isWindowed, patchAt, readingOf } from "./image/patches";
 import { fourDigits } from "../paint/digits";
 import { h } from "./parts/element";
 import { dress } from "./parts/sheet";
@@ -52,6 +52,10 @@ export const image: View = (scene: Scene): Shown => {
     if (patch !== undefined) return patchName(patch);
     return shortened(nameOf(reading?.by === "row" ? "queries" : "keys", at), 24);
   };
+
+  /** Why there is nothing to draw. */
+  const absent = (): string =>
+    say(isWindowed(source.info, choice.picked.peek().layer) ? "image.windows" : "image.none");
 
   const look = (): Look => {
     const { picked, hover, drawn } = choice, { grid, by, asks } = reading!;
@@ -145,7 +149,8 @@ export const image: View = (scene: Scene): Shown => {
       asked?.stop.abort();
       asked = null;
       reading = null;
-      return tell(say("image.none"), false);
+      weighed = all = null;
+      return tell(absent(), false);
     }
     stand();
     const limit = (reading.by === "row" ? shape[2] : shape[3]) - 1;
@@ -238,7 +243,7 @@ export const image: View = (scene: Scene): Shown => {
   return {
     probe,
     svg: async () => {
-      if (!reading) return sentenceFile(say("image.none"), scene.theme());
+      if (!reading) return sentenceFile(absent(), scene.theme());
       return pictureFile(
         { ...look(), over: -1 }, form(),
         say(reading.by === "row" ? "image.query" : "image.key", { name: chosenName() }),

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Choice, FIRST } from "../../src/choose/choice";
 import { LIGHT } from "../../src/paint/theme";
-import { say } from "../../src/shell/language";
+import { language, say } from "../../src/shell/language";
 import type { Source } from "../../src/trace/source";
 import { image } from "../../src/views/image";
 import { framesIn, gridOf, patchAt, patchFrame, readingOf } from "../../src/views/image/patches";
@@ -104,6 +104,23 @@ describe("image", () => {
     const far = await shown(pictured([2, 2], 1, { address: "//elsewhere/a.png", width: 10, height: 10 }));
     expect(far.el.textContent).toContain("could not be shown");
     expect(far.el.querySelector("img")).toBeNull();
+  });
+  it("lays no window over the picture, and says why in both languages", async () => {
+    const whole = pictured([3, 4], 1), note = "windows: each map is of a part of the picture, …";
+    const info = { ...whole.info, layers: whole.info.layers.map((one, i) => (i === 1 ? { ...one, notes: [note] } : one)) };
+    const source = Object.assign(Object.create(whole) as Source, { info });
+    const { el, view, probe, choice } = await shown(source);
+    expect(el.textContent).toContain("not placed on the picture yet");
+    expect(el.querySelector("canvas")).toBeNull();
+    expect(probe.weight(3)).toBeNaN();
+    expect(await view.svg!()).toContain("not placed on the picture yet");
+    language.value = "zh";
+    expect((await shown(source)).el.textContent).toContain("窗口");
+    language.value = "en";
+    choice.pick({ layer: 0 });
+    for (let i = 0; i < 30; i++) await Promise.resolve();
+    expect(el.querySelector("canvas")).not.toBeNull(); // a layer that sees all of it
+    expect(probe.weight(3)).toBeCloseTo(whole.weightsOf({ ...AT, layer: 0 }, 0)[4]!, 6);
   });
   it("gives the picture as a file and the weights as a table", async () => {
     const source = pictured([3, 4], 1), { view } = await shown(source);

@@ -33,10 +33,14 @@ export interface Reading {
   readonly first: number; // what is chosen when nobody chose
 }
 
-/** Which side of the layer is a picture; null where neither is. */
+/** Whether a layer's maps are of parts of the picture; the watch found out by their sizes and notes it like this. */
+export const isWindowed = (info: TraceInfo, layer: number): boolean =>
+  info.layers[layer]?.notes.some((note) => note.startsWith("windows: ")) ?? false;
+
+/** Which side of the layer is a picture; null where neither is, or where it is only a window of it. */
 export function readingOf(info: TraceInfo, layer: number, batch: number): Reading | null {
   const shape = info.layers[layer]?.shape;
-  if (!shape) return null;
+  if (!shape || isWindowed(info, layer)) return null;
   const queries = tokensOf(info, layer, batch, "queries"), keys = tokensOf(info, layer, batch, "keys");
   const asks = gridOf(queries, shape[2]), grid = gridOf(keys, shape[3]);
   const outside = (of: Grid | null, count: number): number[] =>
