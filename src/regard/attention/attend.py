@@ -11,7 +11,8 @@ from torch import Generator, Tensor
 from regard.attention.bias import Bias
 from regard.attention.check import full_rank, must_be_float, must_be_tensors, sizes_of
 from regard.attention.dropping import attend_dropping
-from regard.attention.explicit import attend_explicitly, needs_care
+from regard.attention.explicit import attend_explicitly
+from regard.attention.finite import expose, needs_care
 from regard.attention.fused import attend_fused
 from regard.attention.map import Asked, AttentionMap, Dropped
 from regard.attention.map.asked import Weigh
@@ -162,9 +163,10 @@ def attend(
         raise PathError(f"path is {path!r}, but there are 'fused' and 'explicit'; leave it out to have one picked")
     if not why_not:
         mix, took = attend_fused(q, k, v, sizes, seen, bias, scale, dropout, live)
-        if seen is None or not live or not needs_care(mix, asked, v, flagged=took == "sliced"):
+        if not live or not needs_care(mix, asked, v, flagged=took == "sliced"):
             attended = Attended(mix, AttentionMap(asked, dropped=Dropped(dropout, None) if dropout else None), took, v)
             return told(attended, v)
+    asked = expose(asked) if live else asked
     dropped = as_dropped(dropout, generator, q)
     quick = None if dropped is None or path == "explicit" else attend_dropping(asked, v, dropped)
     mix = attend_explicitly(asked, v, dropped) if quick is None else quick

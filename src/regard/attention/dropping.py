@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.drop import kept
-from regard.attention.explicit import is_finite
+from regard.attention.finite import is_finite
 from regard.attention.map import Asked, Dropped
 from regard.attention.weigh.softmax import softmax
 from regard.eager import has_tangent, plain
@@ -36,7 +36,7 @@ def attend_dropping(asked: Asked, v: Tensor, dropped: Dropped) -> Float[Tensor, 
     added = None if allowed is None else q.new_zeros(allowed.shape).masked_fill_(~allowed, -math.inf)
     mix = Dropping.apply(q, k, v, added, asked.scale, dropped)
     # Not finite: a query that sees nothing, or something hidden that is not finite itself and must not be let through.
-    return mix if added is None or is_finite(mix, False) else None
+    return mix if added is None or is_finite(mix) else None
 
 
 class Dropping(torch.autograd.Function):

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from regard.attention.finite import is_finite
 from regard.attention.heads import grouped, times
 from regard.attention.map import Asked, Dropped, drop
 from regard.attention.map.asked import aligned, seen_by_any
@@ -24,7 +25,7 @@ def attend_explicitly(
     """
     with torch.autocast(v.device.type, enabled=False) if autocasts(v) else nullcontext():
         allowed = asked.allowed()
-        if allowed is not None and not (readable(v) and harmless(asked.k) and harmless(v)):
+        if allowed is not None and not (readable(v) and is_finite(asked.k) and is_finite(v)):
             asked = asked.unseen(allowed)
             v = aligned(v, len(asked.shape) - 2)
             v = v.masked_fill(~seen_by_any(allowed, v), 0.0)
@@ -36,11 +37,6 @@ def attend_explicitly(
             mix = mixed(weights if dropped is None else drop(weights, dropped), wide, allowed)
         shape = (*asked.shape[:-1], v.shape[-1])
         return mix.to(v.dtype).expand(shape)
-
-
-def harmless(x: Tensor) -> bool:
-    """Whether nothing in x could reach a mix that is not to see it: 0 · x is 0. One sum tells, as NaN survives it."""
-    return math.isfinite(x.detach().sum().item())
 
 
 def by_rows(asked: Asked, v: Tensor, allowed: Tensor | None) -> Float[Tensor, "*_b q e"]:
@@ -58,7 +54,7 @@ def by_rows(asked: Asked, v: Tensor, allowed: Tensor | None) -> Float[Tensor, "*
 
 def mixed(weights: Tensor, v: Tensor, allowed: Tensor | None) -> Float[Tensor, "*_b q e"]:
     """weights @ v, where a hidden value reaches nothing even if it is NaN or inf: 0 · NaN would be NaN."""
-    if allowed is None or not readable(v) or math.isfinite(v.detach().sum().item()):
+    if allowed is None or not readable(v) or is_finite(v):
         return grouped(times, weights, v)
     finite = v.isfinite()
     if finite.all():
@@ -70,23 +66,3 @@ def mixed(weights: Tensor, v: Tensor, allowed: Tensor | None) -> Float[Tensor, "
         reached = grouped(times, sees, what.to(v.dtype)) > 0
         mix = mix + torch.where(reached, value, 0.0).to(v.dtype)
     return mix
-
-
-def needs_care(mix: Tensor, asked: Asked, v: Tensor, flagged: bool) -> bool:
-    """Whether a kernel may have let something hidden through: the mix is not finite, and k or v is not either.
-
-    Asked only where values may be read: in eager mode, on the CPU.
-    """
-    return not is_finite(mix, flagged) and not (asked.k.isfinite().all() and v.isfinite().all())
-
-
-def is_finite(mix: Float[Tensor, "*_b q e"], flagged: bool) -> bool:
-    """Whether a mix is finite. One sum tells: NaN and inf survive it.
-
-    Under the kernel's causal flag (`flagged`) the last query tells for all: the kernel reads for it whatever it reads
-    for any other.
-    """
-    mix = mix.detach() if mix.requires_grad else mix
-    if flagged and mix.numel() > 1 << 15:  # a sum over less is over before a row is found
-        mix = mix.select(-2, -1)
-    return math.isfinite(mix.sum().item())

@@ -279,9 +279,13 @@ def attend(
         s = scale * (dot_scores if scores is scaled_dot_scores else scores)(q, k)
     if softcap is not None:
         s = softcap * np.tanh(s / softcap)
+    seen = np.ones_like(s, dtype=bool) if mask is None else np.broadcast_to(mask, s.shape)
+    lost = seen.any(-1) & (~seen | (s == -np.inf)).all(-1)  # *b q: 0 / 0, though keys are seen
     if bias is not None:
         s = s + bias
     weights = normalise(s, mask) if sink is None else normalise(s, mask, sink=sink)
+    if normalise is softmax and sink is None:
+        weights = np.where(lost[..., None] & seen, np.nan, weights)
     return Attended(s, weights, mix(weights, wide(v), mask))
 
 

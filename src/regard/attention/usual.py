@@ -12,7 +12,7 @@ import torch.autograd.forward_ad as forward_ad
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.attention.explicit import is_finite
+from regard.attention.finite import is_bounded, is_finite, looks_sound
 from regard.attention.fused import SLICED_FROM, once_only
 from regard.attention.map import Asked, AttentionMap
 from regard.attention.mask.base import Mask, Sizes
@@ -39,19 +39,19 @@ def usual(q: Tensor, k: Tensor, v: Tensor, mask: object) -> tuple[Tensor, Attent
         return None
     sizes = Sizes((qs[0], qs[1]), qs[2], ks[2])
     grouped = qs[1] != ks[1]
-    careful, flagged = mask is not None, False
+    scale, masked, flagged = 1.0 / math.sqrt(qs[3]), mask is not None, False
     if mask is None:
         mix = F.scaled_dot_product_attention(q, k, v, enable_gqa=grouped)
     elif type(mask) is Causal and (qs[2] == ks[2] or mask.align == "first"):
         mix, flagged = F.scaled_dot_product_attention(q, k, v, None, 0.0, True, enable_gqa=grouped), True
     elif type(mask) is Causal and qs[2] == 1:  # the last query sees everything
-        mix, careful = F.scaled_dot_product_attention(q, k, v, enable_gqa=grouped), False
+        mix, masked = F.scaled_dot_product_attention(q, k, v, enable_gqa=grouped), False
     elif isinstance(mask, Mask) and mask.memo is not None and mask.memo[0] == sizes and ks[2] < SLICED_FROM:
         mix = F.scaled_dot_product_attention(q, k, v, mask.memo[1], enable_gqa=grouped)
     else:
         return None
     if mix.requires_grad:
         once_only(mix)
-    if careful and not is_finite(mix, flagged):
+    if not looks_sound(mix, masked, flagged) and not (is_bounded(q, k, scale) and (not masked or is_finite(v))):
         return None
-    return mix, AttentionMap(Asked(q, k, sizes, scale=1.0 / math.sqrt(qs[3]), mask=mask))
+    return mix, AttentionMap(Asked(q, k, sizes, scale=scale, mask=mask))

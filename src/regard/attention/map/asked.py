@@ -106,10 +106,21 @@ class Asked:
             lead=lead.pick(chosen),
         )
 
+    def queries(self, rows: Where) -> Float[Tensor, "*_b r f"]:
+        """q at these rows; a map over a file reads no others."""
+        return take(self.q, -2, rows)
+
+    def keys(self, columns: Where) -> Float[Tensor, "*_b c f"]:
+        return take(self.k, -2, columns)
+
+    def groups(self) -> bool:
+        """Whether several heads of q share one of k."""
+        return grouping(self.q, self.k)
+
     def scores(self, rows: Where = slice(None), columns: Where = slice(None)) -> Float[Tensor, "*_b r c"]:
         """score · scale, capped, plus bias, before the mask; in float32 or better."""
         self.fresh()
-        q, k = take(self.q, -2, rows).to(self.dtype), take(self.k, -2, columns).to(self.dtype)
+        q, k = self.queries(rows).to(self.dtype), self.keys(columns).to(self.dtype)
         if self.score is None or self.score.is_dot:
             scores = grouped(times, q * self.scale, k.mT)
         else:
@@ -124,10 +135,10 @@ class Asked:
     def scores_into(self, out: Tensor, rows: slice, columns: slice) -> Float[Tensor, "*_b r c"]:
         """The same scores in a tensor that the caller may write to: `out`, where the arithmetic is a plain product."""
         plain = self.score is None or self.score.is_dot
-        if not plain or self.softcap is not None or self.bias is not None or grouping(self.q, self.k):
+        if not plain or self.softcap is not None or self.bias is not None or self.groups():
             return self.scores(rows, columns).expand(out.shape).clone()
         self.fresh()
-        q, k = take(self.q, -2, rows).to(self.dtype), take(self.k, -2, columns).to(self.dtype)
+        q, k = self.queries(rows).to(self.dtype), self.keys(columns).to(self.dtype)
         return torch.matmul(q * self.scale, k.mT, out=out) if out.numel() else out
 
     def bias_at(self, rows: Where, columns: Where) -> Float[Tensor, "..."]:
@@ -181,8 +192,15 @@ class Asked:
 
     def on(self, q: Tensor, k: Tensor) -> "Asked":
         """The same map asked from these tensors instead."""
+        return self.replace(q=q, k=k)
+
+    def without_bias(self) -> "Asked":
+        """The same map with nothing added to its scores."""
+        return self.replace(bias=None)
+
+    def replace(self, **parts: object) -> "Asked":
         twin = object.__new__(Asked)
-        twin.__setstate__(self.__getstate__() | {"q": q, "k": k})
+        twin.__setstate__(self.__getstate__() | parts)
         return twin
 
 

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Generator, Tensor, nn
 
+from regard.attention.finite import is_bounded, looks_sound
 from regard.attention.fused import even_widths, four_axes, same_heads, sdpa
 from regard.attention.heads import grouped, times
 from regard.attention.map.asked import Asked, share, take
@@ -110,7 +111,12 @@ class Linformer(nn.Module):
                 mix = q.new_zeros(*q.shape[:-1], width)
             else:
                 some = even_widths(q, *same_heads(keys, values))
-                mix = sdpa(*some, None if held is None else wide(held, q), False, asked.scale, 0.0, readable(v))
+                added, live = None if held is None else wide(held, q), readable(v)
+                mix = sdpa(*some, added, False, asked.scale, 0.0, live)
+                if live and not looks_sound(mix, False, False) and not is_bounded(some[0], some[1], asked.scale):
+                    scores = grouped(times, some[0] * asked.scale, some[1].mT)
+                    scores = scores if held is None else scores.masked_fill(~held, -torch.inf)
+                    mix = grouped(times, scores.softmax(-1), some[2])
         mixed = Mixed(keys, Learned("the projection of the values", self.of_values), held, seen.keys)
         imply = partial(rows_of, asked, mixed)
         implied = Implied(imply, sizes, device=asked.device, dtype=asked.q.dtype, mask=asked.mask, exact=asked)
