@@ -12,6 +12,7 @@ from regard.errors import DataError, ModelError, RegardError, RunError
 from regard.models.store import sealed
 from regard.tasks.interpreter import LONGEST, open_translator
 from regard.trace.file import load
+from regard.training.manifest import seal
 from tests.tasks.tiny import KINDS, copied, run_of
 
 TEXTS = ["The cat sat on the mat.", "Two dogs.", "My friend bought three books in the shop yesterday."]
@@ -176,8 +177,8 @@ def test_folders_of_a_newer_version_say_so(tmp_path):
     with pytest.raises(ModelError, match="'regard-model/2', but 'regard-model/1' is read here"):
         open_translator(run)
     shutil.rmtree(run / "model")
-    rewrite(run / "run.json", format="regard-run/2")
-    with pytest.raises(RunError, match="'regard-run/2', but 'regard-run/1' is read here; use the version that wrote"):
+    (run / "run.json").write_bytes(seal({"format": "regard-run/9", "task": "translate", "settings": {}}))
+    with pytest.raises(RunError, match="'regard-run/9', but 'regard-run/2' is read here; use the version that wrote"):
         open_translator(run)
 
 

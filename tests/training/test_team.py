@@ -215,7 +215,7 @@ def test_when_one_process_is_killed_the_others_end_and_the_run_goes_on(who, plac
     said = crew.told()[1 - who]
     assert said.startswith(f"process {1 - who} of 2 lost another one (")
     assert said.endswith("; start again with --resume\n")
-    assert checkpoint.newest(folder / "checkpoints").step in (8, 12)
+    assert checkpoint.newest(folder / "checkpoints").step in (8, 10, 12)
     train(2, lambda rank: fit(Toy(), ToySettings(**STILL), folder, resume=True).code, tmp_path / "said")
     assert_same_bits(folder, place / "two" / "ddp")
 
@@ -226,7 +226,7 @@ def test_a_process_that_dies_while_the_first_validates_is_noticed_afterwards(tmp
     wait_for(sign.exists)
     os.kill(crew.processes[1].pid, signal.SIGKILL)
     assert crew.codes(20) == [2, -9]
-    assert checkpoint.newest(tmp_path / "run" / "checkpoints").step == 4
+    assert checkpoint.newest(tmp_path / "run" / "checkpoints").step == 5  # saved before it was validated
 
 
 def test_the_others_wait_for_a_long_validation_as_long_as_the_timeout_says(tmp_path):

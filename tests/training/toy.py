@@ -78,5 +78,8 @@ class ToyWork:
 class Toy:
     name, about, settings = "toy", "a random function", ToySettings
 
+    def check_requirements(self, settings: ToySettings) -> None:
+        pass
+
     def prepare(self, settings: ToySettings, folder: Path) -> ToyWork:
         return ToyWork(settings, folder)

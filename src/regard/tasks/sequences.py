@@ -86,6 +86,9 @@ class Copy:
 
     name, about, settings = "copy", "say the sequence again", SequenceSettings
 
+    def check_requirements(self, settings: SequenceSettings) -> None:
+        """Its scores need nothing beside the package."""
+
     def prepare(self, settings: SequenceSettings, folder: Path) -> Sequences:
         return Sequences(settings, self.name)
 

@@ -16,7 +16,7 @@ from regard.data.split import references, split
 from regard.data.vocabulary import Vocabulary
 from regard.errors import ConfigError, DataError
 from regard.models import store
-from regard.tasks.score import scores, tokenizer_for
+from regard.tasks.score import library, scores, tokenizer_for
 from regard.tasks.shown import Shown, show
 from regard.tasks.writing import WriterSettings, Writing, write
 from regard.training.task import Better
@@ -161,6 +161,10 @@ class Translate:
     """English to Chinese, or whatever pairs of sentences are given."""
 
     name, about, settings = "translate", "write a sentence in another language", TranslateSettings
+
+    def check_requirements(self, settings: TranslateSettings) -> None:
+        """BLEU and chrF are those of sacrebleu."""
+        library()
 
     def prepare(self, settings: TranslateSettings, folder: Path) -> Translating:
         return Translating(settings, folder)

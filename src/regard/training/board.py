@@ -21,7 +21,7 @@ class Board:
     def __call__(self, kind: str, step: int, facts: dict[str, Any]) -> None:
         if kind == "begin":
             again = any(self.folder.glob("events.*"))
-            self.writer = writer_class()(str(self.folder), purge_step=step + 1 if again else None)
+            self.writer = writer_class()(str(self.folder), purge_step=step if again else None)
         if kind not in DRAWN:
             return
         group, names = DRAWN[kind]

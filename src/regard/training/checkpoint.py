@@ -1,13 +1,13 @@
 """Everything a run needs to go on, in one folder that is there whole or not at all.
 
 The tensors are written first, then the manifest with their checksum; both are flushed to the disk before the folder
-gets its name, and older ones go only after that. So whatever happens, the newest folder with a name is whole.
+gets its name, and older ones go only after that, under another name first. So whatever happens, the newest folder with
+a name is whole.
 """
 
 import hashlib
-import json
-import os
-import shutil
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,10 +16,12 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from regard.errors import RunError
-from regard.models.files import flushed
+from regard.models.files import flushed, make_folder, part_of, remove, replace, scrap, sweep, sync_folder
+from regard.training.manifest import OtherVersionError, seal, unseal
 
-FORMAT = "regard-checkpoint/1"
+FORMAT = "regard-checkpoint/2"
 TENSORS, MANIFEST = "state.safetensors", "manifest.json"
+NAMED = re.compile(r"step-(\d{9,18})", re.ASCII)
 
 
 class Checkpoint(NamedTuple):
@@ -30,12 +32,15 @@ class Checkpoint(NamedTuple):
     tensors: dict[str, Tensor]
 
 
-def write(folder: Path, checkpoint: Checkpoint) -> Path:
-    """The checkpoint as a folder inside `folder`, flushed to the disk."""
-    folder.mkdir(parents=True, exist_ok=True)
+class DamagedCheckpoint(RunError):
+    """A checkpoint that is not what was written; the one before it can be used."""
+
+
+def write(folder: Path, checkpoint: Checkpoint, *, allowed: Callable[[], None] = lambda: None) -> Path:
+    """The checkpoint as a folder inside `folder`, flushed to the disk; `allowed` is asked before it gets its name."""
+    make_folder(folder)
     place = folder / name_of(checkpoint.step)
-    beside = folder / f".{place.name}.{os.getpid()}"
-    shutil.rmtree(beside, ignore_errors=True)
+    beside = part_of(place)
     data = save({name: tensor.detach().cpu().contiguous() for name, tensor in checkpoint.tensors.items()})
     manifest = {
         "format": FORMAT,
@@ -47,20 +52,19 @@ def write(folder: Path, checkpoint: Checkpoint) -> Path:
     try:
         beside.mkdir()
         flushed(beside / TENSORS, data)
-        flushed(beside / MANIFEST, json.dumps(manifest, indent=1).encode())
-        sync(beside)
+        flushed(beside / MANIFEST, seal(manifest))
+        sync_folder(beside)
+        allowed()
         if not whole(place):  # a step is always the same, so one that is there whole is the one that is wanted
-            shutil.rmtree(place, ignore_errors=True)
-            os.replace(beside, place)
-            sync(folder)
+            remove(place)
+            replace(beside, place)
+            sync_folder(folder)
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        scrap(beside)
     return place
 
 
 def whole(place: Path) -> bool:
-    if not place.exists():
-        return False
     try:
         read(place)
     except RunError:
@@ -68,32 +72,52 @@ def whole(place: Path) -> bool:
     return True
 
 
-def sync(folder: Path) -> None:
-    """The names in a folder, flushed to the disk."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def name_of(step: int) -> str:
     return f"step-{step:09d}"
 
 
+def step_of(place: Path) -> int:
+    return int(place.name.removeprefix("step-"))
+
+
 def found(folder: Path) -> list[Path]:
-    """The checkpoints in a folder, oldest first."""
-    return sorted(folder.glob("step-*")) if folder.is_dir() else []
+    """The folders that have the name of a checkpoint, oldest first."""
+    inside = [path for path in folder.glob("step-*") if NAMED.fullmatch(path.name)] if folder.is_dir() else []
+    return sorted((path for path in inside if path.is_dir()), key=step_of)
+
+
+def described(folder: Path) -> list[Path]:
+    """Those of them whose manifest is right, and whose tensors are all there; oldest first."""
+    return [place for place in found(folder) if is_described(place)]
+
+
+def is_described(place: Path) -> bool:
+    try:
+        describe(place)
+    except RunError:
+        return False
+    return True
+
+
+def strays(folder: Path) -> list[str]:
+    """What lies among the checkpoints and is none: it is left alone."""
+    inside = sorted(folder.iterdir()) if folder.is_dir() else []
+    return [path.name for path in inside if not path.name.startswith(".") and path not in found(folder)]
 
 
 def describe(place: Path) -> dict[str, Any]:
     """The manifest of one checkpoint."""
     try:
-        manifest = json.loads((place / MANIFEST).read_bytes())
-    except (OSError, ValueError) as error:
-        raise RunError(f"{place} is no whole checkpoint ({error}); remove it to go on from the one before") from error
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise RunError(f"{place} was written by another version; go on with the version that wrote it")
+        manifest = unseal((place / MANIFEST).read_bytes(), FORMAT)
+        if manifest["step"] != step_of(place):
+            raise ValueError(f"it is of step {manifest['step']}")
+        size = (place / TENSORS).stat().st_size
+        if size != manifest["bytes"]:
+            raise ValueError(f"{TENSORS} has {size} bytes instead of {manifest['bytes']}")
+    except OtherVersionError as error:
+        raise RunError(f"{place} {error}") from error
+    except (OSError, ValueError, KeyError) as error:
+        raise damaged(place, error) from error
     return manifest
 
 
@@ -103,31 +127,37 @@ def read(place: Path) -> Checkpoint:
     try:
         data = (place / TENSORS).read_bytes()
         if hashlib.sha256(data).hexdigest() != manifest["sha256"]:
-            raise RunError(f"{place} is not what was written there; remove it to go on from the one before")
+            raise ValueError(f"{TENSORS} is not what was written")
         tensors = load(data)
-    except (OSError, SafetensorError, KeyError) as error:
-        raise RunError(f"{place} is no whole checkpoint ({error}); remove it to go on from the one before") from error
+    except (OSError, SafetensorError, ValueError, KeyError) as error:
+        raise damaged(place, error) from error
     facts = {key: value for key, value in manifest.items() if key not in ("format", "step", "bytes", "sha256")}
     return Checkpoint(int(manifest["step"]), facts, tensors)
 
 
-def newest(folder: Path) -> Checkpoint | None:
-    """The last checkpoint that is whole."""
-    damaged: RunError | None = None
+def damaged(place: Path, error: Exception) -> DamagedCheckpoint:
+    said = error.strerror if isinstance(error, OSError) and error.strerror else error
+    return DamagedCheckpoint(f"{place} is no whole checkpoint ({said}); remove it to go on from the one before")
+
+
+def newest(folder: Path, skipped: Callable[[Path, Exception], None] = lambda place, error: None) -> Checkpoint | None:
+    """The last checkpoint that is whole; `skipped` hears of those after it that are not."""
+    lost: DamagedCheckpoint | None = None
     for place in reversed(found(folder)):
         try:
             return read(place)
-        except RunError as error:
-            damaged = error
-    if damaged is not None:
-        raise damaged
+        except DamagedCheckpoint as error:
+            skipped(place, error)
+            if any((place / name).exists() for name in (MANIFEST, TENSORS)):  # there was something to go on from
+                lost = error
+    if lost is not None:
+        raise lost
     return None
 
 
 def prune(folder: Path, keep: set[int]) -> None:
     """Remove every checkpoint but those of these steps, and what a crash left behind."""
     for place in found(folder):
-        if int(place.name.removeprefix("step-")) not in keep:
-            shutil.rmtree(place, ignore_errors=True)
-    for left in folder.glob(".step-*"):
-        shutil.rmtree(left, ignore_errors=True)
+        if step_of(place) not in keep:
+            remove(place)
+    sweep(folder)

@@ -7,9 +7,9 @@ resumed goes through exactly the steps it would have gone through.
 import copy
 import math
 import time
-from collections.abc import Callable, Generator
-from contextlib import closing
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,12 +18,16 @@ from torch import Tensor, nn
 
 from regard.errors import RegardError, RunError
 from regard.training import checkpoint as checkpoints
+from regard.training import due
 from regard.training.board import board, writer_class
 from regard.training.checkpoint import Checkpoint
+from regard.training.compute import Computing, seed_of, size_of
 from regard.training.device import chosen, moved, own_randomness
 from regard.training.feed import Update, feed
-from regard.training.restore import average_of, distinct, put_optimizer, put_weights
-from regard.training.run import MODEL, TIMING, Run
+from regard.training.recorder import Recorder
+from regard.training.restore import distinct, put_optimizer, put_weights
+from regard.training.result import choose_weights
+from regard.training.run import TIMING, Run
 from regard.training.schedule import rate_at
 from regard.training.settings import Settings
 from regard.training.stop import NAMES, Stop, listening
@@ -32,7 +36,7 @@ from regard.training.team import Team, full, together
 
 
 class Event(NamedTuple):
-    """Something worth telling: "begin", "step", "log", "validation", "checkpoint", "end"."""
+    """Something worth telling: "begin", "notice", "step", "checkpoint", "log", "shown", "validation", "end"."""
 
     kind: str
     step: int
@@ -44,7 +48,7 @@ Tell = Callable[[Event], None]
 
 @dataclass
 class Place:
-    """Where a run stands, beside its weights."""
+    """Where a run stands, beside its weights. As a checkpoint has it, nothing was told of the step yet."""
 
     step: int = 0  # updates made
     epoch: int = 0
@@ -52,6 +56,8 @@ class Place:
     best: float | None = None  # best score so far, and when
     best_step: int = 0
     waited: int = 0  # validations since
+    rate: float = 0.0  # of the last update, and the norm of its gradient
+    norm: float = 0.0
     since: dict[str, float] = field(default_factory=lambda: {"loss": 0.0, "nll": 0.0, "count": 0.0})  # the last line
     over: bool = False  # stopped early
 
@@ -71,28 +77,30 @@ def fit(task: Task, settings: Settings, folder: Path, *, resume: bool = False, t
     if settings.tensorboard:
         writer_class()  # before anything is written
     chosen(settings.device)  # likewise
+    task.check_requirements(settings)
     with together() as team:
         run = Run(Path(team.share(str(folder))))  # each process may have thought of another one
-        if team.first and not resume:
-            Run.begin(run.folder, task.name, settings.model_dump(mode="json"))
-        team.wait()
-        if not team.first:
-            run.described()  # a folder that not all processes see is noticed here
-            return Fit(task, settings, run, team, lambda event: None).go(resume)
-        with run.alone(), board(run.folder, wanted=settings.tensorboard) as draw:
+        with run.alone(new=not resume) if team.first else nullcontext():
+            if team.first and not resume:
+                run.begin(task.name, settings.model_dump(mode="json"))
+            team.wait()
+            if not team.first:
+                run.described()  # a folder that not all processes see is noticed here
+                return Fit(task, settings, run, team, lambda event: None).go(resume)
+            with board(run.folder, wanted=settings.tensorboard) as draw:
 
-            def both(event: Event) -> None:
-                if draw is not None:
-                    draw(*event)
-                say(event)
+                def both(event: Event) -> None:
+                    if draw is not None:
+                        draw(*event)
+                    say(event)
 
-            try:
-                ready = Fit(task, settings, run, team, both)
-            except RegardError:
-                if not resume:
-                    run.withdraw()  # nothing was learnt yet: the folder is free for another try
-                raise
-            return ready.go(resume)
+                try:
+                    ready = Fit(task, settings, run, team, both)
+                except RegardError:
+                    if not resume:
+                        run.withdraw()  # nothing was learnt yet: the folder is free for another try
+                    raise
+                return ready.go(resume)
 
 
 class Fit:
@@ -111,12 +119,13 @@ class Fit:
         self.model = self.work.model.to(self.device)  # drawn on the CPU, so the first weights are the same anywhere
         self.place = Place()
         self.scores: dict[str, float] = {}
+        self.recorder = Recorder(run, settings, lambda text: tell(Event("notice", self.place.step, {"text": text})))
         self.stop = Stop()
         self.stopping: int | None = None  # the signal by which all processes agreed to stop
 
     def go(self, resume: bool) -> Result:
         settings = self.settings
-        before = checkpoints.newest(self.run.checkpoints) if resume else None
+        before = self.recorder.newest() if resume else None
         if self.team.share(before and before.step) != (before and before.step):
             raise RunError(
                 f"process {self.team.rank} sees other checkpoints in {self.run.folder} than the first one; "
@@ -135,16 +144,20 @@ class Fit:
         if before is not None:
             self.restore(before)
         if self.team.first:
-            self.run.cut(self.place.step)
+            self.recorder.cut(self.place.step)
+            if before is not None:
+                self.recorder.prune(self.place.step, self.place.best_step)  # as the save did that is gone on from
         self.computing = torch.compile(computing) if settings.compiled else computing
         facts = {"parameters": size_of(self.model), "examples": self.work.examples, "left_out": self.work.left_out}
         self.tell(Event("begin", self.place.step, facts | {"steps": settings.steps, "device": str(self.device)}))
         self.started, self.first_step = time.perf_counter(), self.place.step
-        with listening() as self.stop, closing(self.updates()) as updates:
-            for batch in updates:
-                self.update(batch)
-                if self.after():
-                    break
+        with listening() as self.stop:
+            if not self.look(saved=before is not None):
+                with closing(self.updates()) as updates:
+                    for batch in updates:
+                        self.update(batch)
+                        if self.look():
+                            break
         if self.stopping is None:
             self.finish()
         self.tell(Event("end", self.place.step, dict(self.scores)))
@@ -196,7 +209,8 @@ class Fit:
         place.since["loss"] += loss
         place.since["nll"] += nll
         place.since["count"] += batch.weight
-        self.rate, self.norm = rate, norm
+        place.rate, place.norm = rate, norm
+        self.tell(Event("step", place.step, {"loss": place.since["loss"] / place.since["count"], "rate": rate}))
 
     def compute(self, part: Any, last: bool) -> tuple[Tensor, tuple[float, float]]:
         """The summed loss of one part; gradients are shared after the last one only."""
@@ -220,26 +234,33 @@ class Fit:
         raise RunError(
             f"the {what} is no number at step {self.place.step + 1}, batch {self.place.index} of epoch "
             f"{self.place.epoch} (examples {', '.join(map(str, batch.examples[:8].tolist()))}…); the last good "
-            f"checkpoint is {self.last_good()}; lower the rate, or look at these examples"
+            f"checkpoint is {self.recorder.last_good()}; lower the rate, or look at these examples"
         )
 
     # Between updates
 
-    def after(self) -> bool:
-        """Write, validate and save where it is time to; whether it is time to stop."""
+    def look(self, *, saved: bool = False) -> bool:
+        """Save, write, show and validate where it is time to; whether it is time to stop.
+
+        What is saved is the moment before anything was told of the step. Who goes on from there comes here first, and
+        tells it again: so it is the same whether a process ended before, after or amid of it.
+        """
         settings, place = self.settings, self.place
-        last = place.step == settings.steps
-        self.tell(Event("step", place.step, {"loss": place.since["loss"] / place.since["count"], "rate": self.rate}))
-        if place.step % settings.log_every == 0 or last:
+        moment = asdict(place)
+        if due.saves(settings, place.step) and not saved:
+            self.save(moment)
+            saved = True
+        if due.logs(settings, place.step):
             self.log()
-        if place.step % settings.validate_every == 0 or last:
+        if due.shows(settings, place.step):
+            self.show()
+        if due.validates(settings, place.step):
             self.validate()
         if self.team.world == 1:  # together, what was heard since is agreed on in the next update
             self.stopping = self.stop.signal
-        stopped = self.stopping is not None
-        if place.step % settings.save_every == 0 or last or stopped or place.over:
-            self.save(scheduled=not stopped or place.step % settings.save_every == 0)
-        return stopped or place.over
+        if self.stopping is not None and not saved:
+            self.save(moment)
+        return self.stopping is not None or place.over
 
     def log(self) -> None:
         since = self.place.since
@@ -248,25 +269,32 @@ class Fit:
             "epoch": self.place.epoch,
             "loss": since["loss"] / since["count"],
             "nll": since["nll"] / since["count"],
-            "rate": self.rate,
-            "norm": self.norm,
+            "rate": self.place.rate,
+            "norm": self.place.norm,
         }
         self.place.since = {"loss": 0.0, "nll": 0.0, "count": 0.0}
         taken = time.perf_counter() - self.started
         speed = (self.place.step - self.first_step) / taken
         if self.team.first:
-            self.run.write(line)
-            self.run.write({"step": self.place.step, "seconds": taken, "updates_per_second": speed}, TIMING)
+            self.recorder.record(line)
+            if speed:  # of a step that this process made
+                self.recorder.record({"step": self.place.step, "seconds": taken, "updates_per_second": speed}, TIMING)
         self.tell(Event("log", self.place.step, line | {"speed": speed}))
+
+    def show(self) -> None:
+        """What the model attends to now, written by the first process."""
+        model, folder = self.whole(), self.run.shown / checkpoints.name_of(self.place.step)
+        if self.team.first:
+            with self.judging(model), self.recorder.writing(folder):
+                self.work.show(model, folder)
+        self.tell(Event("shown", self.place.step, {}))
 
     def validate(self) -> None:
         """Scores of the model as it is; the first process computes them, the others wait."""
         place, scores, model = self.place, {}, self.whole()
         if self.team.first:
-            model.eval()
-            with torch.no_grad(), own_randomness(self.device):
+            with self.judging(model):
                 scores = self.work.validate(model)
-                self.work.show(model, self.run.shown / checkpoints.name_of(place.step))
         self.scores = scores = self.team.share(scores)
         better = self.beaten_by(scores)
         if better:
@@ -275,13 +303,13 @@ class Fit:
             place.waited += 1
             place.over = bool(self.settings.patience) and place.waited >= self.settings.patience
         if self.team.first:
-            self.run.write({"step": place.step, "validation": scores})
+            self.recorder.record({"step": place.step, "validation": scores})
         self.tell(Event("validation", place.step, dict(scores) | {"better": better}))
 
     def beaten_by(self, scores: dict[str, float]) -> bool:
         """Whether these scores are better than the best so far."""
         (name, more), best = self.work.better, self.place.best
-        return best is None or (scores[name] > best if more else scores[name] < best)
+        return best is None or math.isnan(best) or (scores[name] > best if more else scores[name] < best)
 
     # Keeping and going on
 
@@ -303,31 +331,13 @@ class Fit:
                 tensors[f"optimizer.{key}.{name}"] = full(value)
         return tensors
 
-    def save(self, *, scheduled: bool) -> None:
-        place, tensors = self.place, self.state()
+    def save(self, moment: dict[str, Any]) -> None:
+        step, tensors = self.place.step, self.state()
         if self.team.first:
-            facts = {"place": vars(place), "scores": self.scores, "scheduled": scheduled}
-            try:
-                checkpoints.write(self.run.checkpoints, Checkpoint(place.step, facts, tensors))
-            except OSError as error:
-                raise RunError(
-                    f"step {place.step} could not be saved ({error.strerror or error}); "
-                    f"the last good checkpoint is {self.last_good()}; make room, then --resume"
-                ) from error
-            self.prune()
-        self.tell(Event("checkpoint", place.step, {}))
+            self.recorder.save(Checkpoint(step, {"place": moment, "scores": self.scores}, tensors))
+            self.recorder.prune(step, self.place.best_step)
+        self.tell(Event("checkpoint", step, {}))
         self.team.wait()
-
-    def last_good(self) -> str:
-        kept = checkpoints.found(self.run.checkpoints)
-        return str(kept[-1]) if kept else "none"
-
-    def prune(self) -> None:
-        """Keep the last ones that were planned, the best, and the newest."""
-        steps = [checkpoints.describe(place) for place in checkpoints.found(self.run.checkpoints)]
-        planned = [int(one["step"]) for one in steps if one["scheduled"]]
-        keep = max(self.settings.keep, self.settings.average)
-        checkpoints.prune(self.run.checkpoints, {*planned[-keep:], self.place.best_step, self.place.step})
 
     def restore(self, before: Checkpoint) -> None:
         """Stand exactly where the checkpoint was taken."""
@@ -339,60 +349,32 @@ class Fit:
         self.scores = dict(before.facts["scores"])
 
     def finish(self) -> None:
-        """The result as a model that opens by itself: the average where it is better than the best, or the last."""
-        settings, place = self.settings, self.place
+        """The result as a model that opens by itself: the average where it is better than the best, or the best."""
         if not self.team.first:
             self.scores = self.team.share(None)
             return
-        kept = checkpoints.found(self.run.checkpoints)
-        best = self.run.checkpoints / checkpoints.name_of(place.best_step)
-        single = [best] if best.is_dir() else kept[-1:]  # the best score may have been seen between two checkpoints
-        which = f"step {checkpoints.describe(single[0])['step']}"
-        planned = [one for one in kept if checkpoints.describe(one)["scheduled"]][-settings.average :]
-        if settings.average and planned:
-            average = f"the average of the last {len(planned)} checkpoints"
-            self.scores = self.scored(planned)
-            if self.beaten_by(self.scores) or not best.is_dir():  # there is nothing better to take instead
-                which = average
-            else:  # early weights in it, as where --steps was cut
-                self.scores, which = self.scored(single), f"{which}, which is better than {average}"
-        else:
-            self.scores = self.scored(single)
+        taken = choose_weights(
+            self.run.checkpoints, self.settings, self.place.step, self.place.best_step, self.score, self.beaten_by
+        )
+        self.scores = taken.scores
+        if taken.lost:
+            self.recorder.notice(f"{' and '.join(taken.lost)}; the result is {taken.which}")
         described = self.run.described()
-        facts = {"task": described["task"], "settings": described["settings"], "weights_of": which}
-        self.work.export(self.unsplit, self.run.folder / MODEL, facts | {"steps": place.step, "scores": self.scores})
+        facts = {"task": described["task"], "settings": described["settings"], "weights_of": taken.which}
+        facts |= {"steps": self.place.step, "scores": self.scores}
+        with self.recorder.writing(self.run.model):
+            self.work.export(self.unsplit, self.run.model, facts)
         self.team.share(self.scores)
 
-    def scored(self, chosen: list[Path]) -> dict[str, float]:
-        """Scores of the average of these checkpoints, which the model then holds."""
-        model = self.unsplit
-        put_weights(model, average_of([checkpoints.read(one).tensors for one in chosen]))
+    def score(self, weights: dict[str, Tensor]) -> dict[str, float]:
+        """Scores of these weights, which the model then holds."""
+        put_weights(self.unsplit, weights)
+        with self.judging(self.unsplit):
+            return self.work.validate(self.unsplit)
+
+    @contextmanager
+    def judging(self, model: nn.Module) -> Iterator[None]:
+        """The model as it is used, and random numbers that leave those of the run alone."""
         model.eval()
         with torch.no_grad(), own_randomness(self.device):
-            return self.work.validate(model)
-
-
-class Computing(nn.Module):
-    """The loss as a module, so that what wraps modules (DDP, FSDP, a compiler) wraps all of it."""
-
-    def __init__(self, model: nn.Module, work: Work) -> None:
-        super().__init__()
-        self.model = model
-        self.work = work
-
-    def forward(self, batch: Any) -> tuple[Tensor, Tensor]:
-        found = self.work.loss(self.model, batch)
-        return found.sum, found.nll
-
-
-def seed_of(seed: int, step: int, rank: int) -> int:
-    """One number for the dropout of one step in one process.
-
-    >>> seed_of(0, 1, 0) != seed_of(0, 0, 1) != seed_of(1, 0, 0)
-    True
-    """
-    return (seed * 1_000_003 + step) * 1_009 + rank
-
-
-def size_of(model: nn.Module) -> int:
-    return sum(p.numel() for p in model.parameters())
+            yield

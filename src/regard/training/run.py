@@ -9,7 +9,6 @@ shown/             a few fixed examples and what the model attended to, at each 
 model/             the result: opens by itself
 """
 
-import fcntl
 import json
 import os
 import platform
@@ -20,11 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import RunError
-from regard.models.files import put
+from regard.models.files import make_folder, put, remove, sweep, sync_folder
+from regard.training import lock
+from regard.training.manifest import OtherVersionError, seal, unseal
 
-FORMAT = "regard-run/1"
+FORMAT = "regard-run/2"
 MANIFEST, ENVIRONMENT, HISTORY, TIMING = "run.json", "environment.json", "history.jsonl", "timing.jsonl"
-LOCK, MODEL = ".lock", "model"
+MODEL = "model"
 
 
 class Run:
@@ -33,25 +34,71 @@ class Run:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.checkpoints, self.shown, self.model = folder / "checkpoints", folder / "shown", folder / MODEL
+        self.claim: lock.Claim | None = None
+        self.before: set[str] = set()
 
-    @classmethod
-    def begin(cls, folder: Path, task: str, settings: dict[str, Any]) -> "Run":
-        """A new run in a folder that holds none yet."""
-        if (folder / MANIFEST).exists():
-            raise RunError(f"{folder} already holds a run; go on with --resume {folder}, or name another folder")
+    @contextmanager
+    def alone(self, *, new: bool = False) -> Iterator[None]:
+        """Nobody else trains here meanwhile; a new run makes its folder, and takes it away where it did not begin."""
+        if new:
+            self.must_be_free()
+        else:
+            self.described()
+        made = not self.folder.exists()
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            written = json.dumps({"format": FORMAT, "task": task, "settings": settings}, indent=1, ensure_ascii=False)
-            put(folder / MANIFEST, (written + "\n").encode())
-            put(folder / ENVIRONMENT, (json.dumps(environment(), indent=1) + "\n").encode())
+            make_folder(self.folder)
         except OSError as error:
-            raise RunError(f"{folder} cannot be written to ({error.strerror}); name another folder") from error
-        return cls(folder)
+            raise RunError(f"{self.folder} cannot be written to ({error.strerror}); name another folder") from error
+        with lock.alone(self.folder) as self.claim:
+            self.before = {path.name for path in self.folder.iterdir()}
+            try:
+                self.sweep()
+                yield
+            finally:
+                if made and not (self.folder / MANIFEST).exists():
+                    self.vacate(self.claim)
+                self.claim = None
+
+    def vacate(self, claim: lock.Claim) -> None:
+        """Take away a folder in which nothing began."""
+        claim.drop()
+        with suppress(OSError):
+            (self.folder / lock.LOCK).unlink(missing_ok=True)
+            self.folder.rmdir()
+
+    def must_be_free(self) -> None:
+        if (self.folder / MANIFEST).exists():
+            where = self.folder
+            raise RunError(f"{where} already holds a run; go on with --resume {where}, or name another folder")
+
+    def begin(self, task: str, settings: dict[str, Any]) -> None:
+        """Write what the run is. Who calls is alone here."""
+        self.must_be_free()  # somebody may have been quicker
+        self.check()
+        try:
+            put(self.folder / MANIFEST, seal({"format": FORMAT, "task": task, "settings": settings}))
+            put(self.folder / ENVIRONMENT, (json.dumps(environment(), indent=1) + "\n").encode())
+        except OSError as error:
+            self.withdraw()
+            raise RunError(f"{self.folder} cannot be written to ({error.strerror}); name another folder") from error
 
     def withdraw(self) -> None:
-        """Take back what `begin` wrote."""
-        for name in (MANIFEST, ENVIRONMENT):
-            (self.folder / name).unlink(missing_ok=True)
+        """Take back what was written since `begin`: a vocabulary of this try would be used by the next."""
+        for path in list(self.folder.iterdir()):
+            if path.name not in self.before:
+                remove(path)
+
+    def check(self) -> None:
+        """Refuse to write where another process has begun to."""
+        if self.claim is not None:
+            self.claim.check()
+
+    def sweep(self) -> None:
+        """Take away what was being written when a process ended."""
+        for folder in (self.folder, self.checkpoints, self.model):
+            sweep(folder)
+        for folder in list(self.shown.glob("step-*")):
+            sweep(folder, "*")
 
     @classmethod
     def open(cls, folder: Path) -> "Run":
@@ -64,52 +111,33 @@ class Run:
         """What stands in run.json: the task and its settings."""
         path = self.folder / MANIFEST
         try:
-            found = json.loads(path.read_bytes())
+            return unseal(path.read_bytes(), FORMAT)
+        except OtherVersionError as error:
+            raise RunError(f"{path} {error}") from error
         except OSError as error:
             raise RunError(f"{self.folder} holds no run that can be read; name the folder of a run") from error
         except ValueError as error:
-            raise RunError(f"{path} is no JSON ({error}); the run cannot be read") from error
-        kind = found.get("format") if isinstance(found, dict) else None
-        if kind != FORMAT:
-            raise RunError(f"{path} has format {kind!r}, but {FORMAT!r} is read here; use the version that wrote it")
-        return found
-
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Nobody else trains here meanwhile: the lock goes with the process, however it ends."""
-        try:
-            file = os.open(self.folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
-        except OSError as error:
-            raise RunError(f"{self.folder} cannot be written to ({error.strerror}); train in another folder") from error
-        try:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                whose = os.read(file, 32).decode(errors="replace").strip() or "unknown"
-                raise RunError(
-                    f"another process (id {whose}) is training in {self.folder}; wait for it, or name another folder"
-                ) from error
-            os.ftruncate(file, 0)
-            os.write(file, f"{os.getpid()}\n".encode())
-            yield
-        finally:
-            os.close(file)
+            raise RunError(f"{path} is damaged ({error}); put back a copy of it, or begin a new run") from error
 
     # History
 
     def cut(self, step: int) -> None:
-        """Forget what was written after this step: it will be written again."""
-        for name in (HISTORY, TIMING):
+        """Forget what was written of this step and of later ones: it will be written again."""
+        for name, last in ((HISTORY, step - 1), (TIMING, step)):
             path = self.folder / name
             if path.exists():
-                kept = [line for line in whole_lines(path) if int(json.loads(line)["step"]) <= step]
+                kept = [line for line in whole_lines(path) if int(json.loads(line)["step"]) <= last]
                 put(path, "".join(line + "\n" for line in kept).encode())
 
     def write(self, line: dict[str, Any], name: str = HISTORY) -> None:
-        with (self.folder / name).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        path = self.folder / name
+        new = not path.exists()
+        with path.open("ab") as file:
+            file.write((json.dumps(line, ensure_ascii=False) + "\n").encode())
             file.flush()
             os.fsync(file.fileno())
+        if new:
+            sync_folder(self.folder)
 
     def history(self) -> list[dict[str, Any]]:
         """Every line of the history."""

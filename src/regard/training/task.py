@@ -70,6 +70,10 @@ class Task(Protocol):
     about: str
     settings: type[Settings]
 
+    def check_requirements(self, settings: Any) -> None:
+        """Refuse, with the line that installs it, where something is missing that a validation will need."""
+        ...
+
     def prepare(self, settings: Any, folder: Path) -> Work:
         """Read, encode, and make the model; what was learnt from the data, such as a vocabulary, lies in `folder`."""
         ...

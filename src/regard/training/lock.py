@@ -1,0 +1,80 @@
+"""One process per run: a lock that goes with the process, and a file that says whose the run is.
+
+On some network disks a lock is given to everyone. So the file is read again before anything gets its name, and who
+finds another name in it stops.
+"""
+
+import json
+import os
+import platform
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from regard.errors import RunError
+from regard.models.files import put
+
+LOCK, OWNER = ".lock", ".owner"
+
+
+class Claim:
+    """That this process is the one that trains in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.token = folder, secrets.token_hex(16)
+        told = {"process": os.getpid(), "host": platform.node(), "token": self.token}
+        put(folder / OWNER, (json.dumps(told) + "\n").encode())
+
+    def check(self) -> None:
+        """Refuse to write where somebody else has begun to."""
+        told = owner_of(self.folder)
+        if told and told.get("token") != self.token:
+            raise RunError(
+                f"another process ({named(told)}) has begun to train in {self.folder}, where files cannot be locked; "
+                "this one stops, and what it saved is there"
+            )
+
+    def drop(self) -> None:
+        with suppress(OSError):
+            if owner_of(self.folder).get("token") == self.token:
+                (self.folder / OWNER).unlink()
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[Claim]:
+    """Nobody else trains here meanwhile."""
+    lock = FileLock(folder / LOCK, timeout=0)
+    try:
+        with suppress(NotImplementedError):  # no locks on this disk: the file that says whose it is must do
+            lock.acquire()
+        claim = Claim(folder)
+    except Timeout as error:
+        raise RunError(
+            f"another process ({named(owner_of(folder))}) is training in {folder}; wait for it, or name another folder"
+        ) from error
+    except OSError as error:
+        lock.release()
+        raise RunError(f"{folder} cannot be written to ({error.strerror}); train in another folder") from error
+    try:
+        yield claim
+    finally:
+        claim.drop()
+        lock.release()
+
+
+def owner_of(folder: Path) -> dict[str, object]:
+    """What the owner of a run says of itself; nothing where it says nothing."""
+    try:
+        told = json.loads((folder / OWNER).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def named(told: dict[str, object]) -> str:
+    """A process for a sentence: by its id, and its machine where that is another one."""
+    there = told.get("host", platform.node())
+    return f"id {told.get('process', 'unknown')}" + ("" if there == platform.node() else f" on {there}")

@@ -1,0 +1,68 @@
+"""What a run writes into its folder while it goes on, and what the system says against it, in one sentence."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from regard.errors import RegardError, RunError
+from regard.training import checkpoint as checkpoints
+from regard.training import due
+from regard.training.checkpoint import Checkpoint
+from regard.training.run import HISTORY, Run
+from regard.training.settings import Settings
+
+
+class Recorder:
+    """Writes the history and the checkpoints of a run. `notice` hears what is worth a sentence."""
+
+    def __init__(self, run: Run, settings: Settings, notice: Callable[[str], None]) -> None:
+        self.run, self.settings, self.notice = run, settings, notice
+
+    @contextmanager
+    def writing(self, what: Path) -> Iterator[None]:
+        """Write nothing where another process has begun to; an error of the system is told with what to do."""
+        try:
+            self.run.check()
+            yield
+        except (OSError, RegardError) as error:
+            cause = error if isinstance(error, OSError) else error.__cause__
+            if not isinstance(cause, OSError):
+                raise
+            raise RunError(
+                f"{what} could not be written ({cause.strerror or cause}); the last good checkpoint is "
+                f"{self.last_good()}; make room, then --resume {self.run.folder}"
+            ) from error
+
+    def record(self, line: dict[str, Any], name: str = HISTORY) -> None:
+        with self.writing(self.run.folder / name):
+            self.run.write(line, name)
+
+    def cut(self, step: int) -> None:
+        with self.writing(self.run.folder / HISTORY):
+            self.run.cut(step)
+
+    def save(self, checkpoint: Checkpoint) -> None:
+        with self.writing(self.run.checkpoints / checkpoints.name_of(checkpoint.step)):
+            checkpoints.write(self.run.checkpoints, checkpoint, allowed=self.run.check)
+
+    def prune(self, step: int, best: int) -> None:
+        """Keep the last checkpoints that were planned, the best, and the one of this step."""
+        whole = map(checkpoints.step_of, checkpoints.described(self.run.checkpoints))
+        planned = [one for one in whole if due.keeps(self.settings, one)]
+        keep = max(self.settings.keep, self.settings.average)
+        checkpoints.prune(self.run.checkpoints, {*planned[-keep:], best, step})
+
+    def newest(self) -> Checkpoint | None:
+        """The checkpoint to go on from; what lies beside it and is not used is told, once."""
+        folder = self.run.checkpoints
+        for name in checkpoints.strays(folder):
+            self.notice(f"{folder / name} is no checkpoint, and is left alone")
+        return checkpoints.newest(folder, self.skipped)
+
+    def skipped(self, place: Path, error: Exception) -> None:
+        self.notice(f"{place} is no whole checkpoint, and is not used ({error.__cause__ or error})")
+
+    def last_good(self) -> str:
+        whole = checkpoints.described(self.run.checkpoints)
+        return str(whole[-1]) if whole else "none"
