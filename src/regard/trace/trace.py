@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor, nn
 
 from regard.errors import TraceError
+from regard.trace.changes import edited_line, edits_in
 from regard.trace.layer import Layer
 
 if TYPE_CHECKING:
@@ -30,6 +31,11 @@ class Run:
     layers: list[Layer] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
+    @property
+    def edits(self) -> list[str]:
+        """What was changed about the model in this run, as calls of `regard.edit` and `regard.swap`."""
+        return edits_in([*self.notes, *(note for layer in self.layers for note in layer.notes)])
+
     def __getitem__(self, path: Path) -> Layer:
         return find(self.layers, path)
 
@@ -38,7 +44,8 @@ class Trace:
     """What a model attended to. `runs` are its calls; `layers` are those of the last one.
 
     `trace["layer.3"]` finds a layer by any unambiguous part of its path, `trace["layer.3", "cross"]` tells kinds
-    apart, `trace[2]` counts. `notes` says what could not be seen, one sentence each.
+    apart, `trace[2]` counts. `notes` says what could not be seen, one sentence each; `edits` what was changed about
+    the model.
 
     >>> import regard, torch
     >>> layer = regard.MultiHead(8, heads=2)
@@ -84,6 +91,12 @@ class Trace:
         """The layers of the last run, in the order they were computed."""
         runs = self.runs
         return runs[-1].layers if runs else []
+
+    @property
+    def edits(self) -> list[str]:
+        """What was changed about the model in the last run; empty where it ran as it is."""
+        runs = self.runs
+        return runs[-1].edits if runs else []
 
     def __getitem__(self, path: Path) -> Layer:
         return find(self.layers, path)
@@ -195,7 +208,9 @@ class Trace:
         many = f"{runs} runs, the last with " if runs > 1 else ""
         count = f"{len(layers)} layer{'s' if len(layers) > 1 else ''}: {kinds}"
         last = "the last " if len(layers) > 1 else ""
-        return f"Trace ({self.model or 'a model'}, {many}{count}; {last}b {b}, h {h}, q {q}, k {k})"
+        edits = self.edits
+        changed = f"{edited_line(edits)}; " if edits else ""
+        return f"Trace ({self.model or 'a model'}, {changed}{many}{count}; {last}b {b}, h {h}, q {q}, k {k})"
 
 
 def find(layers: list[Layer], path: Path) -> Layer:

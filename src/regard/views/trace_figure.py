@@ -1,6 +1,7 @@
 """A trace as a figure: one head, the heads of a layer, the stacks side by side, or everything at once."""
 
 import math
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from regard.errors import TraceError
+from regard.trace.changes import edited_line
 from regard.trace.layer import Layer
 from regard.trace.trace import Trace
 from regard.views import Grid, readable
@@ -25,6 +27,7 @@ WIDE = 14.0  # inches: all panels together
 PANEL = 3.4  # inches: one of several heads
 GAP = 0.08  # between thumbnails, of their side
 SMALL = 40  # cells along a side of a thumbnail
+FOOT = 90  # characters of a line below the maps
 SIDE_BY_SIDE = 4  # more stacks than these are shown as thumbnails
 GREY = "#5f5f5f"
 
@@ -76,7 +79,8 @@ def figure(
         drawn = overview(seen, trace.model if title is None else title, path)
     else:
         drawn = side_by_side(seen, head, trace.model if title is None else title, path)
-    below(drawn, f"{READING}\n{about(seen, proof_of(chosen))}")
+    changed = [textwrap.fill(readable(edited_line(trace.edits), 400), FOOT)] if trace.edits else []
+    below(drawn, "\n".join([*changed, READING, about(seen, proof_of(chosen))]))
     if path is not None:
         write(drawn, path)
     return drawn

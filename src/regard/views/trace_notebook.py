@@ -10,6 +10,7 @@ from jaxtyping import UInt8
 
 from regard.attention.map import AttentionMap
 from regard.tokens.visible import cut, visible
+from regard.trace.changes import edited_line, edits_in
 from regard.trace.layer import Layer
 from regard.trace.trace import Trace
 from regard.views import Grid
@@ -32,7 +33,7 @@ def trace_html(trace: Trace) -> str:
     head = "".join(f"<th>{name}</th>" for name in ("", "layer", "kind", "q × k", "weights", "heads"))
     notes = "".join(f"<li>{safe(note)}</li>" for note in [*trace.notes, *(trace.runs[-1].notes if trace.runs else [])])
     return (
-        f"<div><b>{safe(trace.model or 'a trace')}</b>: {runs}{len(layers)} layers"
+        f"<div><b>{safe(trace.model or 'a trace')}</b>: {runs}{len(layers)} layers{changed(trace.edits)}"
         f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>{more}"
         f"<ul>{notes}</ul><small>{READING}; a long map shows {SMALL[0]} of its queries, evenly spread</small></div>"
     )
@@ -65,9 +66,15 @@ def layer_html(layer: Layer) -> str:
     rows = [f"<br><small>{what}: {words(some)}</small>" for what, some in (("queries", queries), ("keys", keys))]
     return (
         f"<div><code>{safe(layer.name)}</code>: {kind}; b {b}, h {h}, q {q}, k {k}; "
-        f"weights {safe(obtained(layer))}, {precision(layer)}{''.join(rows) if layer.queries else ''}"
+        f"weights {safe(obtained(layer))}, {precision(layer)}{changed(edits_in(layer.notes))}"
+        f"{''.join(rows) if layer.queries else ''}"
         f"<br>{''.join(figures)}{more}<br><small>{READING}</small></div>"
     )
+
+
+def changed(edits: list[str]) -> str:
+    """That the model was edited, and how; nothing where it was not."""
+    return f"<br><b>{escape(cut(visible(edited_line(edits)), 400))}</b>" if edits else ""
 
 
 def safe(text: str) -> str:

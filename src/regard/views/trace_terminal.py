@@ -13,6 +13,7 @@ import numpy as np
 
 from regard.errors import TraceError
 from regard.tokens.visible import columns, cut, visible
+from regard.trace.changes import edited_line
 from regard.trace.layer import Layer
 from regard.trace.trace import Trace
 from regard.views.terminal import BLOCKS, HIDDEN, shade
@@ -97,7 +98,7 @@ def trace_text(
         return overview(trace, [look(one, batch=batch) for one in trace.layers], width)
     chosen = choose(trace, layer)
     seen = look(chosen, rows=rows, cols=cols, batch=batch, words=words)
-    said = about([seen], proof_of([chosen]))
+    said = "\n".join(filter(None, [about([seen], proof_of([chosen])), edited_line(trace.edits)]))
     if head is None and seen.heads > 1:
         return all_heads(seen, said, width)
     return one_head(seen, head or 0, said, width)
@@ -196,7 +197,8 @@ def overview(trace: Trace, layers: list[Layer], width: int) -> "Text":
     """The layers with their kinds, every head as a block, and the sharpest heads with what they look at."""
     heads = [[sharp(layer, head) for head in range(layer.heads)] for layer in layers]
     total = sum(map(len, heads))
-    text = headline(trace.model or "a trace", f"{len(layers)} layers, {total} heads; {proof_of(trace.layers)}")
+    said = f"{len(layers)} layers, {total} heads; {proof_of(trace.layers)}"
+    text = headline(trace.model or "a trace", "\n".join(filter(None, [said, edited_line(trace.edits)])))
     left = min(max(columns(visible(layer.name)) for layer in layers), max(width // 2, 20))
     digits = len(str(len(layers) - 1))
     sizes = [f"{layer.weights.shape[-2]} × {layer.weights.shape[-1]}" for layer in layers]
@@ -223,7 +225,8 @@ def overview(trace: Trace, layers: list[Layer], width: int) -> "Text":
 def headline(title: str, said: str) -> "Text":
     from rich.text import Text
 
-    return Text().append(visible(title), "bold").append(f"\n{visible(said)}\n", "dim")
+    lines = "\n".join(visible(line) for line in said.split("\n"))
+    return Text().append(visible(title), "bold").append(f"\n{lines}\n", "dim")
 
 
 def ended(text: "Text") -> "Text":

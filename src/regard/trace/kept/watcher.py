@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import WatchError
+from regard.trace.changes import changes_in
 from regard.trace.doors.ear import ModelEar
 from regard.trace.doors.place import Place, Stack, kind_of, stack_of, tree_of
 from regard.trace.doors.scene import Call
@@ -29,6 +30,7 @@ class Session:
     steps: int = 0
     pixels: tuple[int, ...] | None = None
     refused: dict[str, str] = field(default_factory=dict)
+    changes: dict[str, None] = field(default_factory=dict)  # what was edited, also in layers that are not kept
     parents: dict[int, Tensor] = field(default_factory=dict)
     sequences: Tensor | None = None  # what `generate` gave back, once it is known
 
@@ -54,6 +56,7 @@ class Watcher(ModelEar):
         self.counts: dict[str, int] = {}
         self.memo = Memo()
         self.notes: list[str] = []
+        self.changes: list[str] = []  # of a run that no layer which is kept has begun yet
 
     # An ear
 
@@ -78,6 +81,7 @@ class Watcher(ModelEar):
             self.compare(path, call)
             return
         if not self.wanted(path):
+            self.note_changes(call)
             return
         stack = stack_of(call.place, self.tree, self.stack)
         kind = kind_of(call.place, *call.lengths, call.causal)
@@ -85,6 +89,8 @@ class Watcher(ModelEar):
         held, occurrence = self.enter(stack, path, call)
         session = self.sessions[-1]
         session.pixels = session.pixels or stack.given.pixels
+        session.changes |= dict.fromkeys([*self.changes, *changes_in(call.notes)])
+        self.changes.clear()
         ids = self.ids_of(stack, call)
         if held is None:
             if not self.affordable(path, call):
@@ -100,6 +106,17 @@ class Watcher(ModelEar):
             session.parents[session.steps] = block.parents
         if self.gradients and call.grown is not None and call.grown.requires_grad:
             follow(call, block)
+
+    def note_changes(self, call: Call) -> None:
+        """A layer that is not kept was edited: that is told of its run, which may not have begun yet."""
+        found = changes_in(call.notes)
+        if not found:
+            return
+        same = self.stack is not None and stack_of(call.place, self.tree, self.stack).step is self.stack.step
+        if same and self.sessions:
+            self.sessions[-1].changes |= dict.fromkeys(found)
+        else:
+            self.changes += found
 
     def compare(self, path: str, call: Call) -> None:
         """A recomputation is no new call, but it must be the old one: otherwise say so."""
@@ -202,7 +219,7 @@ class Watcher(ModelEar):
             for layer, held in zip(run.layers, session.held.values()):
                 for block in held.blocks:
                     block.layer = layer
-            run.notes = [f"{path} was refused: {why}" for path, why in session.refused.items()]
+            run.notes = [*session.changes, *(f"{path} was refused: {why}" for path, why in session.refused.items())]
             self.naming.name(run, session.held.values(), kept, session.pixels)
             found.append(run)
         return found
