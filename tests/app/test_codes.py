@@ -10,6 +10,7 @@ import torch
 import regard
 from regard.app.guard import SENTENCES
 from regard.errors import RegardError
+from regard.trace.file.digests import OPEN, SEAL, sealed
 from regard.trace.weights import from_weights
 from tests.app.served import EDIT, HOST, SENT, opened, run
 
@@ -83,11 +84,18 @@ DAMAGED = {
     "file.cut": lambda data: data[:-9],
     "file.long": lambda data: data + b"more",
     "file.header": lambda data: data[:20] + b"\xff" + data[21:],
-    "file.newer": lambda data: data.replace(b'\\"version\\": 1', b'\\"version\\": 9').replace(
-        b'\\"version\\":1', b'\\"version\\":9'
-    ),
-    "file.bare": lambda data: data.replace(b'"regard"', b'"ragard"'),
+    "file.newer": lambda data: sealed_again(data.replace(b'\\"version\\":2', b'\\"version\\":9')),
+    "file.older": lambda data: sealed_again(data.replace(b'\\"version\\":2', b'\\"version\\":1')),
+    "file.bare": lambda data: sealed_again(data.replace(b'"regard"', b'"ragard"')),
+    "file.unchecked": lambda data: data.replace(b'"seal"', b'"sole"'),
+    "file.bytes": lambda data: data.replace(b'\\"cross\\"', b'\\"Cross\\"').replace(b'\\"self\\"', b'\\"Self\\"'),
 }
+
+
+def sealed_again(data):
+    """The file with a seal that is right again."""
+    stop, at = 8 + int.from_bytes(data[:8], "little"), 8 + len(SEAL)
+    return sealed(data[8:at] + OPEN.encode() + data[at + len(OPEN) : stop]) + data[stop:]
 
 
 @pytest.mark.parametrize("code", DAMAGED)

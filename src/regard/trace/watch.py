@@ -16,7 +16,7 @@ from regard.trace.doors.handwritten import settle
 from regard.trace.doors.kernel import DOORS
 from regard.trace.doors.own import attend_told
 from regard.trace.doors.scene import SCENE, Ear, Scene
-from regard.trace.file import finish
+from regard.trace.file import finish, hand_over
 from regard.trace.file.stream import Writer
 from regard.trace.kept.keep import Keeper
 from regard.trace.kept.naming import Naming
@@ -75,9 +75,11 @@ def watch(
             settle(scene)
             watcher.finish()
         if writer is not None:
-            finish(trace, writer)
+            trace.notes += watcher.notes
+            trace.over()
+            hand_over(trace, finish(trace, writer))
     finally:
-        trace.notes += watcher.notes
+        trace.notes += [note for note in watcher.notes if note not in trace.notes]
         trace.over()
         if writer is not None:
             writer.abort()  # where the file was finished there is nothing left to leave

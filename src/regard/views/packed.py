@@ -15,8 +15,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.trace.file.mapped import Info
-from regard.trace.file.stream import CODES, Writer, unused
+from regard.trace.file.array import FileArray
+from regard.trace.file.digests import ChunkDigests, sealed
+from regard.trace.file.header import Info
+from regard.trace.file.stream import Writer
 from regard.trace.file.written import Written
 from regard.trace.trace import Trace
 
@@ -32,8 +34,9 @@ class InMemory(Writer):
         self.infos: list[Info] = []
         self.pads: list[Info] = []
         self.known: dict[tuple[Any, ...], int] = {}
-        self.held: list[Tensor] = []
+        self.held: list[Tensor | FileArray] = []
         self.lock = threading.Lock()
+        self.digests = ChunkDigests()
         self.pieces: list[bytes] = []
 
     def must_be_open(self) -> None:
@@ -44,33 +47,29 @@ class InMemory(Writer):
             flat = tensor.detach().cpu().contiguous().view(-1)
             flat = flat if flat.stride(0) == 1 else flat.clone(memory_format=torch.contiguous_format)  # of one number
             data = flat.view(torch.uint8).numpy().tobytes()
-            self.pieces.append(data)
-            self.end += len(data)
+            self.append(data)
 
     def pad(self) -> None:
         left = -self.end % ALIGN
         if left:
             self.pads.append(Info(torch.uint8, (left,), self.end, self.end + left))
-            self.pieces.append(bytes(left))
-            self.end += left
+            self.append(bytes(left))
+
+    def append(self, data: bytes) -> None:
+        self.pieces.append(data)
+        self.digests.update(data)
+        self.end += len(data)
 
     def whole(self, manifest: dict[str, Any], names: dict[int, str]) -> tuple[bytes, list[Info]]:
         """The bytes of the file, and where its arrays stand in it."""
         words = json.dumps(manifest, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-        entries: dict[str, Any] = {"__metadata__": {"regard": words}}
-        for i, info in enumerate(self.infos):
-            entries[unused(names.get(i, f"unused/{i}"), entries)] = entry(info)
-        for i, info in enumerate(self.pads):
-            entries[unused(f"pad/{i}", entries)] = entry(info)
-        header = json.dumps(entries, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+        self.pad()
+        digests = self.digests.all()
+        header = self.header({"regard": words}, names, digests)
         header = header.ljust(-(-len(header) // ALIGN) * ALIGN)
         begin = 8 + len(header)
         moved = [info._replace(start=info.start + begin, stop=info.stop + begin) for info in self.infos]
-        return b"".join([len(header).to_bytes(8, "little"), header, *self.pieces]), moved
-
-
-def entry(info: Info) -> dict[str, Any]:
-    return {"dtype": CODES[info.dtype], "shape": list(info.shape), "data_offsets": [info.start, info.stop]}
+        return b"".join([sealed(header), *self.pieces, digests]), moved
 
 
 def file_bytes(trace: Trace) -> tuple[bytes, list[Info]]:

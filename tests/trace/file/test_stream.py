@@ -1,4 +1,4 @@
-"""A file that is written while a model runs: mapped at once, whole or not there, and cut off nowhere unseen."""
+"""A file that is written while a model runs: readable at once, whole or not there, and cut off nowhere unseen."""
 
 import gc
 import os
@@ -15,7 +15,8 @@ from regard.attention.map import Asked, AttentionMap
 from regard.attention.mask import Sizes
 from regard.errors import TraceError
 from regard.trace.file import finish, load
-from regard.trace.file.mapped import DTYPES, open_mapped
+from regard.trace.file.container import open_container
+from regard.trace.file.header import DTYPES
 from regard.trace.file.stream import Writer
 from regard.trace.layer import Layer
 from regard.trace.trace import Run, Trace
@@ -38,9 +39,9 @@ def test_every_kind_of_number_is_there_at_once_and_stays(tmp_path, dtype):
         assert one.equal(other)
         assert not one.numel() or one.data_ptr() != other.data_ptr()
     writer.finish({"regard": "{}"}, {i: f"array {i}" for i in range(len(given))})
-    mapped, library = open_mapped(tmp_path / "a.trace"), load_file(tmp_path / "a.trace")
+    opened, library = open_container(tmp_path / "a.trace"), load_file(tmp_path / "a.trace")
     for i, one in enumerate(given):
-        assert mapped[f"array {i}"].equal(one)
+        assert opened[f"array {i}"].tensor().equal(one)
         assert library[f"array {i}"].equal(one)
         assert added[i].equal(one)
 
@@ -76,7 +77,7 @@ def test_a_trace_written_while_the_model_runs_is_the_trace(tmp_path):
     for (whole, before), after in zip(layers, load(tmp_path / "a.trace").layers, strict=True):
         assert after.weights.dense().equal(whole.dense())
         assert before.weights.dense().equal(whole.dense())  # still over the same file, now under its name
-    names = open_mapped(tmp_path / "a.trace").infos
+    names = open_container(tmp_path / "a.trace").infos
     assert sum(name.startswith("0/blocks") for name in names) == 10  # 4 times q and k, one mask of two arrays
     assert not any(name.startswith("unused") for name in names)
 
@@ -109,9 +110,9 @@ def test_a_header_that_outgrew_its_room_moves_the_arrays(tmp_path, room):
     given = [torch.randn(i + 1, 3) for i in range(40)]
     added = [writer.add(one) for one in given]
     writer.finish({"regard": "x" * 5000}, {i: f"array {i}" for i in range(40)})
-    mapped = open_mapped(tmp_path / "a.trace")
-    assert mapped.metadata == {"regard": "x" * 5000}
-    assert all(mapped[f"array {i}"].equal(one) and added[i].equal(one) for i, one in enumerate(given))
+    opened = open_container(tmp_path / "a.trace")
+    assert opened.metadata["regard"] == "x" * 5000
+    assert all(opened[f"array {i}"].tensor().equal(one) and added[i].equal(one) for i, one in enumerate(given))
     assert os.listdir(tmp_path) == ["a.trace"]
 
 
@@ -120,7 +121,11 @@ def test_names_that_are_taken_get_a_number(tmp_path):
     for i in range(3):
         writer.put(torch.tensor([i]))
     writer.finish({}, dict.fromkeys(range(3), "same"))
-    assert [int(open_mapped(tmp_path / "a.trace")[name]) for name in ("same", "same#2", "same#3")] == [0, 1, 2]
+    assert [int(open_container(tmp_path / "a.trace")[name].tensor()) for name in ("same", "same#2", "same#3")] == [
+        0,
+        1,
+        2,
+    ]
 
 
 def test_nothing_is_left_behind_when_it_was_given_up_or_forgotten(tmp_path):

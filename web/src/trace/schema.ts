@@ -1,9 +1,9 @@
 /**
- * The words of a trace file, version 1: what its JSON manifest says. Arrays are named, and stand in the file.
+ * The words of a trace file, version 2: what its JSON manifest says. Arrays are named, and stand in the file.
  * Made from src/regard/trace/file/manifest.py by `python -m regard.views.schema web/src/trace/schema.ts`: change that.
  */
 
-export const VERSION = 1;
+export const VERSION = 2;
 
 /** Of which kind one word is; `usual` is what it says where it is left out, `may` whether it may be null. */
 export interface Word {
@@ -101,7 +101,7 @@ export interface TokensWords {
 
 /** All that a trace file says in words. */
 export interface Manifest {
-  readonly version: 1;
+  readonly version: 2;
   readonly model: string;
   readonly fingerprint: string;
   readonly tokens: readonly TokensWords[];
@@ -176,7 +176,7 @@ export const WORDS: Readonly<Record<string, Readonly<Record<string, Word>>>> = {
     grid: { is: "list", of: { is: "whole", least: 0, below: 2 ** 53 }, least: 2, most: 2, may: true, usual: null },
   },
   Manifest: {
-    version: { is: "whole", one: [1], usual: 1 },
+    version: { is: "whole", one: [2], usual: 2 },
     model: { is: "text", usual: "" },
     fingerprint: { is: "text", usual: "" },
     tokens: { is: "list", of: { is: "words", of: "TokensWords" }, usual: [] },

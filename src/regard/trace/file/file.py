@@ -44,23 +44,43 @@ def save(
         writer.abort()
 
 
-def finish(trace: Trace, writer: Writer, *, budget: int = BUDGET) -> None:
+def finish(trace: Trace, writer: Writer, *, budget: int = BUDGET) -> Trace:
     """Write what the file does not hold yet, then the words about all of it, and give the file its name.
 
-    What `writer.add` gave back is already there and is not written again.
+    What `writer.add` gave back is already there and is not written again. Gives the trace as it is read from the file.
     """
     written = Written(writer, budget=budget)
     with torch.no_grad():
         manifest = written.trace(trace)
     words = json.dumps(manifest, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    writer.finish({"regard": words}, written.names, check=read_trace)
+    read: list[Trace] = []
+    writer.finish(
+        {"regard": words}, written.names, check=lambda part: read.append(read_trace(part, known_as=writer.path))
+    )
+    return read[0]
+
+
+def hand_over(trace: Trace, read: Trace) -> None:
+    """Have the layers of a trace that was written while the model ran read from the file, now that it is whole.
+
+    Until then their tensors are mapped to a file that only the writer knows by name; a file with a name may be cut off
+    by anybody, which a mapping does not survive. The layers stay the same objects.
+    """
+    for run, same in zip(trace.runs, read.runs, strict=True):
+        for layer, other in zip(run.layers, same.layers, strict=True):
+            if layer.seen is not None and other.seen is not None:
+                other.seen.facts, other.seen.used = layer.seen.facts, layer.seen.used
+            layer.__class__ = type(other)
+            vars(layer).clear()
+            vars(layer).update(vars(other))
 
 
 def load(path: str | os.PathLike[str]) -> Trace:
     """The trace of a file. Nothing is read but its header: numbers are read when a map is asked.
 
-    All that the file says is checked first; what is damaged, cut off, of another version or no trace at all raises
-    `TraceError` in one sentence. Nothing in a file is ever executed.
+    All that the file says is checked first, and all numbers, by their digests, when they are read. What is damaged, cut
+    off, of another version or no trace at all raises `TraceError` in one sentence; a file that was written over since
+    it was opened raises `Stale`. Nothing in a file is ever executed.
 
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "cut.trace"

@@ -1,6 +1,7 @@
 """The words of a trace file: what its JSON manifest says, and of which kind each word is.
 
-Arrays are named here and stand in the file; `None` means that there is none. Version 1.
+Arrays are named here and stand in the file; `None` means that there is none. Version 2, in which
+every byte of the file has a digest (`digests.py`).
 """
 
 from pathlib import Path
@@ -10,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from regard.errors import TraceError
 
-VERSION = 1
+VERSION = 2
 
 Count = Annotated[int, Field(ge=0, lt=1 << 53)]  # what JavaScript can count
 Whole = Annotated[int, Field(ge=-(1 << 63), lt=1 << 64)]
@@ -117,7 +118,7 @@ class RunWords(Words):
 class Manifest(Words):
     """All that a trace file says in words."""
 
-    version: Literal[1] = 1
+    version: Literal[2] = 2
     model: str = ""
     fingerprint: str = ""
     tokens: list[TokensWords] = []

@@ -5,16 +5,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
 
 from regard.attention.map import Asked, AttentionMap, Dropped
-from regard.attention.map.given import Stored
 from regard.attention.mask import Mask, Sizes
-from regard.attention.mask.bits import Bits
 from regard.attention.mask.spans import Spans
 from regard.attention.weigh.softmax import softmax
 from regard.errors import TraceError
 from regard.tokens import Tokens
+from regard.trace.file.array import FileArray
+from regard.trace.file.container import Container, open_container
+from regard.trace.file.header import parsed
+from regard.trace.file.layers import FileLayer, FileSeen
 from regard.trace.file.manifest import (
     BiasWords,
     LayerWords,
@@ -25,11 +26,10 @@ from regard.trace.file.manifest import (
     TokensWords,
     manifest_of,
 )
-from regard.trace.file.mapped import Mapped, open_mapped, parsed
-from regard.trace.kept.diagonals import Diagonals
+from regard.trace.file.maps import FileAsked, FileBits, FileDiagonals, FileStored
 from regard.trace.kept.even import Whole, even_softmax
 from regard.trace.kept.stitched import Stitch, Stitched
-from regard.trace.layer import Layer, Seen
+from regard.trace.layer import Layer
 from regard.trace.trace import Run, Trace
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -45,26 +45,30 @@ class Axes(NamedTuple):
     k: int
 
 
-def read_trace(path: Path) -> Trace:
-    """The trace of a file that was found to be sound from the first word to the last."""
-    mapped = open_mapped(path)
-    if "regard" not in mapped.metadata:
+def read_trace(path: Path, *, known_as: Path | None = None) -> Trace:
+    """The trace of a file that was found to be sound from the first word to the last; `known_as` is its later name."""
+    file = open_container(path)
+    if "regard" not in file.metadata:
         raise TraceError(
             f"{path} is a safetensors file, but no trace: it has no manifest; give a file from trace.save"
         ).coded("file.bare")
-    words = parsed(path, mapped.metadata["regard"], at_most=max(1 << 18, mapped.size >> 4))
-    return Reading(mapped, manifest_of(path, words)).trace()
+    words = parsed(path, file.metadata["regard"], at_most=max(1 << 18, file.size >> 4))
+    manifest = manifest_of(path, words)
+    _ = file.digests  # without them nothing else is believed
+    trace = Reading(file, manifest).trace()
+    file.path = known_as or path
+    return trace
 
 
 class Reading:
-    """Reads one file; each tensor, mask and bias that layers share is made once."""
+    """Reads one file; each array, mask and bias that layers share is made once."""
 
-    def __init__(self, mapped: Mapped, manifest: Manifest) -> None:
-        self.mapped, self.manifest, self.path = mapped, manifest, mapped.path
+    def __init__(self, file: Container, manifest: Manifest) -> None:
+        self.file, self.manifest, self.path = file, manifest, file.path
         self.where = "the manifest"
-        self.arrays: dict[str, Tensor] = {}
+        self.arrays: dict[str, FileArray] = {}
         self.masks: dict[tuple[MaskWords, Axes], Mask | None] = {}
-        self.biases: dict[tuple[BiasWords, Axes], Tensor | Diagonals | None] = {}
+        self.biases: dict[tuple[BiasWords, Axes], FileArray | FileDiagonals] = {}
         self.tokens = [self.tokens_of(words) for words in manifest.tokens]
 
     def wrong(self, what: str) -> TraceError:
@@ -85,29 +89,27 @@ class Reading:
 
     def layer(self, words: LayerWords) -> Layer:
         b, h, q, k = axes = Axes(*words.shape)
-        if max(axes) > self.mapped.size:
-            raise self.wrong(f"a map of {tuple(axes)} does not come from a file of {self.mapped.size} bytes")
+        if max(axes) > self.file.size:
+            raise self.wrong(f"a map of {tuple(axes)} does not come from a file of {self.file.size} bytes")
         dropped = None if words.dropped is None else Dropped(words.dropped.p, words.dropped.seed)
         weights = AttentionMap(self.map(words.parts, axes), dropped=dropped)
-        queries = self.array(words.q, (1, b), None, q, None)
-        keys = self.array(words.k, (1, b), None, None, None)
-        values = self.array(words.v, (1, b), None, None, None)
-        return Layer(
+        found = FileLayer(
             words.name,
             words.kind,
             weights,
-            q=for_all(queries, b),
-            k=for_all(keys, b),
-            v=for_all(values, b),
             door=words.door,
             queries=self.named(words.queries, b, q),
             keys=self.named(words.keys, b, k),
             seen=None if words.seen is None else self.seen(words.seen, axes),
-            gradient=for_all(self.array(words.gradient, (1, b), h, q, None), b),
             notes=list(words.notes),
         )
+        found.q = self.array(words.q, (1, b), None, q, None)
+        found.k = self.array(words.k, (1, b), None, None, None)
+        found.v = self.array(words.v, (1, b), None, None, None)
+        found.gradient = self.array(words.gradient, (1, b), h, q, None)
+        return found
 
-    def map(self, parts: list[PartWords], axes: Axes) -> Asked | Stored | Stitched:
+    def map(self, parts: list[PartWords], axes: Axes) -> Asked | FileStored | Stitched:
         """The map of all parts: stored weights stand alone, asked rows stand one below the other."""
         if parts[0].weights is not None:
             return self.stored(parts, axes)
@@ -124,13 +126,13 @@ class Reading:
             return stitches[0].source
         return Stitched(stitches, width=axes.k)
 
-    def stored(self, parts: list[PartWords], axes: Axes) -> Stored:
+    def stored(self, parts: list[PartWords], axes: Axes) -> FileStored:
         (part,), (b, h, q, k) = parts[:1], axes
         if len(parts) > 1 or part.rows != [0, q] or part.columns != [0, k] or part.q is not None or part.k is not None:
             raise self.wrong("stored weights are all of a map, and nothing stands beside them")
-        return Stored(self.sure(part.weights, b, h, q, k), self.mask(part.mask, axes))
+        return FileStored(self.sure(part.weights, b, h, q, k), self.mask(part.mask, axes))
 
-    def asked(self, part: PartWords, axes: Axes) -> Asked:
+    def asked(self, part: PartWords, axes: Axes) -> FileAsked:
         b, h, rows, columns = axes
         q = self.sure(part.q, (1, b), (1, h), rows, None)
         k = self.sure(part.k, (1, b), None, columns, q.shape[-1])
@@ -143,7 +145,7 @@ class Reading:
         if sink is not None and part.weigh != "softmax":
             raise self.wrong("a sink belongs to softmax")
         mask = self.mask(part.mask, axes)
-        return Asked(
+        return FileAsked(
             q,
             k,
             Sizes((b, h), rows, columns),
@@ -164,20 +166,20 @@ class Reading:
 
     def spans(self, words: MaskWords, axes: Axes) -> Spans:
         b, h, q, k = axes
-        start = self.sure(words.start, (1, b), (1, h), (1, q), kinds=(torch.int32,))
-        stop = self.sure(words.stop, *start.shape, kinds=(torch.int32,))
+        start = self.sure(words.start, (1, b), (1, h), (1, q), kinds=(torch.int32,)).tensor()
+        stop = self.sure(words.stop, *start.shape, kinds=(torch.int32,)).tensor()
         inside = not start.numel() or (int(start.min()) >= 0 and bool((start <= stop).all()) and int(stop.max()) <= k)
         if words.bits is not None or not inside:
             raise self.wrong(f"a run of keys does not lie within the {k} keys")
         return Spans(start, stop)
 
-    def bits(self, words: MaskWords, axes: Axes) -> Bits:
+    def bits(self, words: MaskWords, axes: Axes) -> FileBits:
         b, h, q, k = axes
         if words.stop is not None:
             raise self.wrong("a mask says where runs of keys stop, but not where they start")
-        return Bits(self.sure(words.bits, (1, b), (1, h), (1, q), -(-k // 8), kinds=(torch.uint8,)))
+        return FileBits(self.sure(words.bits, (1, b), (1, h), (1, q), -(-k // 8), kinds=(torch.uint8,)))
 
-    def bias(self, words: BiasWords | None, axes: Axes) -> Tensor | Diagonals | None:
+    def bias(self, words: BiasWords | None, axes: Axes) -> FileArray | FileDiagonals | None:
         if words is None:
             return None
         if (words, axes) not in self.biases:
@@ -185,27 +187,24 @@ class Reading:
             if (words.tensor is None) == (words.diagonals is None):
                 raise self.wrong("a bias is a tensor or diagonals")
             if words.tensor is not None:
-                found: Tensor | Diagonals = self.sure(words.tensor, (1, b), (1, h), (1, q), (1, k))
+                found: FileArray | FileDiagonals = self.sure(words.tensor, (1, b), (1, h), (1, q), (1, k))
             else:
-                found = Diagonals(self.sure(words.diagonals, (1, h), q + k - 1), keys=k, heads=h)
+                found = FileDiagonals(self.sure(words.diagonals, (1, h), q + k - 1), keys=k, heads=h)
             self.biases[words, axes] = found
         return self.biases[words, axes]
 
-    def seen(self, words: SeenWords, axes: Axes) -> Seen:
+    def seen(self, words: SeenWords, axes: Axes) -> FileSeen:
         b, h, q, k = axes
         rows, keys = len(words.rows), {k, words.keys or k}
-        if any(row >= q for row in words.rows) or max(keys) > self.mapped.size:
+        if any(row >= q for row in words.rows) or max(keys) > self.file.size:
             raise self.wrong(f"rows were seen that the map of {q} rows does not have")
-        return Seen(
-            tuple(words.rows),
-            self.array(words.mix, (1, b), h, rows, None),
-            self.array(words.allowed, (1, b), (1, h), (1, rows), (1, *keys), kinds=(torch.bool, *FLOATS)),
-            self.array(words.weights, (1, b), (1, h), rows, tuple(keys)),
-            words.causal,
-            words.scale,
-            words.dropout,
-            words.keys,
+        found = FileSeen(
+            tuple(words.rows), causal=words.causal, scale=words.scale, dropout=words.dropout, keys=words.keys
         )
+        found.mix = self.array(words.mix, (1, b), h, rows, None)
+        found.allowed = self.array(words.allowed, (1, b), (1, h), (1, rows), (1, *keys), kinds=(torch.bool, *FLOATS))
+        found.weights = self.array(words.weights, (1, b), (1, h), rows, tuple(keys))
+        return found
 
     def named(self, numbers: list[int] | None, batch: int, length: int) -> tuple[Tokens, ...] | None:
         """The tokens of every batch entry."""
@@ -238,29 +237,22 @@ class Reading:
         except TraceError as error:
             raise self.wrong(str(error)) from error
 
-    def array(self, name: str | None, *shape: Side, kinds: tuple[torch.dtype, ...] = FLOATS) -> Tensor | None:
+    def array(self, name: str | None, *shape: Side, kinds: tuple[torch.dtype, ...] = FLOATS) -> FileArray | None:
         """The array of this name, if its shape and kind are among those wanted; None for no name."""
         return None if name is None else self.sure(name, *shape, kinds=kinds)
 
-    def sure(self, name: str | None, *shape: Side, kinds: tuple[torch.dtype, ...] = FLOATS) -> Tensor:
+    def sure(self, name: str | None, *shape: Side, kinds: tuple[torch.dtype, ...] = FLOATS) -> FileArray:
         """The same where there has to be one."""
-        info = None if name is None else self.mapped.infos.get(name)
+        info = None if name is None else self.file.infos.get(name)
         if name is None or info is None:
             raise self.wrong(f"there is no array {name!r:.80}")
         fits = len(info.shape) == len(shape) and all(map(one_of, info.shape, shape))
         if not fits or info.dtype not in kinds:
             raise self.wrong(f"the array {name!r:.80} of shape {info.shape} and {info.dtype} is not what belongs there")
         if name not in self.arrays:
-            found = self.arrays[name] = self.mapped[name]
-            if info.dtype == torch.bool and bool((found.view(torch.uint8) > 1).any()):
-                raise self.wrong(f"the array {name!r:.80} holds something between true and false")
+            self.arrays[name] = self.file[name]
         return self.arrays[name]
 
 
 def one_of(size: int, side: Side) -> bool:
     return side is None or size == side or (isinstance(side, tuple) and size in side)
-
-
-def for_all(x: Tensor | None, batch: int) -> Tensor | None:
-    """What was kept once for all of a batch, for each of it."""
-    return x if x is None or x.shape[0] == batch else x.expand(batch, *x.shape[1:])

@@ -1,4 +1,4 @@
-"""Writing arrays while they come: memory stays flat, and the file exists under its name only when it is whole.
+"""Writing arrays while they come: they need not stay in memory, and the file gets its name only when it is whole.
 
 Arrays go to a file beside the wanted one, behind room for a header that is written last; then the file is renamed.
 Whatever was cut short has a header length of 0 and no other name than `….part`.
@@ -9,9 +9,11 @@ import json
 import mmap
 import os
 import secrets
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from io import FileIO
 from math import prod
 from pathlib import Path
@@ -21,12 +23,16 @@ import torch
 from torch import Tensor
 
 from regard.errors import TraceError
-from regard.trace.file.mapped import DTYPES, Info, map_file, open_mapped, tensor_over
+from regard.trace.file.array import FileArray
+from regard.trace.file.container import open_container
+from regard.trace.file.digests import ARRAY, OPEN, WIDTH, ChunkDigests, sealed
+from regard.trace.file.header import DTYPES, Info
 
 CODES = {dtype: code for code, dtype in DTYPES.items()}
 ALIGN = 64  # bytes; where arrays start, so that every kind of number stands right and kernels read them fast
 STRETCH = 1 << 28  # bytes of the file that one mapping covers: each keeps a file open
 CHUNK = 1 << 24
+NO_RESERVE = 0x4000 if sys.platform == "linux" else 0  # a file may be larger than the memory it is written from
 
 
 class Writer:
@@ -34,7 +40,7 @@ class Writer:
 
     `add(tensor)` writes it and gives it back as a tensor over the file, so that the memory can be let go; `put(tensor)`
     only writes. A tensor that is already in the file is not written again. `finish(manifest, names)` makes the file
-    whole and gives it its name; `abort()` leaves nothing behind.
+    whole and gives it its name; `abort()` leaves nothing behind. Digests are taken of all bytes as they are written.
 
     >>> import tempfile, pathlib
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -42,7 +48,7 @@ class Writer:
     >>> writer.add(torch.arange(3))
     tensor([0, 1, 2])
     >>> writer.finish({"regard": "{}"}, {0: "numbers"})
-    >>> open_mapped(folder / "small.trace")["numbers"]
+    >>> open_container(folder / "small.trace")["numbers"].tensor()
     tensor([0, 1, 2])
     """
 
@@ -54,9 +60,10 @@ class Writer:
         self.infos: list[Info] = []
         self.pads: list[Info] = []
         self.known: dict[tuple[Any, ...], int] = {}
-        self.held: list[Tensor] = []  # so that an address stays the address of the same numbers
+        self.held: list[Tensor | FileArray] = []  # so that an address stays the address of the same numbers
         self.stretches: list[tuple[int, mmap.mmap]] = []
         self.lock = threading.Lock()
+        self.digests = ChunkDigests()
         self.part, self.file = create(self.path)
         self.undo = weakref.finalize(self, discard, self.file, self.part)
 
@@ -76,12 +83,12 @@ class Writer:
             self.known[key_of(found)] = index
             return found
 
-    def put(self, tensor: Tensor) -> int:
+    def put(self, tensor: Tensor | FileArray) -> int:
         """Write the numbers, and the number of the array they became. `tensor` is held until the file is finished."""
         with self.lock:
             self.must_be_open()
             key = key_of(tensor)
-            if key not in self.known or not tensor.numel():
+            if key not in self.known or not tensor.nbytes:
                 self.known[key] = self.write(tensor)
                 self.held.append(tensor)
             return self.known[key]
@@ -101,7 +108,7 @@ class Writer:
             return len(self.infos) - 1
 
     def finish(
-        self, metadata: dict[str, str], names: dict[int, str], *, check: Callable[[Path], object] = open_mapped
+        self, metadata: dict[str, str], names: dict[int, str], *, check: Callable[[Path], object] = open_container
     ) -> None:
         """Write the header, see that `check` can read the file, put it on the disk and give it its name.
 
@@ -110,14 +117,18 @@ class Writer:
         with self.lock:
             self.must_be_open()
             try:
-                header = self.header(metadata, names)
+                self.pad()
+                digests = self.digests.all()
+                header = self.header(metadata, names, digests)
                 with writing(self.path):
+                    write_at(self.file, digests, self.end)
+                    self.end += len(digests)
                     if len(header) > self.start - 8:
                         self.move(aligned(len(header) + 8))
                     self.file.truncate(self.end)
-                    room = self.start - 8
-                    write_at(self.file, header.ljust(room), 8)
-                    write_at(self.file, room.to_bytes(8, "little"), 0)
+                    first = sealed(header.ljust(self.start - 8))
+                    write_at(self.file, first[8:], 8)
+                    write_at(self.file, first[:8], 0)  # until now it says that the file is not finished
                     os.fsync(self.file.fileno())
                 try:
                     check(self.part)
@@ -148,12 +159,13 @@ class Writer:
         self.undo()
         self.held, self.known, self.stretches = [], {}, []
 
-    def write(self, tensor: Tensor) -> int:
+    def write(self, tensor: Tensor | FileArray) -> int:
         if tensor.dtype not in CODES:
             raise TraceError(f"an array of {tensor.dtype} cannot be written; known are {', '.join(DTYPES)}")
         self.pad()
         start = self.end
-        self.bytes_of(tensor)
+        for piece in tensor.pieces(CHUNK) if isinstance(tensor, FileArray) else (tensor,):
+            self.bytes_of(piece)
         self.infos.append(Info(tensor.dtype, tuple(tensor.shape), start, self.end))
         return len(self.infos) - 1
 
@@ -166,6 +178,7 @@ class Writer:
         flat = flat.view(torch.uint8)
         with writing(self.path):
             write_at(self.file, flat.numpy(), self.end)
+        self.digests.update(flat.numpy().data)
         self.end += flat.numel()
 
     def pad(self) -> None:
@@ -174,6 +187,7 @@ class Writer:
         if left:
             with writing(self.path):
                 write_at(self.file, bytes(left), self.end)
+            self.digests.update(bytes(left))
             self.pads.append(Info(torch.uint8, (left,), self.end, self.end + left))
             self.end += left
 
@@ -190,8 +204,11 @@ class Writer:
         self.stretches.append((base, memory))
         return memory, info, base
 
-    def header(self, metadata: dict[str, str], names: dict[int, str]) -> bytes:
-        entries: dict[str, Any] = {"__metadata__": metadata}
+    def header(self, metadata: dict[str, str], names: dict[int, str], digests: bytes) -> bytes:
+        """The JSON about all arrays, with the digest of their digests, and with room for the seal in front."""
+        seal = {"seal": OPEN, "digests": sha256(digests).hexdigest()}
+        last = Info(torch.uint8, (len(digests) // WIDTH, WIDTH), self.end, self.end + len(digests))
+        entries: dict[str, Any] = {"__metadata__": seal | metadata, ARRAY: last}
         for i, info in enumerate(self.infos):
             entries[unused(names.get(i, f"unused/{i}"), entries)] = info
         for i, info in enumerate(self.pads):
@@ -221,9 +238,24 @@ class Writer:
         self.part, self.file, self.undo = part, file, undo
 
 
-def key_of(tensor: Tensor) -> tuple[Any, ...]:
-    """The same for two tensors that are the same numbers in the same memory."""
+def key_of(tensor: Tensor | FileArray) -> tuple[Any, ...]:
+    """The same for two tensors that are the same numbers in the same memory, or in the same file."""
+    if isinstance(tensor, FileArray):
+        return tensor.key
     return tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.device
+
+
+def tensor_over(memory: mmap.mmap, info: Info, base: int) -> Tensor:
+    """A tensor whose numbers are bytes of a file; `base` is where the mapping begins in it."""
+    return torch.frombuffer(memory, dtype=info.dtype, count=prod(info.shape), offset=info.start - base).view(info.shape)
+
+
+def map_file(file: int, length: int, offset: int) -> mmap.mmap:
+    """These bytes of an open file as memory of our own, read when touched and copied when written to."""
+    if sys.platform == "win32":
+        return mmap.mmap(file, length, access=mmap.ACCESS_COPY, offset=offset)
+    writable = mmap.PROT_READ | mmap.PROT_WRITE
+    return mmap.mmap(file, length, flags=mmap.MAP_PRIVATE | NO_RESERVE, prot=writable, offset=offset)
 
 
 def aligned(place: int) -> int:

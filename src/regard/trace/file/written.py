@@ -22,6 +22,8 @@ from regard.errors import TraceError
 from regard.positions.alibi import ALiBi
 from regard.positions.buckets import Buckets
 from regard.tokens import Tokens
+from regard.trace.file.array import FileArray, unread
+from regard.trace.file.manifest import VERSION
 from regard.trace.file.stream import Writer
 from regard.trace.kept.compact import of_mask
 from regard.trace.kept.diagonals import Diagonals
@@ -56,7 +58,7 @@ class Written:
                 layers.append(self.layer(layer))
             runs.append({"layers": layers, "notes": list(run.notes)})
         return {
-            "version": 1,
+            "version": VERSION,
             "model": trace.model,
             "fingerprint": trace.fingerprint,
             "tokens": [tokens_words(tokens) for tokens in self.tokens],
@@ -76,10 +78,10 @@ class Written:
             "door": layer.door,
             "shape": list(layer.weights.shape),
             "parts": parts,
-            "q": self.array("q", layer.q),
-            "k": self.array("k", layer.k),
-            "v": self.array("v", layer.v),
-            "gradient": self.array("gradient", layer.gradient),
+            "q": self.array("q", unread(layer, "q")),
+            "k": self.array("k", unread(layer, "k")),
+            "v": self.array("v", unread(layer, "v")),
+            "gradient": self.array("gradient", unread(layer, "gradient")),
             "queries": self.named(layer.queries),
             "keys": self.named(layer.keys),
             "seen": None if layer.seen is None else self.seen(layer.seen),
@@ -103,7 +105,7 @@ class Written:
         whole = {"rows": [0, q], "columns": [0, k]}
         if isinstance(source, Stored):
             mask = self.mask(source.mask, source.sizes) if whole_lead(source) else None
-            return [whole | {"weights": self.array("weights", source.kept), "mask": mask}]
+            return [whole | {"weights": self.array("weights", unread(source, "kept")), "mask": mask}]
         size = math.prod(layer.weights.shape) * source.dtype.itemsize
         self.left -= size
         if self.left < 0:
@@ -119,14 +121,14 @@ class Written:
         source.fresh()
         sink = None if source.sink is None else collapsed(aligned(source.sink, 2))
         return {
-            "q": self.array("q", aligned(source.q, 2)),
-            "k": self.array("k", aligned(source.k, 2)),
+            "q": self.array("q", with_lead(unread(source, "q"))),
+            "k": self.array("k", with_lead(unread(source, "k"))),
             "scale": float(source.scale),
             "softcap": None if source.softcap is None else float(source.softcap),
             "sink": self.array("sink", sink),
             "weigh": "softmax" if source.weigh is softmax else "even",
             "mask": self.mask(source.mask, source.sizes),
-            "bias": self.bias(source.bias, source.sizes),
+            "bias": self.bias(unread(source, "bias"), source.sizes),
         }
 
     def mask(self, mask: Mask | None, sizes: Sizes) -> dict[str, Any] | None:
@@ -141,26 +143,28 @@ class Written:
             small = self.small.setdefault(digest(small), small)  # layers often make equal masks of their own
         if isinstance(small, Spans):
             return {"start": self.array("mask/start", small.start), "stop": self.array("mask/stop", small.stop)}
-        return {"bits": self.array("mask/bits", small.bits)} if isinstance(small, Bits) else None
+        return {"bits": self.array("mask/bits", unread(small, "bits"))} if isinstance(small, Bits) else None
 
-    def bias(self, bias: Tensor | Bias | None, sizes: Sizes) -> dict[str, Any] | None:
+    def bias(self, bias: Tensor | FileArray | Bias | None, sizes: Sizes) -> dict[str, Any] | None:
         if bias is None:
             return None
+        if isinstance(bias, FileArray):
+            return {"tensor": self.array("bias", bias)}
         key = (id(bias), sizes)
         if key not in self.biases:
             small = collapsed(aligned(bias, 2)) if isinstance(bias, Tensor) else by_distance(bias, sizes)
             self.biases[key] = bias, small
         found = self.biases[key][1]
         if isinstance(found, Diagonals):
-            return {"diagonals": self.array("bias/diagonals", found.values)}
+            return {"diagonals": self.array("bias/diagonals", unread(found, "values"))}
         return {"tensor": self.array("bias", found)}
 
     def seen(self, seen: Seen) -> dict[str, Any]:
         return {
             "rows": [int(row) for row in seen.rows],
-            "mix": self.array("seen/mix", seen.mix),
-            "allowed": self.array("seen/allowed", seen.allowed),
-            "weights": self.array("seen/weights", seen.weights),
+            "mix": self.array("seen/mix", unread(seen, "mix")),
+            "allowed": self.array("seen/allowed", unread(seen, "allowed")),
+            "weights": self.array("seen/weights", unread(seen, "weights")),
             "causal": bool(seen.causal),
             "scale": None if seen.scale is None else float(seen.scale),
             "dropout": float(seen.dropout),
@@ -171,10 +175,12 @@ class Written:
         """The numbers of these sequences in the manifest."""
         return None if tokens is None else [self.tokens.setdefault(one, len(self.tokens)) for one in tokens]
 
-    def array(self, what: str, tensor: Tensor | None) -> str | None:
+    def array(self, what: str, tensor: Tensor | FileArray | None) -> str | None:
         """The name of the array that holds these numbers."""
         if tensor is None:
             return None
+        if isinstance(tensor, FileArray):
+            return self.name(self.writer.put(tensor), what)
         tensor = tensor.detach()
         if tensor.ndim == 4 and tensor.shape[0] > 1 and tensor.stride(0) == 0:
             tensor = tensor[:1]  # the same for all of a batch
@@ -229,6 +235,11 @@ def in_order(source: Source) -> Iterator[Tensor]:
             one = source.pick((entry, head))
             for block in blocks(one, BUDGET):
                 yield one.weights(block.rows).detach().expand(block.rows.stop - block.rows.start, k)
+
+
+def with_lead(x: Tensor | FileArray) -> Tensor | FileArray:
+    """`x` with an axis for the batch and one for the heads; what is in a file has both."""
+    return x if isinstance(x, FileArray) else aligned(x, 2)
 
 
 def collapsed(x: Tensor) -> Tensor:

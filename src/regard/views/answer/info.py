@@ -5,6 +5,7 @@ from typing import Any
 
 from regard.attention.map.given import Stored
 from regard.tokens import Tokens
+from regard.trace.file.array import unread
 from regard.trace.layer import Layer
 from regard.trace.numbers.stacks import in_decoder
 from regard.trace.trace import Run
@@ -72,7 +73,10 @@ def precision(layers: Sequence[Layer]) -> str:
     for layer in layers:
         source = layer.weights._source
         pieces = pieces_of(source)
-        held = pieces[0].source.q if pieces else source.kept if isinstance(source, Stored) else layer.q
+        owner, name = (
+            (pieces[0].source, "q") if pieces else (source, "kept") if isinstance(source, Stored) else (layer, "q")
+        )
+        held = unread(owner, name)
         if held is not None:
             return str(held.dtype).removeprefix("torch.")
     return "float32"

@@ -48,7 +48,7 @@ describe("a file is refused in one sentence", () => {
     ["without a manifest", () => rewritten((header) => Reflect.deleteProperty(header, "__metadata__")), /has no manifest/],
     ["with a manifest that is no JSON", () => rewritten((header) => (header.__metadata__.regard = "{")), /manifest that cannot be read/],
     ["without a version", () => said((words) => Reflect.deleteProperty(words, "version")), /without a version/],
-    ["of a newer version", () => said((words) => (words.version = 2)), /version 2, but this explorer reads version 1; open it with a newer/],
+    ["of a newer version", () => said((words) => (words.version = 3)), /version 3, but this explorer reads version 2; open it with a newer/],
     ["of an older version", () => said((words) => (words.version = 0)), /write it again with this one/],
     ["with an unknown word", () => said((words) => (layer(words)["more"] = 1)), /no such word/],
     ["with a text for a number", () => said((words) => (part(words)["scale"] = "1")), /a number was wanted/],
@@ -80,7 +80,7 @@ describe("a file is refused in one sentence", () => {
     try {
       openHeld(said((words) => (words.version = 7)));
     } catch (error) {
-      expect(error).toMatchObject({ code: "file.newer", about: { version: 7, known: 1 } });
+      expect(error).toMatchObject({ code: "file.newer", about: { version: 7, known: 2 } });
     }
   });
 });

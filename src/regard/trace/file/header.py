@@ -1,22 +1,19 @@
-"""Arrays of a safetensors file, mapped into memory: nothing is copied, and nothing is believed before it was checked.
+"""The header of a safetensors file, of which nothing is believed before it was checked.
 
 The format: 8 bytes say how long the header is (little-endian), the header is JSON, the rest are the bytes of the
-arrays without a gap. Mapping is private: writing to a tensor changes neither the file nor what others read.
+arrays without a gap.
 """
 
 import json
-import mmap
-import os
-import stat
-import sys
+from collections.abc import Callable
 from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
 
 from regard.errors import TraceError
+from regard.trace.file.digests import has_seal, holds
 
 DTYPES = {
     "F64": torch.float64,
@@ -32,7 +29,6 @@ DTYPES = {
 }
 LONGEST = 100_000_000  # bytes of a header; the library of the format draws the same line
 AXES = 8
-NO_RESERVE = 0x4000 if sys.platform == "linux" else 0  # a file may be larger than the memory it is looked at with
 
 
 class Info(NamedTuple):
@@ -44,72 +40,24 @@ class Info(NamedTuple):
     stop: int
 
 
-class Mapped:
-    """The arrays of one file by name, and its metadata. `mapped[name]` is a tensor over the file itself."""
+class Header(NamedTuple):
+    """What was said in words, where the arrays stand, where the first begins, and whether a seal was found right."""
 
-    def __init__(self, path: Path, metadata: dict[str, str], infos: dict[str, Info], memory: mmap.mmap) -> None:
-        self.path, self.metadata, self.infos, self.memory = path, metadata, infos, memory
-
-    @property
-    def size(self) -> int:
-        """How many bytes the file has."""
-        return len(self.memory)
-
-    def __getitem__(self, name: str) -> Tensor:
-        return tensor_over(self.memory, self.infos[name])
+    metadata: dict[str, str]
+    infos: dict[str, Info]
+    begin: int
+    sealed: bool
 
 
-def tensor_over(memory: mmap.mmap, info: Info, base: int = 0) -> Tensor:
-    """A tensor whose numbers are bytes of the file; `base` is where the mapping begins in it."""
-    count = prod(info.shape)
-    if not count:
-        return torch.empty(info.shape, dtype=info.dtype)
-    return torch.frombuffer(memory, dtype=info.dtype, count=count, offset=info.start - base).view(info.shape)
-
-
-def map_file(file: int, length: int, offset: int = 0) -> mmap.mmap:
-    """These bytes of an open file as memory of our own, read when touched and copied when written to."""
-    if sys.platform == "win32":
-        return mmap.mmap(file, length, access=mmap.ACCESS_COPY, offset=offset)
-    writable = mmap.PROT_READ | mmap.PROT_WRITE
-    return mmap.mmap(file, length, flags=mmap.MAP_PRIVATE | NO_RESERVE, prot=writable, offset=offset)
-
-
-def open_mapped(path: Path) -> Mapped:
-    """The file, mapped, after all that its header says was found to fit its size; `TraceError` otherwise."""
-    try:
-        file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
-    except (OSError, ValueError) as error:
-        why = str(getattr(error, "strerror", None) or error)
-        raise TraceError(f"{path} cannot be opened: {why}").coded("file.unreadable", why=why) from error
-    try:
-        status = os.fstat(file)
-        if not stat.S_ISREG(status.st_mode):
-            raise TraceError(
-                f"{path} is no file but something else, such as a folder; give the trace file itself"
-            ).coded("file.foreign")
-        size = status.st_size
-        if size < 8:
-            raise TraceError(f"{path} holds {size} bytes, too few for a trace; write it again").coded(
-                "file.small", size=size
-            )
-        memory = map_file(file, size)
-    except OSError as error:
-        why = str(error.strerror or error)
-        raise TraceError(f"{path} cannot be read: {why}").coded("file.unreadable", why=why) from error
-    finally:
-        os.close(file)
-    metadata, infos = checked_header(path, memory)
-    return Mapped(path, metadata, infos, memory)
-
-
-def checked_header(path: Path, memory: mmap.mmap) -> tuple[dict[str, str], dict[str, Info]]:
-    size, length = len(memory), int.from_bytes(memory[:8], "little")
+def checked_header(path: Path, size: int, read: Callable[[int, int], bytes]) -> Header:
+    """The header of a file of this size; `read(start, stop)` gives its bytes."""
+    start = read(0, min(9, size))
+    length = int.from_bytes(start[:8], "little")
     if length == 0:
         raise TraceError(f"{path} was never finished: whoever wrote it stopped before the end; watch again").coded(
             "file.unfinished"
         )
-    if length > LONGEST or memory[8:9] != b"{":
+    if length > LONGEST or start[8:] != b"{":
         raise TraceError(
             f"{path} is no trace file: it does not begin like safetensors; give a file from trace.save"
         ).coded("file.foreign")
@@ -117,7 +65,11 @@ def checked_header(path: Path, memory: mmap.mmap) -> tuple[dict[str, str], dict[
         raise TraceError(
             f"{path} is cut off: its header alone has {length} bytes, the file {size}; copy it again"
         ).coded("file.cut", size=size)
-    text = memory[8 : 8 + length]
+    text = read(8, 8 + length)
+    if has_seal(text) and not holds(text):
+        raise TraceError(
+            f"{path} is damaged: its header is not the one that was written; copy it again, or write it again"
+        ).coded("file.bytes")
     header = parsed(path, text, at_most=max(1 << 18, size >> 4))
     if not isinstance(header, dict):
         raise TraceError(f"{path} has a header that is no JSON object; write it again").coded("file.header")
@@ -126,7 +78,7 @@ def checked_header(path: Path, memory: mmap.mmap) -> tuple[dict[str, str], dict[
         raise TraceError(f"{path} has metadata that are not text by name; write it again").coded("file.header")
     infos = {name: info_of(path, name, entry, 8 + length, size) for name, entry in header.items()}
     must_fill(path, infos, 8 + length, size)
-    return metadata, infos
+    return Header(metadata, infos, 8 + length, has_seal(text))
 
 
 def parsed(path: Path, text: bytes | str, *, at_most: int) -> Any:
@@ -180,8 +132,8 @@ def info_of(path: Path, name: str, entry: Any, begin: int, size: int) -> Info:
         raise TraceError(
             f"{path} is cut off: {name!r:.80} would end at byte {begin + last} of {size}; copy it again"
         ).coded("file.cut", size=size)
-    if (begin + first) % dtype.itemsize:
-        raise wrong(f"holds the array {name!r:.80} at byte {begin + first}, between two numbers")
+    if first % dtype.itemsize:
+        raise wrong(f"holds the array {name!r:.80} at byte {first} of its arrays, between two numbers")
     return Info(dtype, tuple(shape), begin + first, begin + last)
 
 

@@ -1,0 +1,188 @@
+"""Maps over a file: what is asked of them reads what it needs, one head or a few rows, and no more."""
+
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from regard.attention.bias import Bias
+from regard.attention.map import Asked
+from regard.attention.map.asked import NEVER, Weigh, share, take, wide
+from regard.attention.map.given import Stored
+from regard.attention.mask import Mask, Sizes
+from regard.attention.mask.base import Cells
+from regard.attention.mask.bits import Bits
+from regard.attention.mask.lead import Index, Lead, Where, whole
+from regard.attention.weigh.softmax import softmax
+from regard.trace.file.array import FileArray, pick_of, read_when_asked, rows_of
+from regard.trace.kept.diagonals import Diagonals
+
+Numbers = FileArray | Tensor
+
+
+class FileAsked(Asked):
+    """A map that is asked from q and k in a file."""
+
+    __slots__ = ("files",)
+    files: dict[str, Any]  # what the four below are read from
+    q, k, bias, sink = (read_when_asked(name) for name in ("q", "k", "bias", "sink"))
+
+    def __init__(
+        self,
+        q: Numbers,
+        k: Numbers,
+        sizes: Sizes,
+        *,
+        scale: float = 1.0,
+        mask: Mask | None = None,
+        bias: Numbers | Bias | None = None,
+        softcap: float | None = None,
+        sink: Numbers | None = None,
+        weigh: Weigh = softmax,
+        lead: Lead | None = None,
+    ) -> None:
+        self.files = {"q": q, "k": k, "bias": bias, "sink": sink}
+        self.sizes, self.score, self.scale, self.mask = sizes, None, scale, mask
+        self.softcap, self.weigh, self.lead = softcap, weigh, lead
+        self.versions = NEVER
+
+    @property
+    def device(self) -> torch.device:
+        return torch.device(self.files["q"].device)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return wide(self.files["q"].dtype)
+
+    def fresh(self) -> None:
+        """What a file holds does not change unseen."""
+
+    def learned(self) -> tuple[object, ...]:
+        return ()
+
+    def pick(self, chosen: tuple[Index, ...]) -> "FileAsked":
+        lead = self.where()
+        size = len(lead.shape)
+        chosen = chosen + (slice(None),) * (size - len(chosen))
+        q, k, bias, sink = (self.files[name] for name in ("q", "k", "bias", "sink"))
+        of_keys = chosen
+        if size and k.shape[size - 1] not in (1, lead.shape[-1]):  # the head of a key is shared by a group
+            of_keys = (*chosen[:-1], share(chosen[-1], lead.shape[-1], k.shape[size - 1]))
+        return FileAsked(
+            pick_of(q, chosen),
+            pick_of(k, of_keys),
+            self.sizes,
+            scale=self.scale,
+            mask=self.mask,
+            bias=pick_of(bias, chosen) if isinstance(bias, FileArray | Tensor) else bias,
+            softcap=self.softcap,
+            sink=None if sink is None else pick_of(sink, chosen),
+            weigh=self.weigh,
+            lead=lead.pick(chosen),
+        )
+
+    def queries(self, rows: Where) -> Tensor:
+        return rows_of(self.files["q"], rows)
+
+    def keys(self, columns: Where) -> Tensor:
+        return take(self.k, -2, columns)
+
+    def groups(self) -> bool:
+        q, k = self.files["q"], self.files["k"]
+        return bool(q.ndim > 2 and k.ndim > 2 and q.shape[-3] != k.shape[-3])
+
+    def bias_at(self, rows: Where, columns: Where) -> Tensor:
+        bias = self.files["bias"]
+        if not isinstance(bias, FileArray) or bias.shape[-2] == 1:
+            return super().bias_at(rows, columns)
+        some = bias.rows(rows)
+        return (some if some.shape[-1] == 1 else take(some, -1, columns)).to(self.dtype)
+
+    def __getstate__(self) -> dict[str, object]:
+        return {name: getattr(self, name) for name in Asked.__slots__ if name != "versions"}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        for name, value in state.items():
+            setattr(self, name, value)
+        self.versions = NEVER
+
+
+class FileStored(Stored):
+    """Weights that are stored in a file."""
+
+    files: dict[str, Any]
+    kept = read_when_asked("kept")
+
+    def __init__(self, kept: Numbers, mask: Mask | None = None, lead: Lead | None = None) -> None:
+        self.kept, self.mask = kept, mask
+        self.sizes = Sizes(tuple(kept.shape[:-2]), kept.shape[-2], kept.shape[-1])
+        if mask is not None and lead is None:
+            mask.check(self.sizes)
+        self.lead = whole(self.sizes, kept.device) if lead is None else lead
+        self.version = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.files["kept"].shape)
+
+    @property
+    def device(self) -> torch.device:
+        return torch.device(self.files["kept"].device)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return wide(self.files["kept"].dtype)
+
+    def pick(self, chosen: tuple[Index, ...]) -> "FileStored":
+        return FileStored(pick_of(self.files["kept"], chosen), self.mask, self.lead.pick(chosen))
+
+    def weights(self, rows: Where = slice(None), columns: slice = slice(None)) -> Tensor:
+        return take(rows_of(self.files["kept"], rows), -1, columns).to(self.dtype)
+
+
+class FileBits(Bits):
+    """One bit per cell, in a file."""
+
+    files: dict[str, Any]
+    bits = read_when_asked("bits")
+
+    def __init__(self, bits: FileArray) -> None:
+        self.bits = bits
+
+    def cell(self, at: Cells, sizes: Sizes) -> Bool[Tensor, "..."]:
+        bits = self.files["bits"]
+        rows = bits.shape[2]
+        alone = bits.shape[0] * bits.shape[1] == 1 and rows > 1 and at.q.numel()
+        if not isinstance(bits, FileArray) or not alone:
+            return super().cell(at, sizes)
+        first, last = int(at.q.min()), int(at.q.max())
+        some = Bits(bits.rows(slice(first, last + 1)))  # only the rows that are asked for
+        if first == last:
+            return some.cell(at, sizes)
+        return some.cell(at._replace(q=at.q - first), sizes)
+
+    def describe(self) -> str:
+        return f"one bit per cell says what is seen, {tuple(self.files['bits'].shape)} bytes of them"
+
+    def __repr__(self) -> str:
+        return f"bits(of shape {tuple(self.files['bits'].shape)})"
+
+    def check(self, sizes: Sizes) -> None:
+        """The reader has compared the shapes."""
+
+
+class FileDiagonals(Diagonals):
+    """One number per diagonal, in a file."""
+
+    files: dict[str, Any]
+    values = read_when_asked("values")
+
+    def __init__(self, values: FileArray, *, keys: int, heads: int) -> None:
+        self.values, self.keys, self.heads = values, keys, heads
+
+    def block(self, queries: Int[Tensor, " r"], keys: Int[Tensor, " c"], of: Int[Tensor, " g"] | None = None) -> Tensor:
+        return Diagonals(self.values, keys=self.keys, heads=self.heads).block(queries, keys, of)
+
+    def __repr__(self) -> str:
+        return f"Diagonals(h {self.heads}, {self.files['values'].shape[1]} distances)"
