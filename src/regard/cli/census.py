@@ -4,44 +4,40 @@ import json
 import os
 from pathlib import Path
 
+from regard.cli.lengths import encode_within
 from regard.cli.see import must_only_read
+from regard.cli.texts import read_lines
 from regard.errors import TraceError
 from regard.models.folder import open_model
 from regard.trace.numbers.census import Census, census
 from regard.trace.numbers.labels import THRESHOLDS
 
 
-def count(texts: list[str], model: str, *, length: int, download: bool = False, as_json: bool = False) -> str:
+def count(
+    texts: list[str],
+    model: str,
+    *,
+    file: Path | None = None,
+    length: int | None = None,
+    download: bool = False,
+    as_json: bool = False,
+) -> str:
     """The census as text, or as JSON with all measures of every head; "" in all but the first of several processes."""
-    read = [text for one in texts for text in texts_of(one)]
-    if not read:
-        raise TraceError("the files hold no text; give a file with one text on each line, or texts")
+    lines = [line for line in read_lines(texts, file) if line.text.strip()]
+    if not lines:
+        raise TraceError("there is no text in what came; give texts, or a file with one text on each line")
     opened, tokenizer = open_model(model, download=download)
     must_only_read(model, opened)
-    found = census(opened, read, tokenizer, length=length)
+    if tokenizer is None:
+        raise TraceError("this model has no tokenizer, so it cannot read a text; take regard.census from Python")
+    read = [encode_within(line.text, opened, tokenizer, length, line.place) for line in lines]
+    found = census(opened, read, tokenizer, length=None)
     if os.environ.get("RANK", "0") != "0":
         return ""
     if as_json:
         facts = {"model": model, "texts": found.texts, "tokens": found.tokens}
         return json.dumps(facts | {"heads": found.records()}, ensure_ascii=False)
     return told(found)
-
-
-def texts_of(one: str) -> list[str]:
-    """The lines of a file that are not empty, or the text itself where there is no file of that name."""
-    path = Path(one)
-    try:
-        is_file = path.is_file()
-    except (OSError, ValueError):  # a text may be no name that a file can have
-        is_file = False
-    if not is_file:
-        if path.suffix in (".txt", ".tsv", ".csv", ".jsonl") and not any(c.isspace() for c in one):
-            raise TraceError(f"there is no file {one!r}; give another, or a text")
-        return [one] if one.strip() else []
-    try:
-        return [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    except UnicodeDecodeError as error:
-        raise TraceError(f"{one} is no text in UTF-8 ({error.reason} at byte {error.start}); convert it") from error
 
 
 def told(found: Census) -> str:

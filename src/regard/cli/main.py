@@ -8,10 +8,17 @@ from typing import Annotated
 import typer
 
 from regard import __version__
+from regard.cli.texts import FILE, LENGTH, read_text
+from regard.cli.train_help import TrainCommand
 from regard.errors import RegardError, is_failure
 
 # Plain help: the library that draws boxes around it takes longer to load than all the rest.
-app = typer.Typer(name="regard", rich_markup_mode=None, pretty_exceptions_enable=False)
+app = typer.Typer(
+    name="regard",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
 
 def _version(asked: bool) -> bool:
@@ -53,8 +60,10 @@ JSON = typer.Option("--json", help="Print JSON, for another program to read.")
 
 @app.command()
 def see(
-    text: Annotated[str, typer.Argument(help="What the model reads.")],
     model: Annotated[str, MODEL],
+    text: Annotated[str | None, typer.Argument(help="What the model reads; - reads standard input.")] = None,
+    file: FILE = None,
+    length: LENGTH = None,
     layer: Annotated[str | None, typer.Option(help="A number, or a part of the layer's path.")] = None,
     head: Annotated[int | None, typer.Option(help="A head of the layer, counted from 0.")] = None,
     to: Annotated[Path | None, typer.Option(help="Write it: .svg, .png, .pdf or .trace.")] = None,
@@ -63,9 +72,12 @@ def see(
     as_json: Annotated[bool, JSON] = False,
 ) -> None:
     """Show what a model attends to when it reads TEXT."""
+    whole = read_text(text, file)
     from regard.cli.see import see as show
 
-    said = show(text, model, layer=layer, head=head, to=to, words=words, download=download, as_json=as_json)
+    said = show(
+        whole, model, layer=layer, head=head, to=to, words=words, length=length, download=download, as_json=as_json
+    )
     if said:
         typer.echo(f"\n{said}" if to is None else said)
 
@@ -100,16 +112,19 @@ def serve(
 
 @app.command()
 def census(
-    texts: Annotated[list[str], typer.Argument(help="Files with one text on each line, or texts themselves.")],
     model: Annotated[str, MODEL],
-    length: Annotated[int, typer.Option(min=1, help="Tokens of each text that are read at most.")] = 512,
+    texts: Annotated[
+        list[str] | None, typer.Argument(help="Texts to read; - reads the lines of standard input.")
+    ] = None,
+    file: FILE = None,
+    length: LENGTH = None,
     download: Annotated[bool, DOWNLOAD] = False,
     as_json: Annotated[bool, JSON] = False,
 ) -> None:
-    """Say which head does what, over TEXTS: previous token, induction, sink, position, rare words."""
+    """Say which head does what, over TEXTS or the lines of a file: previous token, induction, sink, rare words."""
     from regard.cli.census import count
 
-    typer.echo(count(texts, model, length=length, download=download, as_json=as_json))
+    typer.echo(count(texts or [], model, file=file, length=length, download=download, as_json=as_json))
 
 
 @app.command()
@@ -135,7 +150,7 @@ def models(as_json: Annotated[bool, JSON] = False) -> None:
     typer.echo(listed(as_json=as_json))
 
 
-@app.command(context_settings={"ignore_unknown_options": True})
+@app.command(cls=TrainCommand, context_settings={"ignore_unknown_options": True})
 def train(
     task: Annotated[str, typer.Argument(help="What to learn; `regard tasks` lists them.")],
     settings: Annotated[list[str] | None, typer.Argument(metavar="[--SETTING VALUE]...")] = None,
@@ -144,7 +159,7 @@ def train(
     resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")] = False,
 ) -> None:
-    """Train a model on TASK. Every setting is a flag: --steps 1000 --width 128; `regard tasks TASK` lists them.
+    """Train a model on TASK. Every setting is a flag: --steps 1000 --width 128; `regard train TASK --help` lists them.
 
     Ctrl-C saves and stops; --resume goes on as if nothing had happened. Exit codes: 0 done, 2 an error that is told
     in one sentence, 130 stopped by Ctrl-C, 143 by SIGTERM (both saved before).
@@ -159,17 +174,19 @@ def train(
 @app.command()
 def translate(
     model: Annotated[str, typer.Argument(help="A run, a folder of a model, or an embedded translator.")],
-    texts: Annotated[list[str] | None, typer.Argument(help="What to translate; - or nothing reads lines.")] = None,
-    file: Annotated[Path | None, typer.Option(help="Translate the lines of this file.")] = None,
+    texts: Annotated[list[str] | None, typer.Argument(help="What to translate; - reads standard input.")] = None,
+    file: FILE = None,
+    length: LENGTH = None,
     beams: Annotated[int, typer.Option(min=1, help="Candidates that are followed at once; 1 is greedy.")] = 5,
     see: Annotated[bool, typer.Option("--see", help="Open the explorer: which word looked at which.")] = False,
     to: Annotated[Path | None, typer.Option(help="Write its map: .html, .svg, .png, .pdf or .trace.")] = None,
     as_json: Annotated[bool, JSON] = False,
 ) -> None:
-    """Translate TEXTS, a file, or the lines of the standard input."""
+    """Translate TEXTS, or each line of a file or of standard input."""
     from regard.cli.translate import translated
 
-    for line in translated(model, texts or [], file=file, beams=beams, see=see, to=to, as_json=as_json):
+    lines = translated(model, texts or [], file=file, length=length, beams=beams, see=see, to=to, as_json=as_json)
+    for line in lines:
         typer.echo(line)
 
 

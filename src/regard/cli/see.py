@@ -7,12 +7,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from regard.errors import ModelError, TraceError
+from regard.cli.lengths import encode_within
+from regard.errors import ModelError, RegardError, TraceError
 from regard.models.folder import open_model
 from regard.models.seq2seq import Seq2Seq
 from regard.models.translator import Translator
 from regard.trace.file import save
-from regard.trace.numbers.corpus import encode
 from regard.trace.trace import Trace
 from regard.trace.watch import watch
 from regard.views.bundle import bundle
@@ -31,6 +31,7 @@ def see(
     head: int | None = None,
     to: Path | None = None,
     words: bool = False,
+    length: int | None = None,
     download: bool = False,
     as_json: bool = False,
 ) -> str:
@@ -39,7 +40,7 @@ def see(
     which = int(layer) if layer is not None and layer.removeprefix("-").isdecimal() else layer
     opened, tokenizer = open_model(model, download=download)
     must_only_read(model, opened)
-    trace = watched(opened, tokenizer, text)
+    trace = watched(opened, tokenizer, text, length)
     if to is not None and to.suffix.lower() == ".trace":
         save(trace, to)
     elif to is not None and to.suffix.lower() == ".html":
@@ -89,19 +90,27 @@ def must_only_read(name: str, model: nn.Module) -> None:
         )
 
 
-def watched(model: nn.Module, tokenizer: Any, text: str) -> Trace:
+def watched(model: nn.Module, tokenizer: Any, text: str, length: int | None = None) -> Trace:
     """The trace of the model reading the text; an encoder and decoder also write their answer to it."""
     if tokenizer is None:
         raise TraceError("this model has no tokenizer, so it cannot read a text; watch it from Python with its inputs")
-    ids = torch.tensor(encode(text, tokenizer))
+    ids = torch.tensor([encode_within(text, model, tokenizer, length)])
     if not ids.numel():
         raise TraceError("the text is empty, so there is nothing to look at; give some words")
     writes = getattr(getattr(model, "config", None), "is_encoder_decoder", False)
-    with torch.no_grad(), watch(model, tokenizer) as trace:
-        if writes:
-            model.generate(ids, max_new_tokens=STEPS)  # type: ignore[operator]
-        else:
-            model(ids)
+    try:
+        with torch.no_grad(), watch(model, tokenizer) as trace:
+            if writes:
+                model.generate(ids, max_new_tokens=STEPS)  # type: ignore[operator]
+            else:
+                model(ids)
+    except RegardError:
+        raise
+    except Exception as error:  # whatever a model raises for a text that is not for it
+        said = " ".join(str(error).split())[:300]
+        raise ModelError(
+            f"the model failed on {ids.shape[1]:,} tokens: {type(error).__name__}: {said}; try fewer with --length"
+        ) from error
     return trace
 
 

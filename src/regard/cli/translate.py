@@ -1,15 +1,15 @@
 """`regard translate` and `regard evaluate`: texts in, translations, alignments and scores out."""
 
 import json
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import typer
 
 from regard.cli.explore import explore, why_not
-from regard.data.lines import lines_of
+from regard.cli.lengths import check_length, say_cut
+from regard.cli.texts import Line, read_lines
 from regard.data.special import END, SPECIAL
 from regard.errors import ConfigError, DataError
 from regard.tasks.interpreter import Interpreter, Translation, must_look, open_translator
@@ -21,22 +21,20 @@ ENDINGS = (".html", ".svg", ".png", ".pdf", ".trace")
 ONE_LINE = dict.fromkeys([*range(0x20), 0x7F, 0x85, 0x2028, 0x2029], " ")  # a line out for each line in
 
 
-class Line(NamedTuple):
-    """A text, and where it stands; "" where it was given as a text."""
-
-    text: str
-    place: str = ""
-
-    @property
-    def blank(self) -> bool:
-        return bool(self.place) and not self.text.strip()
-
-
 def translated(
-    where: str, texts: list[str], *, file: Path | None, beams: int, see: bool, to: Path | None, as_json: bool
+    where: str,
+    texts: list[str],
+    *,
+    file: Path | None,
+    length: int | None,
+    beams: int,
+    see: bool,
+    to: Path | None,
+    as_json: bool,
 ) -> Iterator[str]:
     """What to print, line by line as it is ready: a line for each line that came, an empty one for an empty one."""
     must_be_known(to)
+    lines = read_lines(texts, file)
     interpreter = open_translator(where)
     opens = False
     if see or to is not None:
@@ -46,15 +44,14 @@ def translated(
         opens, see = not why, bool(why)
         if why:
             typer.echo(f"the map is drawn here, because {why}; open it with: regard serve --model {where}", err=True)
-    lines = asked(texts, file)
     if isinstance(lines, list):  # what is wrong with one of them is said before the first is translated
-        must_be_readable(interpreter, lines)
+        lines = readable_lines(interpreter, lines, length)
         must_fit(to, sum(not line.blank for line in lines))
     kept: list[Translation] = []
     any_came = False
     for some in chunks(lines, AT_ONCE if isinstance(lines, list) else 1):
         any_came = True
-        must_be_readable(interpreter, some)
+        some = some if isinstance(lines, list) else readable_lines(interpreter, some, length)
         found = iter(interpreter.translate([line.text for line in some if not line.blank], beams=beams))
         for line in some:
             one = None if line.blank else next(found)
@@ -74,27 +71,6 @@ def translated(
 # What comes in
 
 
-def asked(texts: list[str], file: Path | None) -> list[Line] | Iterator[Line]:
-    """The texts, the lines of a file, or the lines of the standard input as they come."""
-    if file is not None:
-        if texts:
-            raise ConfigError(f"a text and the file {file} came; give the one or the other")
-        return [Line(text, f"{file}, line {number}") for number, text in enumerate(lines_of(file), 1)]
-    return [Line(text) for text in texts] if texts and texts != ["-"] else standard_input()
-
-
-def standard_input() -> Iterator[Line]:
-    """Its lines, each as soon as it is there."""
-    for number, data in enumerate(sys.stdin.buffer, 1):
-        place = f"standard input, line {number}"
-        try:
-            text = data.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError as error:
-            wrong = f"byte {error.start} (0x{data[error.start]:02x}) is no UTF-8"
-            raise DataError(f"{place}: {wrong}; convert it first, for example by iconv -t UTF-8") from error
-        yield Line(text.removesuffix("\n").removesuffix("\r"), place)
-
-
 def chunks(lines: Iterable[Line], size: int) -> Iterator[list[Line]]:
     some: list[Line] = []
     for line in lines:
@@ -106,13 +82,24 @@ def chunks(lines: Iterable[Line], size: int) -> Iterator[list[Line]]:
         yield some
 
 
-def must_be_readable(interpreter: Interpreter, lines: list[Line]) -> None:
-    for line in lines:
-        if not line.blank:
-            try:
-                interpreter.read(line.text)
-            except DataError as error:
-                raise DataError(f"{line.place}: {error}" if line.place else str(error)) from error
+def readable_lines(interpreter: Interpreter, lines: list[Line], length: int | None) -> list[Line]:
+    """The lines, cut where that is wanted; what the model cannot read is refused, with its place."""
+    return [line if line.blank else readable_line(interpreter, line, length) for line in lines]
+
+
+def readable_line(interpreter: Interpreter, line: Line, length: int | None) -> Line:
+    try:
+        if length is not None:
+            ends = [end for _, end in interpreter.source.encoding(line.text).offsets]
+            if len(ends) > length:
+                say_cut(len(ends), length, line.place)
+                line = Line(line.text[: ends[length - 1]], line.place)
+        interpreter.read(line.text)
+    except DataError as error:
+        if error.code == "text.longer":
+            check_length(error.about["tokens"], error.about["limit"], line.place)
+        raise DataError(f"{line.place}: {error}" if line.place else str(error)) from error
+    return line
 
 
 # What goes out

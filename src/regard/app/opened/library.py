@@ -16,14 +16,13 @@ from regard.app.opened.spelling import Names, Speller
 from regard.app.refusal import Refusal
 from regard.app.wire import EditOf, RunAsk
 from regard.errors import ModelError, WatchError
+from regard.models.context import max_tokens
 from regard.trace.editing.effect import numbers_of
 from regard.trace.numbers.corpus import encode
 from regard.trace.trace import Trace
 from regard.trace.watch import watch
 
 ANSWER = 64  # tokens that an encoder and decoder writes at most, where nobody says
-LENGTHS = ("max_position_embeddings", "n_positions", "n_ctx", "max_source_positions")
-UNLIMITED = 1_000_000  # what a tokenizer says that knows no limit is larger
 
 
 def task_of(config: dict[str, Any]) -> str:
@@ -49,8 +48,7 @@ class Library:
             ).coded("model.mute", model=name)
         self.name, self.model, self.tokenizer, self.task = name, model, tokenizer, task
         self.word = Names(tokenizer)
-        told = [getattr(model.config, key, None) for key in LENGTHS] + [getattr(tokenizer, "model_max_length", None)]
-        self.longest = min((n for n in told if isinstance(n, int) and 0 < n < UNLIMITED), default=None)
+        self.longest = max_tokens(model, tokenizer)
         self.pairs = task == "translate"
 
     @torch.no_grad()

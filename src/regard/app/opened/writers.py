@@ -12,12 +12,10 @@ from regard.app.opened.opened import Changed, Ran, Telling, output
 from regard.app.opened.spelling import Speller
 from regard.app.refusal import Refusal
 from regard.app.wire import EditOf, RunAsk
+from regard.models.context import max_tokens
 from regard.models.gpt import GPT, choose
-from regard.positions import Learned
 from regard.trace.trace import Trace
 from regard.trace.watch import watch
-
-STRETCH = 16  # a model whose positions end nowhere still reads no more than so many times what it was made for
 
 
 class Writing:
@@ -25,7 +23,7 @@ class Writing:
 
     def __init__(self, name: str, model: GPT, tokenizer: Any) -> None:
         self.name, self.model, self.tokenizer = name, model, tokenizer
-        self.longest = model.context if isinstance(model.added, Learned) else STRETCH * model.context
+        self.longest = max_tokens(model)
 
     @torch.no_grad()
     def run(self, ask: RunAsk, telling: Telling) -> Ran:

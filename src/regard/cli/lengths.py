@@ -1,0 +1,45 @@
+"""A text as so many tokens as a model takes: cut where --length says so, and refused where it is too long."""
+
+from typing import Any
+
+import typer
+from torch import nn
+
+from regard.errors import ModelError
+from regard.models.context import max_tokens
+from regard.trace.numbers.corpus import encode
+
+WARNED = "sequence-length-is-longer-than-the-specified-maximum"  # what transformers warns of, and we say ourselves
+
+
+def encode_within(text: str, model: nn.Module, tokenizer: Any, length: int | None, place: str = "") -> list[int]:
+    """The ids of a text, cut to `length`; refused in one sentence where the model takes fewer."""
+    if isinstance(getattr(tokenizer, "deprecation_warnings", None), dict):
+        tokenizer.deprecation_warnings[WARNED] = True
+    ids = encode(text, tokenizer)[0]
+    came = len(ids)
+    if length is not None and came > length:
+        ids = cut(text, tokenizer, ids, length)
+        say_cut(came, length, place)
+    check_length(len(ids), max_tokens(model, tokenizer), place)
+    return ids
+
+
+def cut(text: str, tokenizer: Any, ids: list[int], length: int) -> list[int]:
+    """The first tokens; those that a tokenizer of `transformers` puts around a text stay around it."""
+    if hasattr(tokenizer, "num_special_tokens_to_add") and tokenizer.num_special_tokens_to_add() < length:
+        return [int(one) for one in tokenizer(text, truncation=True, max_length=length)["input_ids"]]
+    return ids[:length]
+
+
+def say_cut(came: int, length: int, place: str = "") -> None:
+    typer.echo(f"{place or 'the text'}: the first {length:,} of {came:,} tokens are read (--length {length})", err=True)
+
+
+def check_length(tokens: int, limit: int | None, place: str = "") -> None:
+    """Refuse more tokens than a model takes."""
+    if limit is not None and tokens > limit:
+        raise ModelError(
+            f"{place or 'the text'} has {tokens:,} tokens, but the model takes at most {limit:,}; "
+            f"cut with --length {limit}"
+        ).coded("text.longer", tokens=tokens, limit=limit)

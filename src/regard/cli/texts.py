@@ -1,0 +1,77 @@
+"""Where a command gets its text from, the same for all of them: TEXT, `-` for standard input, or --file PATH."""
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import typer
+
+from regard.errors import ConfigError, DataError
+
+FILE = Annotated[Path | None, typer.Option("--file", help="Read this file, in UTF-8.")]
+LENGTH = Annotated[int | None, typer.Option("--length", min=1, metavar="N", help="Cut a text to its first N tokens.")]
+STDIN = "-"
+
+
+class Line(NamedTuple):
+    """A text, and where it stands; "" where it was given as a text."""
+
+    text: str
+    place: str = ""
+
+    @property
+    def blank(self) -> bool:
+        return bool(self.place) and not self.text.strip()
+
+
+def read_text(text: str | None, file: Path | None) -> str:
+    """One text: as it was given, or all of a file or of standard input."""
+    lines = read_lines([] if text is None else [text], file)
+    found = "\n".join(line.text for line in lines)
+    if not found.strip():
+        came = f"{file} holds no text" if file else f"{'standard input' if text == STDIN else 'the text'} is empty"
+        raise DataError(f"{came}, so there is nothing to look at; give some words")
+    return found
+
+
+def read_lines(texts: Sequence[str], file: Path | None) -> list[Line] | Iterator[Line]:
+    """The texts, the lines of a file, or those of standard input as they come; exactly one of the three."""
+    if file is not None and texts:
+        raise ConfigError(f"a text and the file {file} came; give the one or the other")
+    if file is not None:
+        from regard.data.lines import lines_of
+
+        return [Line(text, f"{file}, line {number}") for number, text in enumerate(lines_of(file), 1)]
+    if not texts:
+        raise ConfigError("no text came; give TEXT, - to read standard input, or --file PATH")
+    if STDIN not in texts:
+        for text in texts:
+            mention_file(text)
+        return [Line(text) for text in texts]
+    if len(texts) > 1:
+        raise ConfigError(f"{len(texts)} texts came, and one of them is -; give texts, or - alone for standard input")
+    return standard_input()
+
+
+def mention_file(text: str) -> None:
+    """Say so where a text is also the name of a file: whoever gave it may have meant the file."""
+    if len(text) < 4096 and "\0" not in text and os.path.isfile(text):
+        typer.echo(f"{text!r} is read as text, but is also a file; to read it: --file {text}", err=True)
+
+
+def standard_input() -> Iterator[Line]:
+    """Its lines, each as soon as it is there."""
+    if sys.stdin is None:
+        raise DataError("there is no standard input; give TEXT, or --file PATH")
+    for number, data in enumerate(sys.stdin.buffer, 1):
+        place = f"standard input, line {number}"
+        try:
+            text = data.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            wrong = f"byte {error.start} (0x{data[error.start]:02x}) is no UTF-8"
+            raise DataError(f"{place}: {wrong}; convert it first, for example by iconv -t UTF-8") from error
+        if "\0" in text:
+            raise DataError(f"{place}: byte {data.index(0)} is NUL, which no text has; give UTF-8 text")
+        yield Line(text.removesuffix("\n").removesuffix("\r"), place)
