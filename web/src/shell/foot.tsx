@@ -2,6 +2,7 @@
 import type { Drawn, ViewName } from "../choose/choice";
 import { fewDigits } from "../paint/digits";
 import { viewNow } from "./available";
+import { captioned } from "./edited";
 import { sentenceOf } from "./failing";
 import { language, say } from "./language";
 import { inHand, useRow } from "./rowhand";
@@ -89,7 +90,7 @@ function Take({ studio }: { studio: Studio }) {
   };
   const picture = async (): Promise<string> => {
     if (svg === undefined) throw new Error(say("errors.nothing"));
-    return svg();
+    return captioned(studio, await svg());
   };
   const page = async (): Promise<void> => {
     if (server === null || studio.held.value.some((one) => one.source === studio.source.value))

@@ -1,6 +1,7 @@
 /** Details: the cell in hand, its row, the proof of its layer, and what is known of the trace. */
 import { useEffect, useState } from "preact/hooks";
 import { attentionOf } from "../choose/move";
+import { editsOf, isChange } from "../trace/edits";
 import { type Proof, type Row, type Tokens, type TraceInfo, tokensOf } from "../trace/source";
 import { fewDigits } from "../paint/digits";
 import { shortened } from "../paint/text";
@@ -139,7 +140,7 @@ function TraceFacts({ studio, info }: { studio: Studio; info: TraceInfo }) {
   const precision = info.error === null ? info.precision
     : info.error === 0 ? say("shell.precision.exact", { precision: info.precision })
     : say("shell.precision.error", { precision: info.precision, error: fewDigits(info.error) });
-  const chances = output?.next ?? output?.classes ?? null;
+  const chances = output?.next ?? output?.classes ?? null, edits = editsOf(info);
   return (
     <section>
       {output !== null && (output.text || chances) && (
@@ -165,9 +166,11 @@ function TraceFacts({ studio, info }: { studio: Studio; info: TraceInfo }) {
         <dt>{say("shell.model")}</dt><dd><bdi>{info.model.slice(0, 120)}</bdi></dd>
         <dt>{say("shell.precision")}</dt>
         <dd>{precision}</dd>
+        {edits.length > 0 && <dt>{say("shell.edits")}</dt>}
+        {edits.slice(0, 50).map((one, i) => <dd key={i}><bdi>{one.slice(0, 200)}</bdi></dd>)}
       </dl>
       {studio.host.note && <p class="pale">{studio.host.note}</p>}
-      <Notes notes={info.notes} />
+      <Notes notes={info.notes.filter((note) => !isChange(note))} />
     </section>
   );
 }

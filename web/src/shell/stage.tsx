@@ -5,6 +5,7 @@ import type { Source } from "../trace/source";
 import { VIEW } from "../views";
 import { viewNow } from "./available";
 import { CompareWith } from "./comparing";
+import { Edited } from "./edited";
 import { sentenceOf } from "./failing";
 import { LANGUAGES, type Key, language, say } from "./language";
 import { compareWith, hold, openTrace } from "./opening";
@@ -62,6 +63,7 @@ export function Stage({ studio }: { studio: Studio }) {
   }, [name, source, name === "compare" ? other : null, words, dark, again]);
   return (
     <main class="stage" role="tabpanel" aria-label={say(`view.${name}`)}>
+      <Edited studio={studio} />
       <Reading studio={studio} view={name} />
       {name === "compare" && <CompareWith studio={studio} />}
       <div class="place" ref={place} aria-busy={studio.opening.value} />

@@ -190,6 +190,40 @@ describe("the selection", () => {
     expect(turn.textContent).toContain("smallest first");
   });
 
+  it("says above every view that the model was edited, and how; and nothing where it was not", async () => {
+    const plain = fake(["The", "cat", "sat"]);
+    const info = { ...plain.info, notes: ["edited: mute('a', heads 1)"], layers: plain.info.layers.map((one, i) =>
+      (i === 1 ? { ...one, notes: ["edited: mute('a', heads 1)", "edited: <b>block</b>(key 0)"] } : one)) };
+    const source = Object.assign(Object.create(plain) as Source, { info });
+    const { find, all } = await studio({ source });
+    for (const view of ["map", "heads", "model", "numbers", "flow", "edit", "compare"]) {
+      all("[role=tab]").find((one) => one.textContent === view)!.click();
+      await wait();
+      expect(find(".stage").getAttribute("aria-label")).toBe(view);
+      expect(find(".stage .edited").textContent).toBe(
+        "The model was edited: mute('a', heads 1), <b>block</b>(key 0)");
+    }
+    expect(find(".panel").textContent).toContain("edits");
+    expect((await studio()).find(".stage .edited")).toBeNull();
+  });
+
+  it("says of a comparison which side was edited, and writes it below pictures", async () => {
+    const plain = fake(["The", "cat", "sat"]);
+    const info = { ...plain.info, notes: ["swapped: window(1, 1)"] };
+    const source = Object.assign(Object.create(plain) as Source, { info });
+    const { find } = await studio({ source: plain, sources: [{ name: "a", source: plain }, { name: "b", source }],
+      address: bar("#/view=compare&with=held-2") }, 120);
+    expect(find(".stage .edited").textContent).toBe("B: The model was edited: swap(window(1, 1))");
+    const made: Blob[] = [];
+    vi.stubGlobal("URL", Object.assign(URL, { createObjectURL: (blob: Blob) => (made.push(blob), "blob:x") }));
+    find(".take button").click();
+    await wait(60);
+    const file = new DOMParser().parseFromString(await made[0]!.text(), "image/svg+xml");
+    const lines = [...file.querySelectorAll("text")].map((one) => one.textContent);
+    expect(lines.join(" ")).toContain("B: The model was edited: swap(window(1, 1))");
+    vi.unstubAllGlobals();
+  });
+
   it("says the pinned row as a sentence and shows its numbers", async () => {
     const source = fake(["The", "cat", "sat", "here"]);
     const { find } = await studio({ source, address: bar("#/view=map&layer=1&head=2&q=1&k=3") });
