@@ -99,4 +99,47 @@ def long() -> Trace:
     return watched(Tokens(tuple(f"t{i}" for i in range(700))), seed=4, layers=2, heads=2)
 
 
-ALL = {"stack": stack, "other": other, "hostile": hostile, "picture": picture, "long": long}
+def edited() -> Trace:
+    """A model whose first layer had a head muted; its edits would like to be more than text."""
+    torch.manual_seed(5)
+    model = Stack(LAYERS, WIDTH, HEADS, causal=True).eval()
+    with torch.no_grad(), regard.watch(model, special(SENTENCE)) as trace, regard.edit(model) as editor:
+        editor.mute("layers.0", heads=1)
+        editor.block(3, 0, ["layers.1", "layers.2"])
+        model(torch.randn(1, len(SENTENCE), WIDTH))
+    return trace
+
+
+class Windows(torch.nn.Module):
+    """Attention within four windows of 3 × 3 patches, then over all 6 × 6."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cut = torch.nn.Conv2d(3, WIDTH, 8, stride=8)
+        self.near, self.far = (regard.MultiHead(WIDTH, heads=HEADS) for _ in range(2))
+
+    def forward(self, pixel_values: torch.Tensor) -> torch.Tensor:
+        x = self.cut(pixel_values)  # b c 6 6
+        parts = x.reshape(-1, WIDTH, 2, 3, 2, 3).permute(0, 2, 4, 3, 5, 1)
+        self.near(parts.reshape(-1, 9, WIDTH))
+        return self.far(x.flatten(2).transpose(1, 2))
+
+
+def windows() -> Trace:
+    """A picture that one layer sees in windows and the next one whole."""
+    torch.manual_seed(6)
+    model = Windows().eval()
+    with torch.no_grad(), regard.watch(model) as trace:
+        model(torch.randn(1, 3, 48, 48))
+    return trace
+
+
+ALL = {
+    "stack": stack,
+    "other": other,
+    "hostile": hostile,
+    "picture": picture,
+    "long": long,
+    "edited": edited,
+    "windows": windows,
+}
