@@ -3,10 +3,12 @@
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -53,10 +55,11 @@ def test_a_run_says_plain_lines_ends_with_its_scores_and_names_the_next_step(mon
     assert re.fullmatch(rf"loss [\d.]+, exact [\d.e-]+ after 11 steps. Next: regard evaluate {folder}\n", printed)
     lines = said.splitlines()
     assert re.fullmatch(rf"[\d,]+ parameters, [\d,]+ examples, 11 steps, in {folder}", lines[0])
-    step = r"step 3/11  loss \d+\.\d{4}  rate \d\.\d\de-\d\d  [\d.]+ steps/s  \d+:\d\d left"
-    assert re.fullmatch(step, lines[1])
-    assert re.fullmatch(r"step 5  validation  loss [\d.]+  exact [\d.e-]+  \(best\)", lines[2])
-    assert [line.split()[1] for line in lines[1:]] == ["3/11", "5", "6/11", "9/11", "10", "11/11", "11"]
+    step = r"step 2/11  loss \d+\.\d{4}  rate \d\.\d\de-\d\d  [\d.]+ steps/s  \d+:\d\d left"
+    assert re.fullmatch(step, lines[2])
+    assert re.fullmatch(r"step 5  validation  loss [\d.]+  exact [\d.e-]+  \(best\)", lines[5])
+    logged = ["1/11", "2/11", "3/11", "5/11", "5", "6/11", "9/11", "10/11", "10", "11/11", "11"]
+    assert [line.split()[1] for line in lines[1:]] == logged
     assert "\x1b" not in said
     assert "\r" not in said
     assert (folder / "model" / "manifest.json").exists() or any((folder / "model").iterdir())
@@ -188,11 +191,94 @@ def test_a_signal_saves_and_the_run_goes_on_to_the_same_bits(number, workers, wh
     assert "KeyboardInterrupt" not in said
     last = int(found(folder / "checkpoints")[-1].name.removeprefix("step-"))
     assert 4 < last < 11
+    line = f"Saved at step {last} in {folder}; go on: regard train copy --resume {folder}"
+    assert said.splitlines()[-1] == line
     assert not (folder / "model").exists()
     held.unlink()
-    code, printed, said = run(monkeypatch, capsys, "train", "copy", "--resume", str(folder), "--workers", "0")
+    words = shlex.split(line.partition("go on: regard ")[2])
+    code, printed, said = run(monkeypatch, capsys, *words, "--workers", "0")
     assert (code, f"going on after step {last}" in said, " after 11 steps." in printed) == (0, True, True)
     assert_same_bits(folder, whole)
+
+
+@pytest.mark.parametrize("name", ["run", "a run's folder $HOME; (2)"])
+def test_the_command_to_go_on_works_as_it_is_printed_also_with_what_was_told_anew(name, monkeypatch, capsys, tmp_path):
+    folder = tmp_path / name
+    words = ("train", "copy", *SMALL, "--steps=4", "--quiet")
+    assert run(monkeypatch, capsys, *words, "--out", str(folder))[0] == 0
+    stop_at(monkeypatch, 6)
+    code, _, said = run(monkeypatch, capsys, "train", "copy", "--resume", str(folder), "--steps", "9", "--tensorboard")
+    assert code == 143
+    told = said.splitlines()[-1]
+    assert told.startswith(f"Saved at step 6 in {folder}; go on: regard train copy --resume ")
+    assert " --steps 9" in told
+    assert " --tensorboard" in told
+    monkeypatch.undo()
+    shell = subprocess.run(
+        ["sh", "-c", "printf '%s\\n' " + told.partition("go on: ")[2]], capture_output=True, text=True, check=True
+    )
+    assert run(monkeypatch, capsys, *shell.stdout.splitlines()[1:])[0] == 0
+    assert Run(folder).history()[-1]["step"] == 9
+
+
+def stop_at(monkeypatch, step: int) -> None:
+    """SIGTERM comes in this step of a run that goes on after its fourth."""
+    real, made = torch.optim.AdamW.step, []
+
+    def counted(self, *given, **more):
+        made.append(step)
+        if 4 + len(made) == step:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return real(self, *given, **more)
+
+    monkeypatch.setattr(torch.optim.AdamW, "step", counted)
+
+
+def test_ctrl_c_before_the_first_step_says_how_to_go_on(monkeypatch, capsys, tmp_path):
+    from regard.tasks.sequences import Sequences
+
+    def interrupted(self, *given):
+        raise KeyboardInterrupt
+
+    folder = tmp_path / "run"
+    monkeypatch.setattr(Sequences, "validate", interrupted)  # the second Ctrl-C does not wait
+    code, _, said = run(monkeypatch, capsys, "train", "copy", *SMALL, "--out", str(folder))
+    assert code == 130
+    assert said.splitlines()[-1] == f"Saved at step 5 in {folder}; go on: regard train copy --resume {folder}"
+    monkeypatch.setattr(Sequences, "__init__", interrupted)
+    code, _, said = run(monkeypatch, capsys, "train", "copy", *SMALL, "--out", str(tmp_path / "none"))
+    assert code == 130
+    assert said == (
+        f"Stopped before anything was saved in {tmp_path / 'none'}; go on: regard train copy --resume "
+        f"{tmp_path / 'none'}\n"
+    )
+    monkeypatch.undo()
+    assert run(monkeypatch, capsys, "train", "copy", "--resume", str(tmp_path / "none"), "--quiet")[0] == 0
+
+
+def test_starts_at_once_get_a_folder_each(monkeypatch, tmp_path):
+    from regard.cli.train import fresh
+
+    monkeypatch.chdir(tmp_path)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: fresh("copy", Path("runs")), range(50)))
+    assert len(set(found)) == 50
+    assert all(folder.is_dir() for folder in found)
+
+
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+def test_help_of_a_task_lists_its_settings_with_choices_and_defaults(flag, monkeypatch, capsys):
+    code, printed, said = run(monkeypatch, capsys, "train", "translate", flag)
+    assert (code, said) == (0, "")
+    plain = " ".join(printed.split())
+    assert "Settings of translate:" in plain
+    assert "--schedule how the learning rate falls after that: linear, cosine, 'inverse square root' or" in plain
+    assert "--swap / --no-swap" in plain
+    assert "updates between two validations [500]" in plain
+    assert "Settings of" not in run(monkeypatch, capsys, "train", flag)[1]
+    assert run(monkeypatch, capsys, "train", "translat", flag)[2] == (
+        "regard: there is no task 'translat'; did you mean 'translate'?\n"
+    )
 
 
 def slow_down(monkeypatch, held: Path) -> None:

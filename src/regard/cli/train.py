@@ -1,19 +1,23 @@
 """`regard train`: settings from flags and a file, one call, and what happens meanwhile shown live."""
 
 import os
+import shlex
+import signal
+import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from regard.errors import ConfigError
-from regard.training.fit import Event, Result, Tell, fit
-from regard.training.run import Run
-from regard.training.settings import read_flags, read_toml, settings_from
+from regard.cli.progress import told
+from regard.errors import ConfigError, RunError
+from regard.training import checkpoint
+from regard.training.fit import Result, fit
+from regard.training.run import MANIFEST, Run
+from regard.training.settings import Settings, read_flags, read_toml, settings_from
 from regard.training.task import Task
 
 CHANGEABLE = ("steps", "workers", "tensorboard", "device")  # what a run that goes on may be told anew
@@ -26,26 +30,65 @@ def trained(
     from regard.tasks import task_named
 
     task = task_named(name)
-    quiet = quiet or int(os.environ.get("RANK", "0")) > 0  # of several processes the first speaks
+    first = int(os.environ.get("RANK", "0")) == 0  # of several processes the first speaks
     given = (read_toml(config) if config else {}) | read_flags(words)
-    if resume is None:
-        settings = settings_from(task.settings, given)
-        folder = fresh(name) if out is None else out
-    else:
-        folder, settings = resume, continued(task, resume, given)
-    with told(quiet, folder) as tell:
-        result = fit(task, settings, folder, resume=resume is not None, tell=tell)
-    if result.code == 0 and not quiet:
-        typer.echo(finished(name, result))
+    settings = settings_from(task.settings, given) if resume is None else continued(task, resume, given)
+    with claim_folder(name, out, resume, first=first) as folder:
+        return train(task, settings, folder, again=resume is not None, quiet=quiet or not first)
+
+
+def train(task: Task, settings: Settings, folder: Path, *, again: bool, quiet: bool) -> int:
+    """Train in a folder, and say how it ended and how to go on."""
+    try:
+        with told(quiet, folder) as tell:
+            result = fit(task, settings, folder, resume=again, tell=tell)
+    except KeyboardInterrupt:  # before the first step, while the result is made, or for the second time
+        if not quiet:
+            typer.echo(explain_stop(task.name, settings, folder, last_step(folder)), err=True)
+        return 128 + signal.SIGINT
+    if not quiet:
+        if result.code:
+            typer.echo(explain_stop(task.name, settings, folder, result.step), err=True)
+        else:
+            typer.echo(finished(task.name, result))
     return result.code
 
 
-def fresh(name: str) -> Path:
-    """A folder under runs/ that does not exist yet."""
+@contextmanager
+def claim_folder(name: str, out: Path | None, resume: Path | None, *, first: bool) -> Iterator[Path]:
+    """The folder of the run: the one that was named, or a new one under runs/, which goes if nothing began there."""
+    if out is not None or resume is not None:
+        yield resume or out or Path()
+        return
+    if not first:  # told by the first process
+        yield Path("runs")
+        return
+    runs = Path("runs")
+    there = runs.exists()
+    folder = fresh(name, runs)
+    try:
+        yield folder
+    finally:
+        with suppress(OSError):
+            if not (folder / MANIFEST).exists():
+                folder.rmdir()
+                if not there:
+                    runs.rmdir()
+
+
+def fresh(name: str, runs: Path) -> Path:
+    """A folder that did not exist yet; who makes it has it."""
     number = 1
-    while (folder := Path("runs") / f"{name}-{number}").exists():
-        number += 1
-    return folder
+    while True:
+        folder = runs / f"{name}-{number}"
+        try:
+            runs.mkdir(exist_ok=True)
+            folder.mkdir()
+            return folder
+        except FileExistsError:
+            number += 1
+        except OSError as error:
+            raise RunError(f"{folder} cannot be made ({error.strerror}); name a folder with --out") from error
 
 
 def continued(task: Task, folder: Path, given: dict[str, Any]) -> Any:
@@ -62,103 +105,43 @@ def continued(task: Task, folder: Path, given: dict[str, Any]) -> Any:
     return settings_from(task.settings, described["settings"] | given)
 
 
+def last_step(folder: Path) -> int | None:
+    """The step of the last checkpoint that is whole."""
+    whole = checkpoint.list_usable(folder / "checkpoints")
+    return checkpoint.step_of(whole[-1]) if whole else None
+
+
+def explain_stop(name: str, settings: Settings, folder: Path, step: int | None) -> str:
+    """Where the run lies, and the command by which it goes on."""
+    if not (folder / MANIFEST).exists():
+        return "Stopped before anything was written."
+    saved = "Stopped before anything was saved" if step is None else f"Saved at step {step}"
+    return f"{saved} in {folder}; go on: {resume_command(name, settings, folder)}"
+
+
+def resume_command(name: str, settings: Settings, folder: Path) -> str:
+    """The command that goes on with a run, for a shell: with what was told anew, which the folder does not know."""
+    begun = Run.open(folder).described()["settings"]
+    words = [*program_words(), "train", name, "--resume", str(folder)]
+    for key, value in settings.model_dump(mode="json").items():
+        if key in CHANGEABLE and value != begun.get(key):
+            flag = key.replace("_", "-")
+            words += (
+                [f"--{flag}" if value else f"--no-{flag}"] if isinstance(value, bool) else [f"--{flag}", str(value)]
+            )
+    return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
+
+
+def program_words() -> list[str]:
+    """How this command was called."""
+    return ["python", "-m", "regard"] if Path(sys.argv[0]).name == "__main__.py" else ["regard"]
+
+
 def finished(name: str, result: Result) -> str:
     said = ", ".join(f"{key} {value:.4g}" for key, value in result.scores.items())
     verb = "translate" if name == "translate" else "evaluate"
     asked = ' "The cat sat on the mat."' if verb == "translate" else ""
-    return f"{said} after {result.step} steps. Next: regard {verb} {result.folder}{asked}"
-
-
-@contextmanager
-def told(quiet: bool, folder: Path) -> Iterator[Tell]:
-    """Somebody to tell: a live line in a terminal, plain lines elsewhere."""
-    if quiet:
-        yield lambda event: None
-    elif sys.stderr.isatty():
-        with live() as tell:
-            yield tell
-    else:
-        yield Lines(folder)
-
-
-class Lines:
-    """Plain lines, for a file or another program."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.steps, self.began = folder, 0, time.perf_counter()
-
-    def __call__(self, event: Event) -> None:
-        facts = event.facts
-        if event.kind == "begin":
-            self.steps, self.began = int(facts["steps"]), time.perf_counter()
-            self.say(f"{opening(event)}, in {self.folder}")
-        elif event.kind == "log":
-            left = (self.steps - event.step) / facts["speed"]
-            self.say(
-                f"step {event.step}/{self.steps}  loss {facts['loss']:.4f}  rate {facts['rate']:.2e}  "
-                f"{facts['speed']:.2f} steps/s  {clock(left)} left"
-            )
-        elif event.kind == "validation":
-            said = "  ".join(f"{key} {value:.4g}" for key, value in facts.items() if key != "better")
-            self.say(f"step {event.step}  validation  {said}{'  (best)' if facts['better'] else ''}")
-
-    def say(self, text: str) -> None:
-        typer.echo(text, err=True)
-
-
-@contextmanager
-def live() -> Iterator[Tell]:
-    """A bar with loss, rate, time left and the last validation."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        MofNCompleteColumn(),
-        BarColumn(),
-        TextColumn("loss {task.fields[loss]}"),
-        TextColumn("{task.fields[speed]} steps/s"),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[score]}"),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        job = bar.add_task("", total=None, loss="…", speed="…", score="")
-
-        def tell(event: Event) -> None:
-            facts = event.facts
-            if event.kind == "begin":
-                bar.update(job, total=facts["steps"], completed=event.step)
-                bar.console.print(opening(event), markup=False, highlight=False)
-            elif event.kind == "step":
-                bar.update(job, completed=event.step, loss=f"{facts['loss']:.3f}")
-            elif event.kind == "log":
-                bar.update(job, speed=f"{facts['speed']:.2f}")
-            elif event.kind == "validation":
-                said = "  ".join(f"{key} {value:.4g}" for key, value in facts.items() if key != "better")
-                bar.update(job, score=said)
-                bar.console.print(f"step {event.step}: {said}", markup=False, highlight=False)
-
-        yield tell
-
-
-def opening(event: Event) -> str:
-    """What begins: how large the model is, how much there is to learn from, and where it computes."""
-    facts = event.facts
-    left = f" ({facts['left_out']:,} left out: empty, or too long)" if facts["left_out"] else ""
-    on = "" if facts["device"] == "cpu" else f" on {facts['device']}"
-    after = f", going on after step {event.step}" if event.step else ""
-    said = f"{facts['parameters']:,} parameters, {facts['examples']:,} examples{left}, {facts['steps']} steps{on}"
-    return said + after
-
-
-def clock(seconds: float) -> str:
-    """Hours, minutes and seconds.
-
-    >>> clock(3725.2), clock(65.0)
-    ('1:02:05', '1:05')
-    """
-    whole = max(0, round(seconds))
-    hours, minutes = whole // 3600, whole % 3600 // 60
-    return f"{hours}:{minutes:02d}:{whole % 60:02d}" if hours else f"{minutes}:{whole % 60:02d}"
+    return f"{said} after {result.step} steps. Next: regard {verb} {shlex.quote(str(result.folder))}{asked}"
 
 
 def listed(name: str | None) -> str:
@@ -171,5 +154,5 @@ def listed(name: str | None) -> str:
         lines = [f"{one:<{width}}{task_named(one).about}" for one in names()]
         return "\n".join([*lines, "", "Settings of one: regard tasks NAME"])
     rows = described(task_named(name).settings)
-    wide = max(len(row[0]) for row in rows) + 4
-    return "\n".join(f"--{row[0]:<{wide}}{row[2]} [{row[1]}]" for row in rows)
+    wide = max(len(row.flag) for row in rows) + 2
+    return "\n".join(f"{row.flag:<{wide}}{row.about} [{row.default}]" for row in rows)

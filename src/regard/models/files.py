@@ -76,9 +76,11 @@ def make_folder(folder: Path) -> None:
     """The folder and those above it that are missing, their names on the disk; one that is there is fine."""
     if folder.is_dir():
         return
-    if folder.parent != folder:
+    try:
+        folder.mkdir(exist_ok=True)
+    except FileNotFoundError:
         make_folder(folder.parent)
-    folder.mkdir(exist_ok=True)
+        folder.mkdir(exist_ok=True)
     sync_folder(folder.parent)
 
 

@@ -36,8 +36,8 @@ class DamagedCheckpoint(RunError):
     """A checkpoint that is not what was written; the one before it can be used."""
 
 
-def write(folder: Path, checkpoint: Checkpoint, *, allowed: Callable[[], None] = lambda: None) -> Path:
-    """The checkpoint as a folder inside `folder`, flushed to the disk; `allowed` is asked before it gets its name."""
+def write(folder: Path, checkpoint: Checkpoint, *, check: Callable[[], None] = lambda: None) -> Path:
+    """The checkpoint as a folder inside `folder`, flushed to the disk; `check` is asked before it gets its name."""
     make_folder(folder)
     place = folder / name_of(checkpoint.step)
     beside = part_of(place)
@@ -54,7 +54,7 @@ def write(folder: Path, checkpoint: Checkpoint, *, allowed: Callable[[], None] =
         flushed(beside / TENSORS, data)
         flushed(beside / MANIFEST, seal(manifest))
         sync_folder(beside)
-        allowed()
+        check()
         if not whole(place):  # a step is always the same, so one that is there whole is the one that is wanted
             remove(place)
             replace(beside, place)
@@ -86,12 +86,12 @@ def found(folder: Path) -> list[Path]:
     return sorted((path for path in inside if path.is_dir()), key=step_of)
 
 
-def described(folder: Path) -> list[Path]:
+def list_usable(folder: Path) -> list[Path]:
     """Those of them whose manifest is right, and whose tensors are all there; oldest first."""
-    return [place for place in found(folder) if is_described(place)]
+    return [place for place in found(folder) if is_usable(place)]
 
 
-def is_described(place: Path) -> bool:
+def is_usable(place: Path) -> bool:
     try:
         describe(place)
     except RunError:

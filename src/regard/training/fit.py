@@ -152,7 +152,9 @@ class Fit:
         self.tell(Event("begin", self.place.step, facts | {"steps": settings.steps, "device": str(self.device)}))
         self.started, self.first_step = time.perf_counter(), self.place.step
         with listening() as self.stop:
-            if not self.look(saved=before is not None):
+            done = self.look(saved=before is not None)
+            self.started = time.perf_counter()  # what was shown first is no part of the speed
+            if not done:
                 with closing(self.updates()) as updates:
                     for batch in updates:
                         self.update(batch)

@@ -33,8 +33,8 @@ class Claim:
         told = owner_of(self.folder)
         if told and told.get("token") != self.token:
             raise RunError(
-                f"another process ({named(told)}) has begun to train in {self.folder}, where files cannot be locked; "
-                "this one stops, and what it saved is there"
+                f"another process ({name_owner(told)}) has begun to train in {self.folder}, where files cannot be "
+                "locked; this one stops, and what it saved is there"
             )
 
     def drop(self) -> None:
@@ -53,7 +53,8 @@ def alone(folder: Path) -> Iterator[Claim]:
         claim = Claim(folder)
     except Timeout as error:
         raise RunError(
-            f"another process ({named(owner_of(folder))}) is training in {folder}; wait for it, or name another folder"
+            f"another process ({name_owner(owner_of(folder))}) is training in {folder}; "
+            "wait for it, or name another folder"
         ) from error
     except OSError as error:
         lock.release()
@@ -74,7 +75,7 @@ def owner_of(folder: Path) -> dict[str, object]:
     return told if isinstance(told, dict) else {}
 
 
-def named(told: dict[str, object]) -> str:
+def name_owner(told: dict[str, object]) -> str:
     """A process for a sentence: by its id, and its machine where that is another one."""
     there = told.get("host", platform.node())
     return f"id {told.get('process', 'unknown')}" + ("" if there == platform.node() else f" on {there}")

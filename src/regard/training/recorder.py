@@ -44,11 +44,11 @@ class Recorder:
 
     def save(self, checkpoint: Checkpoint) -> None:
         with self.writing(self.run.checkpoints / checkpoints.name_of(checkpoint.step)):
-            checkpoints.write(self.run.checkpoints, checkpoint, allowed=self.run.check)
+            checkpoints.write(self.run.checkpoints, checkpoint, check=self.run.check)
 
     def prune(self, step: int, best: int) -> None:
         """Keep the last checkpoints that were planned, the best, and the one of this step."""
-        whole = map(checkpoints.step_of, checkpoints.described(self.run.checkpoints))
+        whole = map(checkpoints.step_of, checkpoints.list_usable(self.run.checkpoints))
         planned = [one for one in whole if due.keeps(self.settings, one)]
         keep = max(self.settings.keep, self.settings.average)
         checkpoints.prune(self.run.checkpoints, {*planned[-keep:], best, step})
@@ -58,11 +58,11 @@ class Recorder:
         folder = self.run.checkpoints
         for name in checkpoints.strays(folder):
             self.notice(f"{folder / name} is no checkpoint, and is left alone")
-        return checkpoints.newest(folder, self.skipped)
+        return checkpoints.newest(folder, self.note_skipped)
 
-    def skipped(self, place: Path, error: Exception) -> None:
+    def note_skipped(self, place: Path, error: Exception) -> None:
         self.notice(f"{place} is no whole checkpoint, and is not used ({error.__cause__ or error})")
 
     def last_good(self) -> str:
-        whole = checkpoints.described(self.run.checkpoints)
+        whole = checkpoints.list_usable(self.run.checkpoints)
         return str(whole[-1]) if whole else "none"

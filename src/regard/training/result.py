@@ -17,7 +17,7 @@ Scores = dict[str, float]
 State = dict[str, Tensor]
 
 
-class Taken(NamedTuple):
+class ChosenWeights(NamedTuple):
     """What was taken, how good it is, and what could not be read."""
 
     which: str
@@ -32,7 +32,7 @@ def choose_weights(
     best: int,
     score: Callable[[State], Scores],
     beats_best: Callable[[Scores], bool],
-) -> Taken:
+) -> ChosenWeights:
     """The average where it is better than the best weights, else these, as `score` was given them last.
 
     Which checkpoints are averaged follows from the settings and the last step, not from which of them happen to be
@@ -62,6 +62,6 @@ def choose_weights(
         average = f"the average of the last {len(averaged)} checkpoints"
         scores = score(average_of([states[step] for step in averaged]))
         if beats_best(scores) or single != best:  # there is nothing better to take instead
-            return Taken(average, scores, lost)
+            return ChosenWeights(average, scores, lost)
         which = f"{which}, which is better than {average}"  # early weights in it, as where --steps was cut
-    return Taken(which, score(average_of([states[single]])), lost)
+    return ChosenWeights(which, score(average_of([states[single]])), lost)

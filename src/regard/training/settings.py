@@ -4,9 +4,9 @@ import difflib
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from regard.errors import ConfigError
 
@@ -45,6 +45,12 @@ class Settings(BaseModel):
     tensorboard: bool = Field(False, description="whether TensorBoard gets the history too")
     parallel: Literal["ddp", "fsdp"] = Field("ddp", description="how several processes share the work")
     device: str = Field("auto", description="where to compute: cpu, cuda, mps; auto: an accelerator if there is one")
+
+    @field_validator("betas", mode="before")
+    @classmethod
+    def split_numbers(cls, given: Any) -> Any:
+        """`--betas 0.9,0.98` is two numbers."""
+        return given.split(",") if isinstance(given, str) else given
 
 
 S = TypeVar("S", bound=Settings)
@@ -113,10 +119,47 @@ def settings_from(kind: type[S], given: Mapping[str, Any]) -> S:
         ) from error
 
 
-def described(kind: type[Settings]) -> list[tuple[str, str, str]]:
-    """Every setting as (name, default, what it is)."""
+class SettingRow(NamedTuple):
+    """One setting as a user reads of it."""
+
+    flag: str  # as it is typed
+    about: str  # what it is, and what it may be
+    default: str
+
+
+def described(kind: type[Settings]) -> list[SettingRow]:
+    """Every setting with its choices and its default.
+
+    >>> rows = {row.flag: row for row in described(Settings)}
+    >>> rows["--steps"]
+    SettingRow(flag='--steps', about='updates of the weights', default='2000')
+    >>> rows["--schedule"].about
+    "how the learning rate falls after that: linear, cosine, 'inverse square root' or constant"
+    >>> rows["--compiled / --no-compiled"].default
+    'no'
+    """
     rows = []
     for name, field in kind.model_fields.items():
-        default = "(needed)" if field.is_required() else repr(field.default)
-        rows.append((name.replace("_", "-"), default, field.description or ""))
+        flag, about = f"--{name.replace('_', '-')}", field.description or ""
+        if field.annotation is bool:
+            flag = f"{flag} / --no-{flag[2:]}"
+        choices = (
+            [format_value(one) for one in get_args(field.annotation)] if get_origin(field.annotation) is Literal else []
+        )
+        if choices:
+            about = f"{about}: {', '.join(choices[:-1])} or {choices[-1]}"
+        rows.append(SettingRow(flag, about, "needed" if field.is_required() else format_value(field.default)))
     return rows
+
+
+def format_value(value: Any) -> str:
+    """A value as it is written in a command.
+
+    >>> format_value(True), format_value(0.001), format_value("inverse square root"), format_value("")
+    ('yes', '0.001', "'inverse square root'", 'none')
+    """
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return (f"'{value}'" if " " in value else value) or "none"
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
