@@ -16,13 +16,13 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from regard.attention.heads import grouped, times
-from regard.attention.map import Asked
+from regard.attention.map import Asked, AttentionMap
 from regard.attention.map.asked import wide
 from regard.attention.weigh.softmax import softmax
 from regard.errors import MapError, Stale
 from regard.trace.kept.held import HOLLOW
 from regard.trace.kept.stitched import Stitched
-from regard.trace.layer import Layer
+from regard.trace.layer import Layer, Seen
 from regard.trace.trace import Run
 
 ULPS = {torch.float64: 64.0, torch.float32: 64.0, torch.float16: 4.0, torch.bfloat16: 4.0}
@@ -95,6 +95,8 @@ def prove(layer: Layer) -> Proof:
         return Proof(layer.name, kind, "unproven", why="no output of this call could be copied while the model ran")
     if seen.mix.device != layer.weights.device:
         seen.mix = seen.mix.to(layer.weights.device)
+    if isinstance(layer.weights._source, Stitched):
+        return prove_parts(layer, layer.weights._source)
     if HOLLOW in layer.notes:
         blind = ~layer.weights.allowed[..., list(seen.rows), :].any(-1, keepdim=True)
         softmax_seen = None if seen.weights is None else seen.weights.masked_fill(blind, 0.0)
@@ -123,6 +125,35 @@ def prove(layer: Layer) -> Proof:
         why = "only the output could be compared, which leaves freedom where values are alike"
     status = "unproven" if wrong or why or not found else "proven"
     return Proof(layer.name, kind, status, output, kernel, normaliser, why)
+
+
+def prove_parts(layer: Layer, source: Stitched) -> Proof:
+    """A map of several stretches of keys is proven where each of them is, by rows of its own."""
+    proofs, first = [], 0
+    for part in source.parts:
+        q, k = part.source.sizes.q, part.source.sizes.k
+        v = part.v
+        if part is source.parts[-1] and layer.v is not None:
+            v = layer.v[:, :, part.column : part.column + k]
+        one = replace(layer, weights=AttentionMap(part.source), q=part.source.q, k=part.source.k, v=v, notes=[])
+        one.seen = rows_from(layer.seen, range(first, first + q), slice(part.column, part.column + k))
+        one.notes = [note for note in layer.notes if note == HOLLOW]
+        proofs.append(prove(one))
+        first += q
+    errors = {name: [getattr(proof, name) for proof in proofs] for name in ("output", "kernel", "normaliser")}
+    worst = {name: max((x for x in found if x is not None), default=None) for name, found in errors.items()}
+    doubt = next((proof.why for proof in proofs if proof.status != "proven"), "")
+    why = f"rows that saw other keys than the last ones: {doubt}" if doubt and not proofs[-1].why else doubt
+    return Proof(layer.name, layer.weights.kind, "unproven" if doubt else "proven", **worst, why=why)
+
+
+def rows_from(seen: Seen | None, rows: range, columns: slice) -> Seen | None:
+    """What was copied at some rows, counted from the first of them."""
+    if seen is None or seen.mix is None:
+        return seen
+    at = [i for i, row in enumerate(seen.rows) if row in rows]
+    weights = None if seen.weights is None else seen.weights[:, :, at, columns]
+    return Seen(tuple(seen.rows[i] - rows.start for i in at), seen.mix[:, :, at], weights=weights)
 
 
 def output_error(layer: Layer, weights: Tensor) -> tuple[float | None, str]:
@@ -169,9 +200,6 @@ def kernel_error(layer: Layer, weights: Tensor, rows: Tensor) -> float | None:
     if facts is None:
         return 0.0 if layer.weights.kind == "stored" else None
     q, k, mask, scale = facts
-    if isinstance(layer.weights._source, Stitched):
-        first = layer.weights._source.parts[-1].column
-        weights = weights[..., first : first + k.shape[2]]
     generator = torch.Generator().manual_seed(len(layer.name) + layer.weights.shape[-1])
     v = torch.randn(k.shape[0], k.shape[1], k.shape[2], 16, generator=generator).to(k)
     theirs = F.scaled_dot_product_attention(q, k, v, mask, scale=scale, enable_gqa=q.shape[1] != k.shape[1])
@@ -185,9 +213,6 @@ def facts_of(layer: Layer, rows: Tensor) -> tuple[Tensor, Tensor, Tensor | None,
     """q at these rows, k, the mask as the kernel got it, and the scale; None where no kernel of torch was called."""
     seen, source = layer.seen, layer.weights._source
     assert seen is not None
-    if isinstance(source, Stitched):  # only rows of the last stretch are sampled
-        last = source.parts[-1].source
-        return facts_from(last, rows - (source.shape[-2] - last.sizes.q))
     if layer.q is None or layer.k is None or not isinstance(source, Asked):
         return None
     q = layer.q.index_select(-2, rows)

@@ -1,6 +1,6 @@
 """From the blocks of a layer to its map: rows one below the other, keys side by side, each row with what it saw."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,6 +14,7 @@ from regard.attention.mask import Mask, Sizes
 from regard.attention.mask.spans import Spans
 from regard.attention.weigh.softmax import softmax
 from regard.trace.editing.edited_map import Edited, Part
+from regard.trace.kept.ancestry import BeamAncestry
 from regard.trace.kept.compact import compact_mask, dense_of, four_axes, of_mask
 from regard.trace.kept.diagonals import Diagonals
 from regard.trace.kept.even import Whole, even_softmax
@@ -23,59 +24,12 @@ from regard.trace.kept.stitched import Stitch, Stitched
 from regard.trace.layer import Layer, Seen
 
 
-@dataclass(frozen=True)
-class Kept:
-    """Which entry of the batch each kept sequence stood in at every step: beams move between entries."""
-
-    entries: dict[int, Tensor]  # step → entries, one per kept sequence; −1 where the sequence had ended
-    batch: int  # how many entries the steps had
-
-    @staticmethod
-    def of(sequences: Tensor | None, parents: dict[int, Tensor], helds: Iterable[Held]) -> "Kept | None":
-        """Follow the sequences that were given back through the beams; None where no beam ever moved."""
-        if not parents:
-            return None
-        batch = len(next(iter(parents.values())))
-        own = [held for held in helds if held.kind != "cross" and held.blocks[0].sizes.lead[0] == batch]
-        fed = {block.step: block.ids for block in own[-1].blocks} if own else {}
-        steps = sorted(fed)
-        history: dict[int, list[list[int]]] = {}
-        lines: list[list[int]] = [[] for _ in range(batch)]
-        for step in steps:
-            if step in parents:
-                lines = [lines[int(parent)] for parent in parents[step]]
-            ids = fed[step]
-            if ids is None:
-                return None
-            lines = [line + ids[i].tolist() for i, line in enumerate(lines)]
-            history[step] = lines
-        if sequences is None:
-            leaves = [(steps[-1], 0)]
-        else:
-            leaves = [leaf_of(sequence.tolist(), steps, history) for sequence in sequences]
-        entries = {step: torch.full((len(leaves),), -1) for step in steps}
-        for i, (last, entry) in enumerate(leaves):
-            for step in reversed([s for s in steps if s <= last]):
-                entries[step][i] = entry
-                entry = int(parents[step][entry]) if step in parents else entry
-        return Kept(entries, batch)
-
-
-def leaf_of(sequence: list[int], steps: list[int], history: dict[int, list[list[int]]]) -> tuple[int, int]:
-    """The last step at which some entry had been fed a beginning of this sequence, and that entry."""
-    for step in reversed(steps):
-        for entry, line in enumerate(history[step]):
-            if len(line) < len(sequence) and line == sequence[: len(line)]:
-                return step, entry
-    return steps[-1], 0
-
-
-def assembled(held: Held, kept: Kept | None) -> Layer:
+def assembled(held: Held, kept: BeamAncestry | None) -> Layer:
     """The layer that these blocks make."""
     blocks = held.blocks
+    if kept is not None:
+        blocks = [chosen(block, kept) for block in blocks if not kept.over(block)]
     first = blocks[0]
-    if kept is not None and len(blocks) > 1 and first.sizes.lead[0] == kept.batch:
-        blocks = [chosen(block, kept) for block in blocks]
     layer = Layer(held.name, held.kind, stored_map(first), door=held.door)
     if first.q is None or first.k is None:
         layer.v, layer.seen = first.v, first.seen
@@ -94,7 +48,9 @@ def assembled(held: Held, kept: Kept | None) -> Layer:
         parts = [joined(held, [b for b in blocks if b.stretch == stretch]) for stretch in stretches]
         layer.q = parts[0].q if len(parts) == 1 else torch.cat([part.q for part in parts], 2)
         layer.weights = AttentionMap(
-            parts[0].source if len(parts) == 1 else Stitched([Stitch(part.source, part.column) for part in parts])
+            parts[0].source
+            if len(parts) == 1
+            else Stitched([Stitch(part.source, part.column, part.v) for part in parts])
         )
         layer.k, layer.v = parts[-1].k, parts[-1].v
         if len(parts) > 1 and layer.v is not None:  # the last keys are known; earlier rows saw others
@@ -319,9 +275,9 @@ def distances_joined(blocks: list[Block], sizes: Sizes, column: int) -> Bias | N
     return Diagonals(most.masked_fill(unknown, 0.0), keys=sizes.k, heads=heads)
 
 
-def chosen(block: Block, kept: Kept) -> Block:
+def chosen(block: Block, kept: BeamAncestry) -> Block:
     """A block of the kept sequences only; where one had already ended, its rows see nothing."""
-    entries = kept.entries.get(block.step)
+    entries = kept.of(block)
     if entries is None:
         return block
     gone, at = entries < 0, entries.clamp_min(0)
@@ -370,13 +326,15 @@ def chosen(block: Block, kept: Kept) -> Block:
 
 
 def seen_of(blocks: list[Block], width: int) -> Seen:
-    """The proof of a stitched map: what some rows of some steps gave, as far as the last keys explain it."""
+    """The proof of a stitched map: what some rows of some steps gave, of each stretch at least one."""
     rows: list[int] = []
     mixes: list[Tensor] = []
     softmaxes: list[Tensor] = []
+    begins: dict[int, int] = {}
     first, column = 0, min(block.column for block in blocks)
     for block in blocks:
-        if block.seen.mix is not None and not block.seen.dropout and block.stretch == blocks[-1].stretch:
+        if block.seen.mix is not None and not block.seen.dropout:
+            begins.setdefault(block.stretch, len(rows))
             rows += [first + row for row in block.seen.rows]
             mixes.append(block.seen.mix)
             if block.seen.weights is not None:
@@ -386,7 +344,8 @@ def seen_of(blocks: list[Block], width: int) -> Seen:
         first += block.sizes.q
     if not mixes:
         return Seen()
-    some = sorted({round(i * (len(rows) - 1) / 15) for i in range(16)}) if len(rows) > 16 else list(range(len(rows)))
+    last = len(rows) - 1
+    some = sorted({*range(last + 1)} if last < 16 else {round(i * last / 15) for i in range(16)} | {*begins.values()})
     seen = Seen(tuple(rows[i] for i in some), torch.cat(mixes, 2)[:, :, some])
     if len(softmaxes) == len(mixes):
         seen.weights = torch.cat(softmaxes, 2)[:, :, some]

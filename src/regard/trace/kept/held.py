@@ -4,6 +4,7 @@ Per step only the new rows and the new key columns are kept, after the keys befo
 `generate()` costs O(n · d). Positions follow from what the keys say: keys that continue the ones before are the next
 positions, keys that repeat an earlier stretch replace what stood there (a rejected draft), keys of which the first
 are gone are a sliding cache. Where nothing fits, a new stretch of keys begins, and rows remember whose they are.
+Beams change places in a batch: each block remembers which entries its own may have come from.
 """
 
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from regard.trace.kept.compact import compact_mask, dense_of, four_axes
 from regard.trace.kept.form import Formed, Memo, Shifted
 from regard.trace.kept.grow import Grow
 from regard.trace.kept.keep import Keeper
+from regard.trace.kept.match import choose, match
 from regard.trace.layer import Layer, Seen
 
 HOLLOW = "rows of padding were even over all keys of their step, which is not kept; they are shown as seeing nothing"
@@ -44,7 +46,7 @@ class Block:
     stretch: int  # which stretch of keys
     seen: Seen
     ids: Tensor | None = None
-    parents: Tensor | None = None  # which entry of the batch each one continues, where that changed
+    origins: Tensor | None = None  # b b: entry i may continue entry j of the step before; None: each itself
     weights: Tensor | None = None  # stored weights, b h r c
     map: AttentionMap | None = None
     gradient: Tensor | None = None
@@ -70,6 +72,7 @@ class Held:
     softcap: float | None = None
     sink: Tensor | None = None
     dropout: float = 0.0
+    doubt: bool = False  # keys stood at two places, so that where some rows stand was a choice
 
     def first(self, call: Call, memo: Memo, ids: Tensor | None) -> None:
         self.scale, self.softcap, self.dropout = call.scale, call.softcap, call.dropout
@@ -86,7 +89,7 @@ class Held:
         column: int,
         new: int,
         stretch: int,
-        parents: Tensor | None = None,
+        origins: Tensor | None = None,
     ) -> Block:
         """Keep what is new in a call: its rows, and its keys from its `new`-th on."""
         shape = call.weights.shape if call.q is None and call.weights is not None else None
@@ -130,9 +133,9 @@ class Held:
             column,
             column + new,
             stretch,
-            seen_of(call, sizes, formed.keys) if few(len(self.blocks)) else Seen(dropout=call.dropout),
+            seen_of(call, sizes, formed.keys) if self.copies(origins, stretch) else Seen(dropout=call.dropout),
             ids,
-            parents,
+            origins,
             stored,
             call.map,
         )
@@ -141,6 +144,12 @@ class Held:
         block.versions = tuple(None if x is None else version(x) for x in (q, k, v, stored))
         self.blocks.append(block)
         return block
+
+    def copies(self, origins: Tensor | None, stretch: int) -> bool:
+        """Whether a step is copied for the proof: the first ones, then ever fewer; all where beams or keys changed."""
+        step = len(self.blocks)
+        few = step < 4 or step & (step - 1) == 0
+        return few or origins is not None or stretch != self.blocks[-1].stretch
 
     def extend(self, call: Call, memo: Memo, ids: Tensor | None, *, same: bool) -> Block | None:
         """Take a later call into the same map, where its keys continue what is held; None where they do not.
@@ -156,8 +165,8 @@ class Held:
         k = call.k.detach()[:, :, : memo.form(call, sizes).keys]
         k = k.to(self.store.kept.dtype)
         q_length, k_length, known = sizes.q, k.shape[2], len(self.store)
-        base = self.blocks[0].column if last.stretch == 0 else last.column
-        before = k_length - q_length
+        begin = self.beginning
+        base, before = begin.column, k_length - q_length
         if not same and (self.kind == "cross" or not call.cached):
             return None  # two inputs may begin alike; only a cache says that one goes on with the other
         if self.kind == "cross" or (same and k_length == known and q_length < k_length):
@@ -166,6 +175,8 @@ class Held:
                     self.blocks = []
                     return self.add(call, memo, ids, row=0, column=0, new=0, stretch=0)
                 row = last.row + last.sizes.q
+                if self.kind == "self" and before and self.store.equals(k, known - before, before):
+                    self.doubt = True  # or all keys are alike, and a cache slid by one
                 return self.add(call, memo, ids, row=row, column=base, new=k_length, stretch=last.stretch)
             if self.kind == "cross":
                 return None
@@ -175,25 +186,22 @@ class Held:
             return self.add(call, memo, ids, row=0, column=0, new=0, stretch=0)
         if before <= 0:
             return None
-        parents = None
-        if before == known and self.store.equals(k, 0, before):  # the usual cache
-            column = base
-        elif before < known and call.cached and self.store.equals(k, 0, before):  # a cache that forgot a draft
-            self.cut(base + before)
-            column = base
-        elif before <= known and self.store.equals(k, known - before, before):  # a sliding cache
-            column = base + known - before
-        elif before == known and same and (parents := self.store.parents(k, before)) is not None:  # beams
-            self.store.reorder(parents)
-            column = base
-        elif same and call.cached:
-            return self.another(call, memo, ids, k, before)
-        else:
-            return None
-        self.store.append(k[:, :, before:])
-        return self.add(
-            call, memo, ids, row=column + before, column=column, new=before, stretch=last.stretch, parents=parents
-        )
+        slides, whole = last.column > base, last.stretch == 0
+        found = match(self.store, k, before, same=same, cached=call.cached, slides=slides, whole=whole)
+        if found is None:
+            return self.another(call, memo, ids, k, before) if same and call.cached else None
+        self.doubt = self.doubt or found.doubt
+        column = base + found.at
+        row, stretch, new = column + before, last.stretch, before
+        if found.at + before < known:
+            self.cut(row)
+            if row <= begin.row:  # the call that brought the older keys is gone with its rows: take them from this one
+                self.keys, stretch, new = None, stretch + 1, 0
+        if found.origins is not None:
+            self.store.reorder(choose(found.origins))
+        if new:
+            self.store.append(k[:, :, before:])
+        return self.add(call, memo, ids, row=row, column=column, new=new, stretch=stretch, origins=found.origins)
 
     def looks_again(self, call: Call) -> bool:
         """Whether one more query asks the keys of a source that is held, as each step of a recurrent decoder does."""
@@ -242,11 +250,13 @@ class Held:
         self.keys = None
         if not any("changed" in note for note in self.notes):
             self.notes.append("keys in the cache changed between steps; each row is shown with the keys it saw")
-        return self.add(call, memo, ids, row=row, column=column, new=0, stretch=last.stretch + 1)
+        b = k.shape[0]
+        unknown = torch.ones(b, b, dtype=torch.bool) if b > 1 else None  # whose keys these were is not to be seen
+        return self.add(call, memo, ids, row=row, column=column, new=0, stretch=last.stretch + 1, origins=unknown)
 
     def cut(self, position: int) -> None:
         """Forget rows and keys from this position on: they were fed again."""
-        kept = []
+        kept, base = [], self.beginning.column
         for block in self.blocks:
             if block.row >= position:
                 continue
@@ -272,7 +282,6 @@ class Held:
             kept.append(block)
         self.blocks = kept
         if self.keys is not None:
-            base = self.blocks[0].column if self.blocks else 0
             self.keys.shrink(position - base)
 
     def written(self, *which: str) -> bool:
@@ -284,6 +293,11 @@ class Held:
         )
 
     @property
+    def beginning(self) -> Block:
+        """The block with which the last stretch of keys begins."""
+        return next(block for block in self.blocks if block.stretch == self.blocks[-1].stretch)
+
+    @property
     def store(self) -> Grow:
         if self.keys is None:
             last = self.blocks[-1]
@@ -291,11 +305,6 @@ class Held:
             parts = [b.k for b in same if b.k is not None]
             self.keys = Grow(torch.cat(parts, 2) if len(parts) > 1 else parts[0])
         return self.keys
-
-
-def few(step: int) -> bool:
-    """Which steps of a generation are copied for the proof: the first ones, then ever fewer."""
-    return step < 4 or step & (step - 1) == 0
 
 
 def seen_of(call: Call, sizes: Sizes, keys: int) -> Seen:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from regard.errors import TraceError
 from regard.tokens import Reader, Tokens, patches
-from regard.trace.kept.assemble import Kept
+from regard.trace.kept.ancestry import BeamAncestry
 from regard.trace.kept.held import Held
 from regard.trace.kept.windows import WINDOWS, tell_windows
 from regard.trace.layer import Layer
@@ -44,7 +44,9 @@ class Naming:
             "give one token per position"
         )
 
-    def name(self, run: Run, helds: Collection[Held], kept: Kept | None, pixels: tuple[int, ...] | None) -> None:
+    def name(
+        self, run: Run, helds: Collection[Held], kept: BeamAncestry | None, pixels: tuple[int, ...] | None
+    ) -> None:
         """Name rows and columns of every layer of a run, as far as they are known."""
         rows: list[Named | None] = []
         tell_windows([layer for layer, held in zip(run.layers, helds) if reads_picture(layer, held)], pixels)
@@ -108,18 +110,19 @@ def reads_picture(layer: Layer, held: Held) -> bool:
     return held.blocks[0].ids is None and "decoder" not in layer.name
 
 
-def ids_of(held: Held, kept: Kept | None) -> Tensor | None:
+def ids_of(held: Held, kept: BeamAncestry | None) -> Tensor | None:
     """The ids of all rows, stitched as the rows are."""
     parts = []
     for block in held.blocks:
+        if kept is not None and kept.over(block):
+            continue
         if block.ids is None:
             return None
-        ids = block.ids
-        if kept is not None and len(held.blocks) > 1 and block.sizes.lead[0] == kept.batch:
-            entries = kept.entries.get(block.step)
-            if entries is not None:
-                ids = ids.index_select(0, entries.clamp_min(0))
+        ids, entries = block.ids, None if kept is None else kept.of(block)
+        if entries is not None:
+            ids = ids.expand(block.sizes.lead[0], -1).index_select(0, entries.clamp_min(0))
         parts.append(ids)
     if len({len(part) for part in parts}) != 1:
         return None
-    return torch.cat(parts, -1)
+    ids = torch.cat(parts, -1)
+    return ids if kept is None else kept.padded(held, ids)

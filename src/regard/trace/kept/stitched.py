@@ -16,10 +16,11 @@ from regard.errors import ShapeError
 
 
 class Stitch(NamedTuple):
-    """Some rows, and at which column of the whole their first key stands."""
+    """Some rows, at which column of the whole their first key stands, and the values of their keys, for the proof."""
 
     source: Asked
     column: int
+    v: Tensor | None = None
 
 
 class Stitched(Implied):
@@ -46,7 +47,7 @@ class Stitched(Implied):
         self.device, self.dtype, self.lead, self.chosen = first.device, first.dtype, first.where(), ()
 
     def pick(self, chosen: tuple[Index, ...]) -> "Stitched":
-        picked = [part._replace(source=part.source.pick(chosen)) for part in self.parts]
+        picked = [Stitch(part.source.pick(chosen), part.column) for part in self.parts]
         return Stitched(picked, width=self.sizes.k)
 
     def weights(self, rows: Where = slice(None), columns: slice = slice(None)) -> Float[Tensor, "*_b r c"]:
@@ -63,7 +64,7 @@ class Stitched(Implied):
         wanted = places(rows, self.sizes.q, "cpu")
         found = torch.zeros((*self.shape[:-2], len(wanted), self.sizes.k), dtype=dtype, device=self.device)
         first = 0
-        for source, column in self.parts:
+        for source, column, _ in self.parts:
             here = (wanted >= first) & (wanted < first + source.sizes.q)
             if bool(here.any()):
                 answer = ask(source, wanted[here] - first)

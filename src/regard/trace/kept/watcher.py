@@ -11,11 +11,12 @@ from regard.trace.changes import changes_in
 from regard.trace.doors.ear import ModelEar
 from regard.trace.doors.place import Place, Stack, kind_of, stack_of, tree_of
 from regard.trace.doors.scene import Call
-from regard.trace.kept.assemble import Kept, assembled
+from regard.trace.kept.ancestry import ancestry, doubts
+from regard.trace.kept.assemble import assembled
 from regard.trace.kept.form import Memo
 from regard.trace.kept.held import Block, Held
 from regard.trace.kept.keep import Keeper
-from regard.trace.kept.naming import Naming
+from regard.trace.kept.naming import Naming, ids_of
 from regard.trace.trace import Run
 
 Key = tuple[str, int]
@@ -31,7 +32,7 @@ class Session:
     pixels: tuple[int, ...] | None = None
     refused: dict[str, str] = field(default_factory=dict)
     changes: dict[str, None] = field(default_factory=dict)  # what was edited, also in layers that are not kept
-    parents: dict[int, Tensor] = field(default_factory=dict)
+    origins: dict[int, Tensor] = field(default_factory=dict)  # step → b b: which entries each one may continue
     sequences: Tensor | None = None  # what `generate` gave back, once it is known
 
 
@@ -102,8 +103,9 @@ class Watcher(ModelEar):
             session.held[path, occurrence] = held
         block = held.blocks[-1]
         block.step = session.steps
-        if block.parents is not None:
-            session.parents[session.steps] = block.parents
+        if block.origins is not None:
+            known = session.origins.get(session.steps)
+            session.origins[session.steps] = block.origins if known is None else known & block.origins
         if self.gradients and call.grown is not None and call.grown.requires_grad:
             follow(call, block)
 
@@ -178,7 +180,7 @@ class Watcher(ModelEar):
         """The last session may be over: learn what its method gave back, as long as its frame is still at hand."""
         if self.sessions:
             session = self.sessions[-1]
-            if session.frame is not None and session.parents:
+            if session.frame is not None:
                 session.sequences = result_of(session.frame)
 
     def affordable(self, path: str, call: Call) -> bool:
@@ -214,13 +216,15 @@ class Watcher(ModelEar):
         self.settle()
         found = []
         for session in self.sessions:
-            kept = Kept.of(session.sequences, session.parents, session.held.values())
-            run = Run([assembled(held, kept) for held in session.held.values() if held.blocks])
-            for layer, held in zip(run.layers, session.held.values()):
+            helds = [held for held in session.held.values() if held.blocks]
+            kept = ancestry(session.sequences, session.origins, helds)
+            run = Run([assembled(held, kept) for held in helds])
+            for layer, held in zip(run.layers, helds):
+                layer.notes += doubts(held, ids_of(held, kept), kept, session.sequences)
                 for block in held.blocks:
                     block.layer = layer
             run.notes = [*session.changes, *(f"{path} was refused: {why}" for path, why in session.refused.items())]
-            self.naming.name(run, session.held.values(), kept, session.pixels)
+            self.naming.name(run, helds, kept, session.pixels)
             found.append(run)
         return found
 
