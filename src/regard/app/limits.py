@@ -12,6 +12,8 @@ NAME = 200  # characters of a trace's name
 STEPS = 512  # tokens that a model writes at most
 SECONDS = 300.0  # that a model writes at most
 WAITING = 16  # runs that wait for the model at most
+ANSWER = 120.0  # seconds that one answer about a trace takes at most
+CELLS = 1 << 37  # weights that are measured at once: no processor gets through more of them in that time
 
 
 def size(count: int) -> str:
@@ -48,6 +50,14 @@ async def body_of(request: Any, most: int = ASK) -> bytes:
         if len(found) > most:
             raise too_large(None, most, "what was sent")
     return bytes(found)
+
+
+def must_be_measurable(name: str, cells: int) -> None:
+    """Refuse to measure a layer of so many weights, before a thread is held for it."""
+    if cells > CELLS:
+        raise Refusal(
+            f"{name} has {cells:.3g} weights, too many to measure here; measure it in Python with trace.summary()", 413
+        ).coded("trace.large", layer=name, cells=f"{cells:.3g}")
 
 
 def must_be_short(text: str) -> None:

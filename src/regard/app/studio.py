@@ -26,6 +26,7 @@ from regard.trace.trace import Trace
 from regard.training.run import MANIFEST as RUN
 
 ASKERS = 2  # threads that answer questions
+MEASURERS = 2  # threads that answer those which take long, each for another trace
 WELCOME = RunAsk(model="en-zh", text="The cat sat on the mat.")
 SWITCH = 0.0001  # seconds after which a thread lets another one go on
 
@@ -40,6 +41,7 @@ class Studio:
             self.add(path, folders)
         self.trainings = Trainings(folders, runs)
         self.asking = ThreadPoolExecutor(ASKERS, "regard-ask", initializer=use_threads, initargs=(1,))
+        self.measuring = ThreadPoolExecutor(MEASURERS, "regard-measure", initializer=use_threads, initargs=(1,))
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         self.running = ThreadPoolExecutor(1, "regard-run", initializer=use_threads, initargs=(max(1, cores - ASKERS),))
         self.waiting, self.lock, self.way = 0, threading.Lock(), Way()
@@ -70,7 +72,7 @@ class Studio:
 
     def close(self) -> None:
         """Nobody begins anything any more."""
-        for pool in (self.asking, self.running):
+        for pool in (self.asking, self.measuring, self.running):
             pool.shutdown(wait=False, cancel_futures=True)
 
     # Running

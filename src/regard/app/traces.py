@@ -1,22 +1,26 @@
 """Traces that can be opened: kept in a folder, named when the server was started, or only in memory."""
 
 import errno
+import math
 import os
 import threading
 from collections import OrderedDict
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from regard.app.cards import IDENTITY, Card, fresh, read_card
+from regard.app.limits import ANSWER, must_be_measurable
 from regard.app.refusal import Refusal
-from regard.errors import RegardError, TraceError
+from regard.attention.map.deadline import time_limit
+from regard.errors import RegardError, Stale, TraceError
 from regard.models.files import put
 from regard.trace.file import load, save
 from regard.trace.trace import Trace
 from regard.views.answer import Answers
-from regard.views.answer.about import Tile, read
+from regard.views.answer.about import Layer, Tile, read
 from regard.views.answer.shelf import Shelf
 
 FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
@@ -81,7 +85,7 @@ class Traces:
             return max((number for name, number in self.passing if name == wanted), default=0)
 
     def trace_of(self, entry: Entry) -> Trace:
-        """Its numbers; a file is mapped, not read."""
+        """Its numbers; of a file only what is asked is read."""
         if entry.trace is not None:
             return entry.trace
         assert entry.file is not None
@@ -115,9 +119,22 @@ class Traces:
         """The answer to one question. Who asks for a tile that somebody else has asked for gets the same bytes."""
         answers = self.answers(wanted, run, look)
         at = read(what, about)
-        if not isinstance(at, Tile) or at.coarse:  # a first look is not kept: an exact one follows it
-            return answers.ask(what, about)
-        return self.tiles.get((answers.serial, at), lambda: answers.ask(what, about))
+        if what == "measures" and isinstance(at, Layer):
+            layer = answers.layer(at)
+            must_be_measurable(layer.name, math.prod(layer.weights.shape[-3:]))
+        with self.renewed(wanted), time_limit(ANSWER):
+            if not isinstance(at, Tile) or at.coarse:  # a first look is not kept: an exact one follows it
+                return answers.ask(what, about)
+            return self.tiles.get((answers.serial, at), lambda: answers.ask(what, about))
+
+    @contextmanager
+    def renewed(self, wanted: str) -> Iterator[None]:
+        """A file that was written over is opened anew for whoever asks next."""
+        try:
+            yield
+        except Stale:
+            self.forget_answers(wanted)
+            raise
 
     def sent(self, what: str, about: dict[str, Any], wanted: str, run: int = -1, look: int = 0) -> bytes | None:
         """A tile that was sent before, if it is still here: at once, also to who would be content with a first look."""

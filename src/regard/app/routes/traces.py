@@ -6,9 +6,11 @@ import os
 import re
 import secrets
 import threading
+from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
+from weakref import WeakValueDictionary
 
 from fastapi import FastAPI, Request
 from starlette.responses import Response
@@ -17,37 +19,45 @@ from regard.app import limits
 from regard.app.access import with_token
 from regard.app.opened.opened import Telling
 from regard.app.refusal import Refusal, refusal_of
-from regard.app.studio import ASKERS, Studio, contained
+from regard.app.studio import ASKERS, MEASURERS, Studio, contained
 from regard.app.traces import full
 from regard.app.wire import EditAsk, NameAsk, answer, json_of, read
 from regard.errors import RegardError
 
 RUN = re.compile(r"-?[0-9]{1,6}", re.ASCII)
-SLOW = frozenset({"measures", "proof", "flow", "thumbs", "hidden"})  # one at a time: tiles go on beside them
+SLOW = frozenset({"measures", "proof", "flow", "thumbs", "hidden"})  # these take long: tiles go on beside them
 PATIENCE = 10.0  # seconds that a list waits for the first run
 GONE = Response(status_code=499)  # nobody reads it
 
 
 class Asking:
-    """Questions wait here, not in the threads: who has left meanwhile costs nothing."""
+    """Questions wait here, not in the threads: who has left meanwhile costs nothing.
+
+    Those that take long have threads of their own, and of each trace one at a time is answered: the measures of a huge
+    trace hold up neither the tiles nor the measures of another.
+    """
 
     def __init__(self, studio: Studio) -> None:
         self.studio = studio
-        self.all, self.slow = asyncio.Semaphore(ASKERS), asyncio.Semaphore(1)
+        self.quick, self.slow = asyncio.Semaphore(ASKERS), asyncio.Semaphore(MEASURERS)
+        self.turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by trace
 
-    async def __call__(self, request: Request, work: Any, *parts: Any, slow: bool = False) -> Any:
+    async def __call__(self, request: Request, work: Any, *parts: Any) -> Any:
         """What the work gives; None where whoever asked has left."""
-        if slow:
-            async with self.slow:
-                return await self.turn(request, work, *parts)
         with self.studio.way:  # a model that runs lets it by
-            return await self.turn(request, work, *parts)
+            async with self.quick:
+                return await self.answer(request, self.studio.asking, work, *parts)
 
-    async def turn(self, request: Request, work: Any, *parts: Any) -> Any:
-        async with self.all:
-            if await request.is_disconnected():
-                return None
-            return await asyncio.get_running_loop().run_in_executor(self.studio.asking, contained, work, *parts)
+    async def at_length(self, request: Request, trace: str, work: Any, *parts: Any) -> Any:
+        """The same for what takes long, after all that was asked of this trace before."""
+        turn = self.turns.setdefault(trace, asyncio.Lock())
+        async with turn, self.slow:
+            return await self.answer(request, self.studio.measuring, work, *parts)
+
+    async def answer(self, request: Request, threads: Executor, work: Any, *parts: Any) -> Any:
+        if await request.is_disconnected():
+            return None
+        return await asyncio.get_running_loop().run_in_executor(threads, contained, work, *parts)
 
 
 def run_of(request: Request) -> int:
@@ -91,7 +101,8 @@ def add(app: FastAPI, studio: Studio) -> None:
         run, look, about = run_of(request), look_of(request), json_of(await limits.body_of(request))
         found = traces.sent(what, about, wanted, run, look)
         if found is None:
-            found = await asking(request, traces.ask, what, about, wanted, run, look, slow=what in SLOW)
+            asked_of = (traces.ask, what, about, wanted, run, look)
+            found = await (asking.at_length(request, wanted, *asked_of) if what in SLOW else asking(request, *asked_of))
         return GONE if found is None else Response(found, media_type="application/octet-stream")
 
     @with_token
@@ -106,7 +117,7 @@ def add(app: FastAPI, studio: Studio) -> None:
 
     @with_token
     async def page(request: Request, wanted: str) -> Response:
-        found = await asking(request, page_of, studio, wanted, slow=True)
+        found = await asking.at_length(request, wanted, page_of, studio, wanted)
         if found is None:
             return GONE
         name = quote(f"{traces.find(wanted).card.name or 'trace'}.html", safe="", errors="replace")

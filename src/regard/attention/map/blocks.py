@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from regard.attention.map.asked import Asked
+from regard.attention.map.deadline import check_time
 from regard.attention.map.given import Implied, Stored
 
 Source = Asked | Stored | Implied
@@ -87,4 +88,5 @@ def blocks(source: Source, budget: int = BUDGET) -> Iterator[Block]:
         part = source.pick(index) if index else source
         for first in range(0, q, height):
             stop = min(q, first + height)
+            check_time()
             yield Block(index, part, slice(first, stop), slice(*part.span(first, stop)), scratch)

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.map.blocks import Block, Scratch, Source
+from regard.attention.map.deadline import check_time
 from regard.attention.map.given import Stored
 from regard.attention.map.statistics import is_softmax, masked_scores, soften
 from regard.views.answer.fold import fringe
@@ -60,6 +61,7 @@ class Lines:
         """These rows in strips, whole cells each."""
         height = max(size, self.height // size * size)
         for first in range(rows.start, rows.stop, height):
+            check_time()
             yield slice(first, min(rows.stop, first + height))
 
     def weights(self, rows: slice, columns: slice, scratch: Scratch) -> Float[Tensor, "r c"]:

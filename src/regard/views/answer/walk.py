@@ -15,6 +15,7 @@ from torch import Tensor
 
 from regard.attention.map.asked import Asked
 from regard.attention.map.blocks import Block, Scratch
+from regard.attention.map.deadline import check_time
 from regard.views.answer.fold import added, fold
 from regard.views.answer.lines import Lines
 
@@ -117,4 +118,5 @@ def helpers() -> ThreadPoolExecutor:
 
 def together(work: Callable[[slice], None], parts: Iterable[slice]) -> None:
     """Do it for every part, on all cores; whoever calls this waits."""
-    list(helpers().map(torch.no_grad()(work), parts))
+    for _ in helpers().map(torch.no_grad()(work), parts):
+        check_time()  # where it raises, the parts that are left are not begun

@@ -529,6 +529,8 @@ export const en = {
   "said.model.failed": "{model} failed while it ran ({why})",
   "said.model.blind": "this model looks at nothing while it writes, so there is nothing to see; take one with attention",
   "said.model.mute": "{model} has no tokenizer beside it, so it cannot read a text; add its tokenizer files",
+  "said.trace.slow": "this took more than {seconds} seconds and was stopped; look at a smaller part, or measure it in Python",
+  "said.trace.large": "{layer} has {cells} weights, too many to measure here; measure it in Python with trace.summary()",
   "said.model.slow": "the model wrote for more than {seconds} seconds and was stopped; ask for fewer tokens",
   "said.runs.many": "{count} runs are waiting already; wait until some are done, then run again",
   "said.trace.none": "there is no such trace here any more; choose one from the list, or run it again",

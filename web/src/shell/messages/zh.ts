@@ -531,6 +531,8 @@ export const zh: Readonly<Record<keyof typeof en, string>> = {
   "said.model.failed": "{model} 在运行时出错（{why}）",
   "said.model.blind": "该模型写作时不看任何内容，因此没有可看的注意力；请选择带注意力的模型",
   "said.model.mute": "{model} 没有附带分词器，因此无法读取文本；请补上分词器文件",
+  "said.trace.slow": "计算超过 {seconds} 秒，已停止；请查看更小的部分，或在 Python 中测量",
+  "said.trace.large": "{layer} 有 {cells} 个权重，数量过大，无法在此测量；请在 Python 中用 trace.summary() 测量",
   "said.model.slow": "模型写作超过 {seconds} 秒，已被停止；请减少词元数",
   "said.runs.many": "已有 {count} 个运行在等待；请等其中一些完成后再运行",
   "said.trace.none": "这里已没有这份记录；请从列表中选择，或重新运行",
