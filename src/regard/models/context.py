@@ -24,7 +24,7 @@ def max_tokens(model: nn.Module, tokenizer: Any = None) -> int | None:
     """
     if isinstance(model, GPT):
         return model.context if isinstance(model.added, Learned) else STRETCH * model.context
-    config = getattr(model, "config", None)
+    config: Any = getattr(model, "config", None)
     if hasattr(config, "get_text_config"):
         config = config.get_text_config()
     found = [getattr(config, name, None) for name in LENGTHS] + [getattr(tokenizer, "model_max_length", None)]

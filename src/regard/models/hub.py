@@ -51,12 +51,13 @@ def check_reachable(name: str) -> None:
             f"{name!r} cannot be downloaded: the hub did not answer within {seconds:g} seconds; check the connection, "
             "or wait longer with HF_HUB_ETAG_TIMEOUT=30"
         )
-    if isinstance(answers[0], BaseException):
-        error = answers[0]
-        if not is_failure(error):
-            raise error
-        said = " ".join(str(error).split())[:200]
-        raise ModelError(
-            f"{name!r} cannot be downloaded: the hub cannot be reached ({type(error).__name__}: {said}); check the "
-            "connection, or open a model that is in the local cache"
-        ) from error
+    came = answers[0]
+    if not isinstance(came, BaseException):
+        return
+    if not is_failure(came):
+        raise came
+    said = " ".join(str(came).split())[:200]
+    raise ModelError(
+        f"{name!r} cannot be downloaded: the hub cannot be reached ({type(came).__name__}: {said}); check the "
+        "connection, or open a model that is in the local cache"
+    ) from came
