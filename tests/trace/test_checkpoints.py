@@ -3,6 +3,7 @@
 import hashlib
 import itertools
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import torch
 from torch.nn.functional import normalize, softmax
 from torch.testing import assert_close
 
-from tests.trace.checkpoints import WEIGHTS, aren, folder, gpt_nano_sort, minilm, package, smollm2, sort, stories260k
+from tests.trace.checkpoints import WEIGHTS, folder, gpt_nano_sort, minilm, package, smollm2, sort, stories260k
 from tests.trace.formats import Gguf, pieces_of_llama2c
 
 FILES = {
@@ -26,10 +27,9 @@ STORY = (
 )
 
 
-@pytest.mark.parametrize("file", FILES)
-def test_a_file_is_the_one_that_its_readme_describes(file):
-    folder(file.split("/")[0])
-    assert hashlib.sha256((WEIGHTS / file).read_bytes()).hexdigest() == FILES[file]
+def test_every_file_is_the_one_that_its_readme_describes():
+    for file, digest in FILES.items():
+        assert hashlib.sha256((folder(file.split("/")[0]) / Path(file).name).read_bytes()).hexdigest() == digest, file
 
 
 def test_the_sorter_sorts_every_one_of_its_729_inputs():
@@ -46,15 +46,6 @@ def test_the_sorter_gives_the_activations_that_its_makers_published():
     assert_close(outputs.attentions[0], known["attSm"], atol=1e-6, rtol=0)
     assert_close(outputs.hidden_states[1], known["block0"], atol=1e-5, rtol=0)
     assert_close(softmax(outputs.logits, -1), known["probs"], atol=1e-6, rtol=0)
-
-
-@pytest.mark.parametrize(
-    ("arabic", "latin"),
-    [("آتزمون", "atzmon"), ("محمد", "mahmad"), ("فلسطين", "felstin"), ("واشنطن", "washenten"), ("لندن", "lenden")],
-    ids=["atzmon", "mahmad", "felstin", "washenten", "lenden"],
-)
-def test_the_transliterator_writes_what_ctranslate2_writes(arabic, latin):
-    assert aren().translate(arabic) == latin
 
 
 def test_the_storyteller_tells_its_documented_story():
