@@ -13,7 +13,7 @@ import pytest
 import regard
 
 STATIONS = [
-    *("shapes", "errors", "eager", "tokens", "attention", "positions", "layers", "models", "decode", "data"),
+    *("shapes", "errors", "extras", "eager", "tokens", "attention", "positions", "layers", "models", "decode", "data"),
     *("training", "trace", "tasks", "views", "app", "learn", "cli"),
 ]
 EVERYONE = STATIONS[-1]  # who says `import regard` knows everyone, as only the last station may

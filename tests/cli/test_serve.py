@@ -51,12 +51,12 @@ def test_a_missing_extra_is_named(monkeypatch, capsys):
 
     def missing(name, *rest, **more):
         if name == "regard.app" or name.startswith(("regard.app.", "uvicorn", "fastapi")):
-            raise ImportError(name)
+            raise ModuleNotFoundError("No module named 'fastapi'", name="fastapi")
         return original(name, *rest, **more)
 
     monkeypatch.setattr(builtins, "__import__", missing)
     code, _, beside = run(monkeypatch, capsys, "serve")
-    assert (code, beside) == (2, "regard: to open the app, install regard[app]\n")
+    assert (code, beside) == (2, "regard: to open the app, install regard[app]: pip install 'regard[app]'\n")
 
 
 def test_runs_are_kept_where_data_of_a_user_belongs(monkeypatch, tmp_path):

@@ -167,7 +167,8 @@ def test_what_see_opened_can_be_edited(monkeypatch, capsys, terminal):
 @pytest.mark.parametrize("missing", ["app", "browser", "bundle"])
 def test_see_where_nothing_can_be_opened_draws_the_map_and_says_why(monkeypatch, capsys, terminal, missing):
     if missing == "app":
-        monkeypatch.setitem(sys.modules, "regard.app.serving", None)
+        monkeypatch.setitem(sys.modules, "uvicorn", None)
+        monkeypatch.delitem(sys.modules, "regard.app.serving", raising=False)
         monkeypatch.delattr("regard.app.serving", raising=False)
     elif missing == "browser":
         monkeypatch.setattr("regard.app.serving.has_browser", lambda: False)

@@ -63,7 +63,8 @@ def test_nothing_is_drawn_unless_wanted(tmp_path):
 
 
 def test_a_missing_extra_is_named_before_anything_is_written(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
+    monkeypatch.delitem(sys.modules, "torch.utils.tensorboard", raising=False)
     with pytest.raises(ConfigError, match=r"tensorboard is not installed; pip install 'regard\[train\]'"):
         fit(Toy(), ToySettings(tensorboard=True), tmp_path / "run")
     assert not (tmp_path / "run").exists()

@@ -8,6 +8,7 @@ import typer
 
 from regard.cli.serve import busy, kept, named, told
 from regard.errors import RegardError
+from regard.extras import APP, is_missing
 from regard.tasks.interpreter import Translation
 from regard.views.bundle import bundle
 
@@ -21,8 +22,10 @@ def why_not() -> str:
         return "what is printed here goes to no terminal"
     try:
         from regard.app import serving
-    except ImportError:
-        return "the app is not installed (pip install 'regard[app]')"
+    except ImportError as error:
+        if is_missing(error, APP):
+            return "the app is not installed (pip install 'regard[app]')"
+        return f"the app cannot be imported ({type(error).__name__}: {error})"
     if not serving.has_browser():
         return "no browser can be opened here"
     try:

@@ -10,6 +10,7 @@ from typing import Any
 import typer
 
 from regard.errors import ConfigError
+from regard.extras import APP, importing
 
 WRITTEN = 16  # tokens that a model which writes begins with
 NETWORK = (
@@ -40,11 +41,9 @@ def serve(
     if text is not None and model is None:
         raise ConfigError("a text came without a model to read it; name one with --model")
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that spin while they wait slow all others down
-    try:
+    with importing(*APP, missing=ConfigError("to open the app, install regard[app]: pip install 'regard[app]'")):
         from regard.app import serving
         from regard.app.studio import Studio
-    except ImportError as error:
-        raise ConfigError("to open the app, install regard[app]") from error
     if not serving.is_loopback(host):
         if not allow_network:
             raise ConfigError(

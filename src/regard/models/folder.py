@@ -10,6 +10,7 @@ from typing import Any
 from torch import nn
 
 from regard.errors import ModelError, is_failure
+from regard.extras import HF, importing
 from regard.models import embedded, store
 from regard.models.hub import cached_folder, check_reachable
 from regard.models.tokenizer import WordTokenizer
@@ -225,10 +226,9 @@ def read_json(path: Path, lacking: str) -> dict[str, Any]:
 
 def library() -> Any:
     """`transformers`, or the sentence that says how to get it."""
-    try:
+    missing = "to open a model of the transformers library, install regard[hf]: pip install 'regard[hf]'"
+    with importing(*HF, missing=ModelError(missing)):
         import transformers
-    except ImportError as error:
-        raise ModelError("to open a model of the transformers library, install regard[hf]") from error
     return transformers
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from regard.errors import ConfigError
+from regard.extras import importing
 
 
 class Scores(NamedTuple):
@@ -38,11 +39,11 @@ def scores(
 
 
 def library() -> Any:
-    try:
+    """sacrebleu, or a `ConfigError` that says how to get it."""
+    missing = ConfigError("to score translations, install regard[train]: pip install 'regard[train]'")
+    with importing("sacrebleu", missing=missing):
         import sacrebleu
         import sacrebleu.metrics
-    except ImportError as error:
-        raise ConfigError("to score translations, install regard[train]: pip install 'regard[train]'") from error
     return sacrebleu
 
 

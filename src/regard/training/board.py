@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import ConfigError
+from regard.extras import importing
 
 FOLDER = "tensorboard"
 DRAWN = {"log": ("training", ("loss", "nll", "rate", "norm")), "validation": ("validation", None)}  # None: every score
@@ -49,10 +50,7 @@ def board(folder: Path, *, wanted: bool) -> Iterator[Board | None]:
 
 def writer_class() -> Any:
     """What writes TensorBoard's files, or a `ConfigError` that says how to get it."""
-    try:
+    missing = ConfigError("tensorboard is not installed; pip install 'regard[train]', or leave out --tensorboard")
+    with importing("tensorboard", missing=missing):
         from torch.utils.tensorboard import SummaryWriter
-    except ImportError as error:
-        raise ConfigError(
-            "tensorboard is not installed; pip install 'regard[train]', or leave out --tensorboard"
-        ) from error
     return SummaryWriter

@@ -5,6 +5,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from regard.errors import RegardError, TraceError
+from regard.extras import NOTEBOOK, importing
 from regard.trace.trace import Path, Trace
 from regard.views.bundle import bundle
 
@@ -43,13 +44,10 @@ def _place(trace: Trace, layer: Path | None, head: int | None) -> tuple[int, int
 @lru_cache(maxsize=1)
 def _kind() -> "type[AnyWidget]":
     """The class of the widget; made when the first one is wanted, because anywidget is an extra."""
-    try:
+    missing = RegardError("to see it in a notebook, install regard[notebook]: pip install 'regard[notebook]'")
+    with importing(*NOTEBOOK, missing=missing):
         import anywidget
         import traitlets
-    except ImportError as error:
-        raise RegardError(
-            "to see it in a notebook, install regard[notebook]: pip install 'regard[notebook]'"
-        ) from error
 
     class Explorer(anywidget.AnyWidget):
         info = traitlets.Unicode().tag(sync=True)  # JSON in ASCII: half a surrogate pair in a token is no UTF-8

@@ -5,6 +5,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from regard.errors import TraceError
+from regard.extras import importing
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
@@ -160,7 +161,6 @@ def visible(text: str) -> str:
 
 def library(name: str) -> Any:
     """A library that a table can be handed to, or how to get it."""
-    try:
+    missing = TraceError(f"a table for {name} needs it, and it is not installed: pip install {name}")
+    with importing(name, missing=missing):
         return import_module(name)
-    except ImportError as error:
-        raise TraceError(f"a table for {name} needs it, and it is not installed: pip install {name}") from error
