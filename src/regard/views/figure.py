@@ -14,6 +14,7 @@ from rich.cells import cell_len
 from regard.views import Grid, as_grid, coarser, named, readable
 from regard.views.colours import differences, ink, shares
 from regard.views.fonts import families
+from regard.views.picture import Picture
 from regard.views.write import checked, write
 
 FINEST = 512  # cells along an axis; more would fall between the pixels
@@ -56,7 +57,7 @@ def heatmap(
     fonts = fonts_of([title, rows, columns, *names[0], *names[1]], path)
 
     height, width = size = inches(grid, MOST)
-    figure = Figure(figsize=(width + 2.2, height + 1.4), dpi=150, layout="constrained")
+    figure = Picture(figsize=(width + 2.2, height + 1.4), dpi=150, layout="constrained")
     axes = figure.subplots()
     mesh = paint(axes, grid, size, span([grid], diverging), diverging=diverging)
     ticks(axes, names, block, size, fonts)

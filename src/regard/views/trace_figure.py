@@ -18,6 +18,7 @@ from regard.trace.trace import Trace
 from regard.views import Grid, readable
 from regard.views.colours import shares
 from regard.views.figure import CELL, FINEST, HATCH, LEAST, bar, fonts_of, inches, numbers_in, paint, rule, span, ticks
+from regard.views.picture import Picture
 from regard.views.trace_parts import KINDS, about, choose, grid_of, look, names, proof_of, sharp, stacks
 from regard.views.write import checked, write
 
@@ -224,7 +225,7 @@ def sharpest(layer: Layer) -> int:
 
 
 def sheet(width: float, height: float) -> Figure:
-    return Figure(figsize=(width, height), dpi=150, layout="constrained")
+    return Picture(figsize=(width, height), dpi=150, layout="constrained")
 
 
 def columns_for(count: int) -> int:
