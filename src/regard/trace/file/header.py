@@ -119,7 +119,7 @@ def info_of(path: Path, name: str, entry: Any, begin: int, size: int) -> Info:
     kind, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if not isinstance(kind, str) or kind not in DTYPES:
         raise wrong(f"holds the array {name!r:.80} as {kind!r:.40}; known are {', '.join(DTYPES)}")
-    if not whole_numbers(shape) or len(shape) > AXES or any(side > size for side in shape):
+    if not whole_numbers(shape) or len(shape) > AXES or prod(max(side, 1) for side in shape) > size:
         raise wrong(f"gives the array {name!r:.80} a shape that a file of {size} bytes cannot hold")
     if not whole_numbers(offsets) or len(offsets) != 2 or offsets[0] > offsets[1]:
         raise wrong(f"does not say where the array {name!r:.80} starts and stops")

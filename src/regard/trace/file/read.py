@@ -33,6 +33,9 @@ from regard.trace.layer import Layer
 from regard.trace.trace import Run, Trace
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+SMALL = 1 << 26  # cells of maps that any file may have
+NARROWEST = 1 << 8  # a byte of the file may stand for its size divided by this: heads of 4 channels in half precision
+MOST = 1 << 14  # and for so many at most: a million tokens in heads of 32 channels
 Side = int | tuple[int, ...] | None  # what an axis may be: one size, one of some, any
 
 
@@ -66,6 +69,7 @@ class Reading:
     def __init__(self, file: Container, manifest: Manifest) -> None:
         self.file, self.manifest, self.path = file, manifest, file.path
         self.where = "the manifest"
+        self.left = max(SMALL, file.size * min(MOST, file.size // NARROWEST))  # cells that there may still be
         self.arrays: dict[str, FileArray] = {}
         self.masks: dict[tuple[MaskWords, Axes], Mask | None] = {}
         self.biases: dict[tuple[BiasWords, Axes], FileArray | FileDiagonals] = {}
@@ -87,10 +91,20 @@ class Reading:
         said = self.manifest
         return Trace(runs, notes=list(said.notes), model=said.model, fingerprint=said.fingerprint)
 
+    def spend(self, *sizes: int) -> None:
+        """Raise where all maps together are more work than a file of this size can justify; sizes of 0 count as 1."""
+        self.left -= math.prod(max(1, size) for size in sizes)
+        if self.left < 0:
+            raise TraceError(
+                f"{self.path} has {self.file.size} bytes, too few for its maps (at {self.where:.120}: {sizes}); it is "
+                "damaged or was made to do harm"
+            ).coded("file.greedy")
+
     def layer(self, words: LayerWords) -> Layer:
         b, h, q, k = axes = Axes(*words.shape)
         if max(axes) > self.file.size:
             raise self.wrong(f"a map of {tuple(axes)} does not come from a file of {self.file.size} bytes")
+        self.spend(*axes)
         dropped = None if words.dropped is None else Dropped(words.dropped.p, words.dropped.seed)
         weights = AttentionMap(self.map(words.parts, axes), dropped=dropped)
         found = FileLayer(
@@ -137,6 +151,8 @@ class Reading:
         q = self.sure(part.q, (1, b), (1, h), rows, None)
         k = self.sure(part.k, (1, b), None, columns, q.shape[-1])
         heads = k.shape[1]
+        if not q.shape[-1] and rows and columns:
+            raise self.wrong("q and k have no channels, so they decide no map")
         if not heads or (heads != h and (h % heads or q.shape[1] != h)) or b not in (q.shape[0], k.shape[0]):
             raise self.wrong(f"q of shape {tuple(q.shape)} and k of shape {tuple(k.shape)} do not make {tuple(axes)}")
         if part.weights is not None:
@@ -198,6 +214,7 @@ class Reading:
         rows, keys = len(words.rows), {k, words.keys or k}
         if any(row >= q for row in words.rows) or max(keys) > self.file.size:
             raise self.wrong(f"rows were seen that the map of {q} rows does not have")
+        self.spend(b, h, rows, max(keys))
         found = FileSeen(
             tuple(words.rows), causal=words.causal, scale=words.scale, dropout=words.dropout, keys=words.keys
         )
@@ -224,6 +241,8 @@ class Reading:
         end = math.inf if words.text is None else len(words.text)
         if offsets is not None and any(at is not None and not at[0] <= at[1] <= end for at in offsets):
             raise self.wrong("a token lies outside of its text")
+        if words.grid is not None and not 0 < words.grid[0] * words.grid[1] <= len(words.shown):
+            raise self.wrong(f"{len(words.shown)} tokens are no grid of {words.grid[0]} × {words.grid[1]}")
         try:
             return Tokens(
                 tuple(words.shown),
