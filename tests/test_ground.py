@@ -3,6 +3,7 @@
 import doctest
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -57,6 +58,26 @@ def test_a_page_that_is_wrong_is_caught():
         run_page("```python\n1 / 0\n```\n", "wrong.md")
 
 
+def test_the_chinese_readme_says_what_the_english_one_says():
+    """The same code and commands (but for comments), headings, rows, links and pictures, in the same order."""
+
+    def bones(name: str) -> dict[str, list[str]]:
+        text = (ROOT / name).read_text(encoding="utf-8")
+        code = re.findall(r"^```python\n(?:.*\n)*?```|^    \S.*$", text, re.MULTILINE)
+        table = [line for line in text.splitlines() if line.startswith("| ")]
+        return {
+            "code": [re.sub(r" *# .*", "", block) for block in code],
+            "headings": [line.split(" ")[0] for line in re.findall(r"^#+ .*", text, re.MULTILINE)],
+            "rows": [" ".join(re.findall(r"`[^`]+`", row)) for row in table],
+            "links": sorted(set(re.findall(r"\]\(([^)#]+)\)", text)) - {"README.md", "README.zh-CN.md"}),
+        }
+
+    ours, theirs = bones("README.md"), bones("README.zh-CN.md")
+    assert len(ours["code"]) >= 8
+    assert len(ours["links"]) >= 11
+    assert theirs == ours
+
+
 def test_links_between_pages_lead_somewhere():
     links = [
         (page, target)
@@ -92,6 +113,42 @@ def test_make_test_runs_style_types_and_both_kinds_of_tests():
     planned = make("--dry-run", "test")
     for part in ["ruff check", "ruff format --check", "mypy", "--jaxtyping-packages=regard", "-m compiled"]:
         assert part in planned
+
+
+def test_debian_packages_are_named_before_they_are_asked_for_and_can_be_left_out(tmp_path):
+    """A machine that has nothing: its commands are stand-ins that only say how they were called."""
+    (tmp_path / "Makefile").write_text((ROOT / "Makefile").read_text())
+    made = tmp_path / ".venv"
+    (made / "bin").mkdir(parents=True)
+    for stamp in (".made", ".core", ".all"):
+        (made / stamp).touch()
+    for name in ("pyproject.toml", "constraints.txt"):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (0, 0))
+    here = tmp_path / "commands"
+    here.mkdir()
+    for place, body in {
+        made / "bin/python": "echo fonts-noto-cjk",
+        here / "timeout": 'shift 3; echo asked for: "$@" >> asked; exit 0',
+        here / "fc-list": "true",
+    }.items():
+        place.write_text(f"#!/bin/sh\n{body}\n")
+        place.chmod(0o755)
+    for name in ("sh", "id", "grep", "touch", "make", "awk", "find", "env", "sudo"):
+        real = shutil.which(name)
+        if real:
+            (here / name).symlink_to(real)
+    command = [shutil.which("make"), "--no-print-directory", ".venv/.system"]
+    environment = {"PATH": str(here)}
+    done = subprocess.run([*command, "APT=no"], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert "not installed, so tests are skipped or show boxes: fonts-noto-cjk chromium" in done.stdout, done.stderr
+    assert not (tmp_path / "asked").exists()
+    (made / ".system").unlink()
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert "asking apt-get for what the browser tests and pictures want" in done.stdout, done.stderr
+    wanted = "fonts-noto-cjk chromium fonts-noto-color-emoji"
+    assert wanted in done.stdout
+    assert (tmp_path / "asked").read_text().split("\n")[0].endswith(f"apt-get install -y {wanted}")
 
 
 def test_an_old_python_is_refused_in_one_sentence(tmp_path):
