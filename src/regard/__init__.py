@@ -22,6 +22,7 @@ from typing import Any
 # Every public name, and the module that makes it. Nothing is imported before a name is used, so that
 # `import regard`, help and completion are instant; __init__.pyi tells the same to type checkers.
 _HOMES = {
+    "regard.errors": ("WatchError",),
     "regard.attention.attend": ("Attended", "attend"),
     "regard.attention.map": ("AttentionMap",),
     "regard.attention.mask": (

@@ -4,6 +4,7 @@
 
 from regard import errors as errors
 from regard.attention import reference as reference
+from regard.errors import WatchError as WatchError
 from regard.attention.attend import Attended as Attended, attend as attend
 from regard.attention.map import AttentionMap as AttentionMap
 from regard.attention.mask import (

@@ -89,7 +89,16 @@ class TraceError(RegardError, ValueError):
 
 
 class WatchError(RegardError, RuntimeError):
-    """A model that cannot be watched or edited, and why."""
+    """A model that cannot be watched or edited, and why.
+
+    >>> import regard, torch
+    >>> try:
+    ...     with regard.watch(torch.nn.Linear(2, 3)) as trace:
+    ...         pass
+    ... except regard.WatchError as error:
+    ...     print(str(error).split(":")[0])
+    the watch saw no attention
+    """
 
 
 class ModelError(RegardError, ValueError):

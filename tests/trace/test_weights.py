@@ -119,7 +119,9 @@ def test_keys_of_their_own():
         ("weights", "is no tensor, array or lists of numbers, but str"),
         ([[1.0], [0.5, 0.5]], "is no tensor, array or lists of numbers, but list"),
         ((), "no weights came; ask the model for them with output_attentions=True, or watch it"),
-        ({"attention": 3}, "there are no weights under 'attention'; give them as 'encoder'"),
+        ({"attention": 3}, "there are no weights under 'attention'; give maps by the names of their layers"),
+        ({"logits": torch.zeros(1, 3, 9)}, "there are no weights under 'logits'; .* output_attentions=True"),
+        ({"a": {"b": torch.eye(2)}}, "there are no weights under 'a'"),
         ({"attentions": None}, "call the model with output_attentions=True"),
         ([None, None], "no weights came"),
         (((torch.eye(2),), (torch.eye(2),)), "a tuple for each step, as generate"),
@@ -165,3 +167,84 @@ def test_a_tensor_is_not_copied_and_an_array_is():
     with pytest.raises(Stale):
         of_tensor.dense()
     assert of_array.dense()[0, 0, 0, 0] == 1
+
+
+class OnlyArray:
+    """What a library gives that knows NumPy, and has nothing else in common with it."""
+
+    def __init__(self, given):
+        self.given = given
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.given, dtype=dtype)
+
+
+class OnlyDlpack:
+    """The same for one that knows only the exchange of tensors."""
+
+    def __init__(self, given):
+        self.given = given
+
+    def __dlpack__(self, **more):
+        return self.given.__dlpack__(**more)
+
+    def __dlpack_device__(self):
+        return self.given.__dlpack_device__()
+
+
+FORMS = {
+    "tensors": lambda w: w,
+    "arrays": lambda w: w.numpy(),
+    "by __array__": lambda w: OnlyArray(w.numpy()),
+    "by dlpack": OnlyDlpack,
+    "heads one by one": lambda w: [OnlyArray(head.numpy()) for head in w[0]],
+}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize("of", [list, tuple])
+def test_a_list_of_maps_is_layers_whatever_they_are(form, of):
+    given = [weights(1, 2, 5, 7), weights(1, 2, 5, 7), weights(1, 2, 5, 7)]
+    trace = from_weights(of(form(one) for one in given))
+    assert [layer.name for layer in trace] == ["layer.0", "layer.1", "layer.2"]
+    for layer, one in zip(trace, given, strict=True):
+        assert_close(layer.weights.dense().double(), one)
+
+
+def test_five_nested_lists_are_layers_too():
+    given = weights(3, 1, 2, 4, 5)
+    trace = from_weights(given.tolist())
+    assert [layer.weights.shape for layer in trace] == [(1, 2, 4, 5)] * 3
+    assert_close(trace[2].weights.dense().double(), given[2])
+
+
+def test_a_mapping_names_the_layers():
+    first, second = weights(2, 3, 5), weights(1, 4, 3, 5)
+    trace = from_weights(
+        {"block.7": first, "head": [second, second], 3: second.numpy()}, list("abc"), keys=list("vwxyz")
+    )
+    assert [layer.name for layer in trace] == ["block.7", "head.0", "head.1", "3"]
+    assert_close(trace["block.7"].weights.dense()[0], first)
+    assert_close(trace["head.1"].weights.dense(), second)
+    assert trace["3"].queries[0].shown == ("a", "b", "c")
+
+
+def test_brain_floats_of_numpy_are_read_bit_for_bit():
+    kinds = pytest.importorskip("ml_dtypes")
+    given = weights(1, 2, 5, 7).bfloat16()
+    array = given.float().numpy().astype(kinds.bfloat16)
+    for one in (array, np.asfortranarray(array), OnlyArray(array)):
+        (layer,) = from_weights(one).layers
+        assert layer.weights._source.kept.dtype == torch.bfloat16
+        assert layer.weights._source.kept.equal(given)
+    assert [layer.weights.shape for layer in from_weights([array, array[:, :1]])] == [(1, 2, 5, 7), (1, 1, 5, 7)]
+    eighth = from_weights(np.array([[0.5, 0.5], [1, 0]]).astype(kinds.float8_e4m3fn))[0].weights
+    assert eighth.dense()[0, 0].tolist() == [[0.5, 0.5], [1, 0]]
+
+
+def test_arrays_of_jax_are_read():
+    jax = pytest.importorskip("jax")
+    given = weights(1, 2, 5, 7, dtype=torch.float32)
+    for dtype in (jax.numpy.float32, jax.numpy.bfloat16):
+        (layer,) = from_weights(jax.numpy.asarray(given.numpy(), dtype=dtype)).layers
+        assert_close(layer.weights.dense(), given, atol=2**-8, rtol=2**-8)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.dlpack import from_dlpack
 
 from regard.attention.map import AttentionMap
 from regard.errors import TraceError
@@ -16,17 +17,20 @@ from regard.trace.trace import Run, Trace
 KINDS = ("self", "cross", "unknown")
 STACKS = ("encoder", "decoder", "attentions", "cross")  # in the order they are computed in
 ENDING = "_attentions"
+OUTPUTS = ("last_hidden_state", "logits", "loss", "past_key_values", "hidden_states")  # what models return beside them
 FULL, HALF = 1e-3, 2e-2  # how far a row may be from adding up to 1 and still be weights
 
 
 def from_weights(weights: Any, tokens: Any = None, *, keys: Any = None, kind: str = "self") -> Trace:
     """A trace of stored weights, to look at, measure and save like one that was watched.
 
-    `weights` is (b, h, q, k), (h, q, k) or (q, k), as a tensor, an array or lists; a list or tuple of such, one for
-    each layer; a mapping of "encoder", "decoder" and "cross" to them; or what a model of `transformers` returned when
-    asked for its attentions. `tokens` names the queries and `keys` the keys, where they are others: strings, `Tokens`,
-    a list of either for each batch entry, or `(tokenizer, ids)`. For an encoder and a decoder `tokens` are the
-    decoder's and `keys` the encoder's. Nothing is copied but arrays; what a mask hid is not known and shows as 0.
+    `weights` is (b, h, q, k), (h, q, k) or (q, k), as a tensor, an array of NumPy, JAX or a library that knows one of
+    them, or nested lists; a list or tuple of maps, one for each layer, as `outputs.attentions` is; a mapping of names
+    to maps, where "encoder", "decoder" and "cross" are the stacks of an encoder–decoder; or what a model of
+    `transformers` returned when asked for its attentions. `tokens` names the queries and `keys` the keys, where they
+    are others: strings, `Tokens`, a list of either for each batch entry, or `(tokenizer, ids)`. For an encoder and a
+    decoder `tokens` are the decoder's and `keys` the encoder's. Nothing is copied but arrays; what a mask hid is not
+    known and shows as 0.
 
     >>> import torch
     >>> trace = from_weights(torch.tensor([[1.0, 0.0], [0.25, 0.75]]), ["The", "cat"])
@@ -34,6 +38,8 @@ def from_weights(weights: Any, tokens: Any = None, *, keys: Any = None, kind: st
     [layer.0 (self, b 1, h 1, q 2, k 2, stored)]
     >>> trace["layer.0"].head(0).top(1)[0].flatten()
     tensor([1.0000, 0.7500])
+    >>> from_weights({"block.3": torch.eye(2), "block.7": torch.eye(2)}).layers[1]
+    block.7 (self, b 1, h 1, q 2, k 2, stored)
     """
     if kind not in KINDS:
         raise TraceError(f"kind is {kind!r}; give one of {', '.join(KINDS)}")
@@ -48,16 +54,14 @@ def from_weights(weights: Any, tokens: Any = None, *, keys: Any = None, kind: st
             at, to = (queries,) * 2
         elif stack == "cross":
             to = seen
-        path = f"{stack}.layer" if stack else "layer"
-        for number, one in enumerate(each(stored)):
+        for name, one in named_layers(stack, stored):
             if one is None:  # some models return nothing for layers without attention
                 continue
-            name = f"{path}.{number}"
             kept = as_weights(one, name)
             layers.append(
                 Layer(
                     name=name,
-                    kind={"": kind, "cross": "cross"}.get(stack, "self"),
+                    kind={"encoder": "self", "decoder": "self", "cross": "cross"}.get(stack, kind),
                     weights=AttentionMap.stored(kept),
                     door="given",
                     queries=fitted(at, kept.shape[0], kept.shape[-2], f"the queries of {name}"),
@@ -70,12 +74,14 @@ def from_weights(weights: Any, tokens: Any = None, *, keys: Any = None, kind: st
 
 
 def stacks_of(weights: Any) -> dict[str, Any]:
-    """The layers of each stack; a model without stacks has one, without a name."""
+    """The layers of each stack; a model without stacks has one, without a name. Other names are those of layers."""
     if not isinstance(weights, Mapping):
         if not hasattr(weights, "attentions"):
             return {"": weights}
         weights = {"attentions": weights.attentions}
     named = {str(name).removesuffix(ENDING): value for name, value in weights.items()}
+    if not named.keys() & {*STACKS, *OUTPUTS} and all(map(may_be_weights, named.values())) and named:
+        return {str(name): value for name, value in weights.items()}
     given = {stack: named[stack] for stack in STACKS if named.get(stack) is not None}
     found = {
         "" if stack == "attentions" else stack: stored
@@ -84,10 +90,29 @@ def stacks_of(weights: Any) -> dict[str, Any]:
     }
     if not found:
         raise TraceError(
-            f"there are no weights under {', '.join(map(repr, weights)) or 'no name'}; give them as 'encoder', "
-            "'decoder' and 'cross', or call the model with output_attentions=True and eager attention, or watch it"
+            f"there are no weights under {', '.join(map(repr, weights)) or 'no name'}; give maps by the names of their "
+            "layers, or as 'encoder', 'decoder' and 'cross', or call the model with output_attentions=True and eager "
+            "attention, or watch it"
         )
     return found
+
+
+def named_layers(stack: str, stored: Any) -> list[tuple[str, Any]]:
+    """The layers of a stack by name: numbered, but for one map that somebody gave a name of its own."""
+    layers = each(stored)
+    if stack and stack not in STACKS:
+        return [(stack, layers[0])] if len(layers) == 1 else [(f"{stack}.{i}", one) for i, one in enumerate(layers)]
+    path = f"{stack}.layer" if stack else "layer"
+    return [(f"{path}.{i}", one) for i, one in enumerate(layers)]
+
+
+def is_array(one: Any) -> bool:
+    """Whether this is an array of some library, rather than lists or something else."""
+    return any(hasattr(one, name) for name in ("ndim", "__array__", "__dlpack__"))
+
+
+def may_be_weights(one: Any) -> bool:
+    return is_array(one) or isinstance(one, list | tuple)
 
 
 def each(stored: Any) -> list[Any]:
@@ -101,16 +126,42 @@ def each(stored: Any) -> list[Any]:
             "the weights are a tuple for each step, as generate() returns them; watch the call of generate() instead, "
             "which stitches the steps, or give one step"
         )
-    if all(one is None or hasattr(one, "ndim") for one in stored):
+    if all(one is None or is_array(one) or holds_arrays(one) for one in stored):
         return list(stored)
-    return [stored]  # nested lists of numbers
+    return list(stored) if depth(stored) == 5 else [stored]  # nested lists of numbers
+
+
+def holds_arrays(one: Any) -> bool:
+    """Whether this is a list of arrays: the heads of one layer."""
+    return isinstance(one, list) and bool(one) and all(map(is_array, one))
+
+
+def depth(stored: Any) -> int:
+    """How many lists stand in each other."""
+    return 1 + depth(stored[0]) if isinstance(stored, list | tuple) and stored else 0
+
+
+def tensor_of(one: Any) -> Tensor:
+    """The numbers of any array, in their own precision where torch has it."""
+    if isinstance(one, Tensor):
+        return one.detach()
+    if holds_arrays(one):
+        return torch.stack([tensor_of(head) for head in one])
+    if hasattr(one, "__dlpack__") and not hasattr(one, "__array__"):
+        return from_dlpack(one).clone()
+    array = np.asarray(one)
+    if array.dtype.name == "bfloat16":  # of JAX and of ml_dtypes; NumPy itself knows no such number, nor torch theirs
+        return torch.from_numpy(np.ascontiguousarray(array).view(np.int16).copy()).view(torch.bfloat16)
+    if array.dtype.name.startswith("float8"):
+        array = array.astype(np.float32)
+    return torch.tensor(array)
 
 
 def as_weights(one: Any, name: str) -> Tensor:
     """(b, h, q, k), detached, if it can be weights at all."""
     try:
-        kept = one.detach() if isinstance(one, Tensor) else torch.tensor(np.asarray(one))
-    except (TypeError, ValueError) as error:
+        kept = tensor_of(one)
+    except (TypeError, ValueError, RuntimeError) as error:
         raise TraceError(f"{name} is no tensor, array or lists of numbers, but {type(one).__name__}") from error
     if kept.is_complex() or not 2 <= kept.ndim <= 4 or not kept.numel():
         raise TraceError(
