@@ -66,7 +66,8 @@ def calm(worker: int) -> None:
     A worker ends when it is told to, when the process it works for is gone, or a while after SIGTERM.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, leave_later)
+    if hasattr(signal, "SIGTERM"):
+        signal.signal(signal.SIGTERM, leave_later)
 
 
 def leave_later(number: int, frame: FrameType | None) -> None:

@@ -42,11 +42,17 @@ class Claim:
             if owner_of(self.folder).get("token") == self.token:
                 (self.folder / OWNER).unlink()
 
+    def give_up(self) -> None:
+        """Leave no sign of it."""
+        self.drop()
+        with suppress(OSError):
+            (self.folder / LOCK).unlink(missing_ok=True)
+
 
 @contextmanager
 def alone(folder: Path) -> Iterator[Claim]:
     """Nobody else trains here meanwhile."""
-    lock = FileLock(folder / LOCK, timeout=0)
+    lock, new = FileLock(folder / LOCK, timeout=0), not (folder / LOCK).exists()
     try:
         with suppress(NotImplementedError):  # no locks on this disk: the file that says whose it is must do
             lock.acquire()
@@ -57,6 +63,9 @@ def alone(folder: Path) -> Iterator[Claim]:
             "wait for it, or name another folder"
         ) from error
     except OSError as error:
+        if new and lock.is_locked:
+            for name in (OWNER, LOCK):
+                (folder / name).unlink(missing_ok=True)
         lock.release()
         raise RunError(f"{folder} cannot be written to ({error.strerror}); train in another folder") from error
     try:

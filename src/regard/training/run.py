@@ -14,7 +14,7 @@ import os
 import platform
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -45,25 +45,25 @@ class Run:
         else:
             self.described()
         made = not self.folder.exists()
-        try:
-            make_folder(self.folder)
-        except OSError as error:
-            raise RunError(f"{self.folder} cannot be written to ({error.strerror}); name another folder") from error
-        with lock.alone(self.folder) as self.claim:
-            self.before = {path.name for path in self.folder.iterdir()}
+        with ExitStack() as last:
+            if made:
+                last.callback(self.leave_if_empty)
             try:
+                make_folder(self.folder)
+                self.claim = last.enter_context(lock.alone(self.folder))
+                self.before = {path.name for path in self.folder.iterdir()}
                 self.sweep()
+            except OSError as error:
+                raise RunError(f"{self.folder} cannot be written to ({error.strerror}); name another folder") from error
+            try:
                 yield
             finally:
                 if made and not (self.folder / MANIFEST).exists():
-                    self.vacate(self.claim)
+                    self.claim.give_up()
                 self.claim = None
 
-    def vacate(self, claim: lock.Claim) -> None:
-        """Take away a folder in which nothing began."""
-        claim.drop()
-        with suppress(OSError):
-            (self.folder / lock.LOCK).unlink(missing_ok=True)
+    def leave_if_empty(self) -> None:
+        with suppress(OSError):  # one that is not empty stays
             self.folder.rmdir()
 
     def must_be_free(self) -> None:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-NAMES = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
+# Not every system has each of them; Windows has one more.
+NAMES = {getattr(signal, name): name for name in ("SIGINT", "SIGTERM", "SIGBREAK") if hasattr(signal, name)}
 
 
 class Stop:
