@@ -102,7 +102,7 @@ class Lab:
                 break
             except PlaywrightError:
                 continue
-        output.locator(".jp-OutputArea-output").first.wait_for()
+        output.locator(".jp-OutputArea-output").first.wait_for(state="attached")  # a still picture is hidden again
         return output
 
     def stop(self) -> None:

@@ -124,7 +124,7 @@ def test_a_missing_extra_is_named(monkeypatch):
 
     def without(name, *rest):
         if name == "anywidget":
-            raise ImportError(name)
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
         return real(name, *rest)
 
     widgets._kind.cache_clear()
@@ -132,3 +132,11 @@ def test_a_missing_extra_is_named(monkeypatch):
     with pytest.raises(RegardError, match=r"to see it in a notebook, install regard\[notebook\]"):
         translator().see()
     widgets._kind.cache_clear()
+
+
+def test_it_says_that_it_is_there():
+    widget = translator().see()
+    sent = []
+    widget.send = lambda *message: sent.append(message)
+    widget._handle_custom_msg({"ask": 5, "what": "hello"}, [])
+    assert sent == [({"answer": 5},)]

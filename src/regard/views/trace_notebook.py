@@ -10,7 +10,7 @@ from jaxtyping import UInt8
 
 from regard.attention.map import AttentionMap
 from regard.tokens.visible import cut, visible
-from regard.trace.changes import edited_line, edits_in
+from regard.trace.changes import changes_in, edited_line, edits_in
 from regard.trace.layer import Layer
 from regard.trace.trace import Trace
 from regard.views import Grid
@@ -24,18 +24,20 @@ READING = "a row is a query, a column is a key, darker takes more"
 Pixels = UInt8[np.ndarray, "_high _wide 3"]
 
 
-def trace_html(trace: Trace) -> str:
-    """The layers of the last run, one line each, with their heads; everything that is text is escaped."""
+def trace_html(trace: Trace, most: int = LAYERS) -> str:
+    """The first layers of the last run, one line each, with their heads; everything that is text is escaped."""
     layers = trace.layers
     runs = f"{len(trace.runs)} runs, the last with " if len(trace.runs) > 1 else ""
-    lines = [line(number, layer) for number, layer in enumerate(layers[:LAYERS])]
-    more = f"<p>… {len(layers) - LAYERS} more layers</p>" if len(layers) > LAYERS else ""
+    count = f"{len(layers)} layer{'' if len(layers) == 1 else 's'}"
+    lines = [line(number, layer) for number, layer in enumerate(layers[:most])]
+    more = f"<p>… {len(layers) - most} more layers</p>" if len(layers) > most else ""
     head = "".join(f"<th>{name}</th>" for name in ("", "layer", "kind", "q × k", "weights", "heads"))
-    notes = "".join(f"<li>{safe(note)}</li>" for note in [*trace.notes, *(trace.runs[-1].notes if trace.runs else [])])
+    notes = [*trace.notes, *(trace.runs[-1].notes if trace.runs else [])]
+    listed = "".join(f"<li>{safe(note)}</li>" for note in notes if not changes_in([note]))
     return (
-        f"<div><b>{safe(trace.model or 'a trace')}</b>: {runs}{len(layers)} layers{changed(trace.edits)}"
+        f"<div><b>{safe(trace.model or 'a trace')}</b>: {runs}{count}{changed(trace.edits)}"
         f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>{more}"
-        f"<ul>{notes}</ul><small>{READING}; a long map shows {SMALL[0]} of its queries, evenly spread</small></div>"
+        f"<ul>{listed}</ul><small>{READING}; a long map shows {SMALL[0]} of its queries, evenly spread</small></div>"
     )
 
 

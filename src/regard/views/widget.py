@@ -1,6 +1,6 @@
 """The explorer in a notebook: a widget whose questions the kernel answers. Nothing is sent that nobody asked for."""
 
-import json
+import uuid
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +8,8 @@ from regard.errors import RegardError, TraceError
 from regard.extras import NOTEBOOK, importing
 from regard.trace.trace import Path, Trace
 from regard.views.bundle import bundle
+from regard.views.still import still_html
+from regard.views.told import safe_json
 
 if TYPE_CHECKING:
     from anywidget import AnyWidget
@@ -50,25 +52,44 @@ def _kind() -> "type[AnyWidget]":
         import traitlets
 
     class Explorer(anywidget.AnyWidget):
-        info = traitlets.Unicode().tag(sync=True)  # JSON in ASCII: half a surrogate pair in a token is no UTF-8
+        info = traitlets.Unicode().tag(sync=True)  # JSON that stays text, also in a page made of the notebook
         layer = traitlets.Int(-1).tag(sync=True)
         head = traitlets.Int(-1).tag(sync=True)
         height = traitlets.Int(HEIGHT).tag(sync=True)
         place = traitlets.Unicode().tag(sync=True)  # all that is picked, as in a link; a second view begins there
+        still = traitlets.Unicode().tag(sync=True)  # by which a live view finds the still picture, and hides it
 
         def __init__(self, trace: Trace, layer: int, head: int, height: int) -> None:
             from regard.views.answer import Answers
 
-            self._answers = Answers(trace)
+            self._trace, self._answers = trace, Answers(trace)
             self._esm = bundle()
-            info = json.dumps(self._answers.info(), ensure_ascii=True, allow_nan=False)
-            super().__init__(info=info, layer=layer, head=head, height=height)
+            super().__init__(
+                info=safe_json(self._answers.info()), layer=layer, head=head, height=height, still=uuid.uuid4().hex
+            )
             self.on_msg(self._heard)
+
+        def _ipython_display_(self, **_: Any) -> None:
+            """Two outputs: a still picture, which needs no kernel, and the explorer, which hides it while it is alive.
+
+            One output with both would not do: notebooks and their exporters then choose the explorer, kernel or not.
+            """
+            from IPython.display import display
+
+            still = still_html(self._trace, self.layer, self.still)
+            display({"text/html": still, "text/plain": repr(self._trace)}, raw=True)
+            live = self._repr_mimebundle_()
+            data, about = live if isinstance(live, tuple) else (live, {})
+            if data is not None:
+                display({**data, "text/plain": "(explorer)"}, metadata=about, raw=True)
 
         def _heard(self, _: object, content: Any, buffers: object) -> None:
             number = content.get("ask") if isinstance(content, dict) else None
             if not isinstance(number, int):
                 return  # nobody would know whose answer it is
+            if content.get("what") == "hello":
+                self.send({"answer": number})
+                return
             try:
                 answer = self._answers.ask(str(content.get("what")), dict(content.get("about") or {}))
             except Exception as error:

@@ -7,12 +7,28 @@ import { mount } from "../shell/mount";
 import { openAsked } from "../trace/asked";
 import type { TraceInfo } from "../trace/source";
 import { asking, type Model } from "./kernel";
+import { greet, hide, stillOf } from "./still";
 
 const PAUSE = 300; // milliseconds before the kernel is told what is picked now
 
-/** Fills `el`; what is returned takes everything away again. */
+/** Fills `el` as soon as the kernel is there; what is returned takes everything away again. */
 export function render({ model, el }: { readonly model: Model; readonly el: HTMLElement }): () => void {
   const gone = new AbortController();
+  const still = stillOf(model);
+  let leave: (() => void) | null = null;
+  const begin = (): void => {
+    if (still !== null) hide(still, gone.signal);
+    leave = explore(model, el, gone);
+  };
+  if (still === null) begin();
+  else greet(model, begin, gone.signal);
+  return () => {
+    leave?.();
+    gone.abort();
+  };
+}
+
+function explore(model: Model, el: HTMLElement, gone: AbortController): () => void {
   const frame = el.appendChild(document.createElement("div"));
   frame.style.height = `${Number(model.get("height")) || 560}px`;
   frame.dataset["lmSuppressShortcuts"] = "true"; // else JupyterLab takes our keys for its own
@@ -28,7 +44,6 @@ export function render({ model, el }: { readonly model: Model; readonly el: HTML
   });
   return () => {
     leave();
-    gone.abort();
     frame.remove();
   };
 }

@@ -166,9 +166,9 @@ function TraceFacts({ studio, info }: { studio: Studio; info: TraceInfo }) {
         <dt>{say("shell.model")}</dt><dd><bdi>{info.model.slice(0, 120)}</bdi></dd>
         <dt>{say("shell.precision")}</dt>
         <dd>{precision}</dd>
-        {edits.length > 0 && <dt>{say("shell.edits")}</dt>}
-        {edits.slice(0, 50).map((one, i) => <dd key={i}><bdi>{one.slice(0, 200)}</bdi></dd>)}
       </dl>
+      {edits.length > 0 && <h3>{say("shell.edits")}</h3>}
+      <Notes notes={edits} />
       {studio.host.note && <p class="pale">{studio.host.note}</p>}
       <Notes notes={info.notes.filter((note) => !isChange(note))} />
     </section>

@@ -149,3 +149,51 @@ describe("a widget", () => {
     leave();
   });
 });
+
+describe("a still picture above the explorer", () => {
+  const KEY = "0123456789abcdef";
+  const state = { info: JSON.stringify(fake(["The", "cat", "sat"]).info), height: 400, layer: -1, head: -1, still: KEY };
+  const place = (): HTMLElement => document.body.appendChild(document.createElement("div"));
+  const stands = (): HTMLElement => {
+    const still = place();
+    still.className = `regard-still regard-still-${KEY}`;
+    return still;
+  };
+  afterEach(() => document.body.replaceChildren());
+
+  it("stays where nobody answers, and gives way at the first sign of a kernel", () => {
+    const still = stands(), el = place(), kernel = new Kernel(state);
+    const leave = render({ model: kernel, el });
+    expect(kernel.sent).toMatchObject([{ what: "hello" }]);
+    expect(el.childElementCount).toBe(0);
+    expect(getComputedStyle(still).display).not.toBe("none");
+    kernel.say({ answer: kernel.sent[0]!.ask + 1 });
+    expect(el.childElementCount).toBe(0);
+    kernel.say({ answer: kernel.sent[0]!.ask });
+    expect(el.childElementCount).toBe(1);
+    expect(getComputedStyle(still).display).toBe("none");
+    leave();
+    expect(getComputedStyle(still).display).not.toBe("none");
+    expect(kernel.ears.size).toBe(0);
+  });
+
+  it("is not waited for where there is none, and no key can be more than a key", () => {
+    const first = place(), kernel = new Kernel(state);
+    const leave = render({ model: kernel, el: first });
+    expect(first.childElementCount).toBe(1);
+    leave();
+    stands();
+    const bad = place(), worse = new Kernel({ ...state, still: `${KEY} } * { display: none` });
+    const away = render({ model: worse, el: bad });
+    expect(document.head.textContent).not.toContain("*");
+    away();
+  });
+
+  it("outlives a kernel that cannot even be asked", () => {
+    const still = stands(), el = place(), kernel = new Kernel(state);
+    kernel.send = () => { throw new Error("the comm is closed"); };
+    const leave = render({ model: kernel, el });
+    expect(getComputedStyle(still).display).not.toBe("none");
+    leave();
+  });
+});
