@@ -16,6 +16,7 @@ from regard.trace.kept.assemble import assembled
 from regard.trace.kept.form import Memo
 from regard.trace.kept.held import Block, Held
 from regard.trace.kept.keep import Keeper
+from regard.trace.kept.match import moved
 from regard.trace.kept.naming import Naming, ids_of
 from regard.trace.trace import Run
 
@@ -33,7 +34,21 @@ class Session:
     refused: dict[str, str] = field(default_factory=dict)
     changes: dict[str, None] = field(default_factory=dict)  # what was edited, also in layers that are not kept
     origins: dict[int, Tensor] = field(default_factory=dict)  # step → b b: which entries each one may continue
+    stayed: set[int] = field(default_factory=set)  # steps at which all keys of some layer say: each one itself
     sequences: Tensor | None = None  # what `generate` gave back, once it is known
+
+    def links(self) -> dict[int, Tensor]:
+        """Which entries each one may continue, by all layers together; no item where each can only be itself.
+
+        Where one layer tells entries apart that look alike in the window of another, it decides.
+        """
+        found = {}
+        for step, origins in self.origins.items():
+            itself = origins.diagonal() & (step in self.stayed)
+            only = torch.where(itself[:, None], torch.eye(len(origins), dtype=torch.bool), origins)
+            if moved(only) is not None:
+                found[step] = only
+        return found
 
 
 class Watcher(ModelEar):
@@ -106,6 +121,8 @@ class Watcher(ModelEar):
         if block.origins is not None:
             known = session.origins.get(session.steps)
             session.origins[session.steps] = block.origins if known is None else known & block.origins
+        elif held.kind != "cross" and len(held.blocks) > 1:
+            session.stayed.add(session.steps)
         if self.gradients and call.grown is not None and call.grown.requires_grad:
             follow(call, block)
 
@@ -217,7 +234,7 @@ class Watcher(ModelEar):
         found = []
         for session in self.sessions:
             helds = [held for held in session.held.values() if held.blocks]
-            kept = ancestry(session.sequences, session.origins, helds)
+            kept = ancestry(session.sequences, session.links(), helds)
             run = Run([assembled(held, kept) for held in helds])
             for layer, held in zip(run.layers, helds):
                 layer.notes += doubts(held, ids_of(held, kept), kept, session.sequences)
