@@ -209,7 +209,7 @@ def test_without_transformers_the_extra_is_named(tmp_path, monkeypatch):
 
     def without(name, *rest):
         if name == "transformers":
-            raise ImportError("no module named transformers")
+            raise ModuleNotFoundError("No module named 'transformers'", name="transformers")
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without)

@@ -4,6 +4,7 @@ import pickle
 
 import pytest
 import torch
+from matplotlib.figure import Figure
 from torch.autograd import gradcheck
 from torch.testing import assert_close
 from transformers.models.bloom.modeling_bloom import build_alibi_tensor
@@ -140,7 +141,7 @@ def test_drawing_shows_one_head_queries_by_keys(monkeypatch, tmp_path):
     monkeypatch.setattr(
         figure, "heatmap", lambda values, **kw: (shown.update(kw, values=values), real(values, **kw))[1]
     )
-    assert type(ALiBi(8, learned=True).draw(length=6, to=tmp_path / "bias.svg", head=1)).__name__ == "Figure"
+    assert isinstance(ALiBi(8, learned=True).draw(length=6, to=tmp_path / "bias.svg", head=1), Figure)
     assert (tmp_path / "bias.svg").stat().st_size > 0
     assert shown["values"].shape == (6, 6)
     assert float(shown["values"][5, 2]) == -0.75

@@ -4,6 +4,7 @@ import pickle
 
 import pytest
 import torch
+from matplotlib.figure import Figure
 from torch.autograd import gradcheck
 from torch.testing import assert_close
 from transformers import T5Config
@@ -118,6 +119,6 @@ def test_drawing_shows_one_head_queries_by_keys(monkeypatch, tmp_path):
         figure, "heatmap", lambda values, **kw: (shown.update(kw, values=values), real(values, **kw))[1]
     )
     bias = Buckets(3)
-    assert type(bias.draw(length=6, to=tmp_path / "bias.svg", head=2)).__name__ == "Figure"
+    assert isinstance(bias.draw(length=6, to=tmp_path / "bias.svg", head=2), Figure)
     assert (tmp_path / "bias.svg").stat().st_size > 0
     assert_close(shown["values"], bias.block(torch.arange(6), torch.arange(6))[2].detach())

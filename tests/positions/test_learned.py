@@ -3,6 +3,7 @@ import pickle
 
 import pytest
 import torch
+from matplotlib.figure import Figure
 from torch import nn
 from torch.autograd import gradcheck
 from torch.testing import assert_close
@@ -95,7 +96,7 @@ def test_drawing_shows_positions_by_channels(monkeypatch, tmp_path):
         figure, "heatmap", lambda values, **kw: (shown.update(kw, values=values), real(values, **kw))[1]
     )
     where = Learned(11, 6)
-    assert type(where.draw(to=tmp_path / "table.svg")).__name__ == "Figure"
+    assert isinstance(where.draw(to=tmp_path / "table.svg"), Figure)
     assert (shown["rows"], shown["columns"]) == ("positions", "channels")
     assert_close(shown["values"], where.weight.detach())
     where.draw(length=3)

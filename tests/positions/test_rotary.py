@@ -5,6 +5,7 @@ import pickle
 
 import pytest
 import torch
+from matplotlib.figure import Figure
 from torch.autograd import gradcheck
 from torch.testing import assert_close
 from transformers.models.gptj.modeling_gptj import apply_rotary_pos_emb as turn_like_gptj
@@ -349,7 +350,7 @@ def test_drawing_shows_cosines_of_positions_by_pairs(monkeypatch, tmp_path):
         figure, "heatmap", lambda values, **kw: (shown.update(kw, values=values), real(values, **kw))[1]
     )
     drawn = Rotary(8, rotated=6).draw(length=11, to=tmp_path / "turn.svg")
-    assert type(drawn).__name__ == "Figure"
+    assert isinstance(drawn, Figure)
     assert (tmp_path / "turn.svg").stat().st_size > 0
     assert (shown["rows"], shown["columns"]) == ("positions", "pairs")
     assert shown["values"].shape == (11, 3)

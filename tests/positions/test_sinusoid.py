@@ -4,6 +4,7 @@ import pickle
 
 import pytest
 import torch
+from matplotlib.figure import Figure
 from torch.testing import assert_close
 
 from regard.errors import ShapeError
@@ -137,7 +138,7 @@ def test_drawing_shows_positions_by_channels(monkeypatch, tmp_path):
     monkeypatch.setattr(
         figure, "heatmap", lambda values, **kw: (shown.update(kw, values=values), real(values, **kw))[1]
     )
-    assert type(Sinusoid(5).draw(length=9, to=tmp_path / "waves.png")).__name__ == "Figure"
+    assert isinstance(Sinusoid(5).draw(length=9, to=tmp_path / "waves.png"), Figure)
     assert (tmp_path / "waves.png").stat().st_size > 0
     assert (shown["rows"], shown["columns"]) == ("positions", "channels")
     assert_close(shown["values"].double(), by_loops(9, 5), rtol=1e-6, atol=1e-7)
