@@ -91,6 +91,21 @@ def test_a_file_keeps_them(model, tmp_path, how):
     assert load(tmp_path / "stream.trace").edits == [MUTE, BLOCK]
 
 
+def test_what_an_edited_map_hides_is_hidden_in_its_file_too(tmp_path):
+    torch.manual_seed(1)
+    layer = regard.MultiHead(12, heads=3).eval()
+    with torch.no_grad(), regard.watch(layer) as trace, regard.edit(layer) as editor:
+        editor.block(4, 1, heads=2)
+        layer(torch.randn(2, 6, 12), mask=regard.causal())
+    trace.save(tmp_path / "one.trace")
+    found = load(tmp_path / "one.trace")[0].weights
+    wanted = torch.ones(6, 6).tril().bool().expand(2, 3, 6, 6).clone()
+    wanted[:, 2, 4, 1] = False
+    assert torch.equal(trace[0].weights.allowed[...].expand(2, 3, 6, 6), wanted)
+    assert torch.equal(found.allowed[...].expand(2, 3, 6, 6), wanted)
+    torch.testing.assert_close(found.dense(), trace[0].weights.dense())
+
+
 def test_another_attention_in_the_model_counts_as_an_edit(model):
     with torch.no_grad(), regard.watch(model) as trace, regard.swap(model, attention=regard.window(1, 1)):
         model(torch.randn(1, 5, 8))

@@ -25,7 +25,7 @@ from regard.tokens import Tokens
 from regard.trace.file.array import FileArray, unread
 from regard.trace.file.manifest import VERSION
 from regard.trace.file.stream import Writer
-from regard.trace.kept.compact import of_mask
+from regard.trace.kept.compact import compact_mask, of_mask
 from regard.trace.kept.diagonals import Diagonals
 from regard.trace.kept.even import Whole, even_softmax
 from regard.trace.layer import Layer, Seen
@@ -115,7 +115,9 @@ class Written:
             )
         notes.append(f"the map was {how(source)} and is kept in the file as weights")
         index = self.writer.put_blocks(in_order(source), (b, h, q, k), source.dtype)
-        return [whole | {"weights": self.name(index, "weights")}]
+        allowed = source.allowed()  # of a map that was edited, say: what it hides stays hidden
+        small = None if allowed is None else compact_mask(aligned(allowed, 2), Sizes((b, h), q, k))
+        return [whole | {"weights": self.name(index, "weights"), "mask": self.small_mask(small)}]
 
     def asked(self, source: Asked) -> dict[str, Any]:
         source.fresh()
@@ -138,7 +140,9 @@ class Written:
         key = (id(mask), sizes)
         if key not in self.masks:
             self.masks[key] = mask, of_mask(mask, sizes)  # the mask itself is held so that its id stays its own
-        small = self.masks[key][1]
+        return self.small_mask(self.masks[key][1])
+
+    def small_mask(self, small: Mask | None) -> dict[str, Any] | None:
         if small is not None:
             small = self.small.setdefault(digest(small), small)  # layers often make equal masks of their own
         if isinstance(small, Spans):
