@@ -24,6 +24,7 @@ export interface TrainingCard {
   readonly steps: readonly number[];
   readonly examples: number;
   readonly scores: readonly Readonly<Record<string, number>>[]; // one per step
+  readonly losses: readonly (readonly [step: number, loss: number])[]; // of training, also between these steps
 }
 
 export interface EditOf {

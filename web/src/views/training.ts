@@ -1,5 +1,6 @@
 /** How a map grew: the same example at every kept step of a training, with the scores beside it. */
 import { signal as live } from "@preact/signals";
+import type { TrainingCard } from "../hosts/server";
 import { sentenceOf } from "../shell/failing";
 import type { Source } from "../trace/source";
 import { h } from "./parts/element";
@@ -9,6 +10,8 @@ import { sentenceFile } from "./numbers/shape";
 import { type Seen, player } from "./training/player";
 import { TRAINING } from "./training/style";
 import type { Scene, Shown, View } from "./view";
+
+const PAUSE = 2000; // milliseconds until it is asked what is new
 
 /** The maps of a training, step by step. */
 export const training: View = (scene: Scene): Shown => {
@@ -36,15 +39,29 @@ export const training: View = (scene: Scene): Shown => {
   if (!server) tell(say("training.served"), false);
   else {
     tell(say("training.loading"), false);
-    server.trainings().then(
-      (cards) => {
-        if (signal.aborted) return;
-        const kept = cards.filter((card) => card.steps.length > 0 && card.examples > 0);
-        if (kept.length === 0) return tell(say("training.none"), false);
-        seen = player(scene, server, kept, root, (source) => { of.value = source; });
-      },
-      (error: unknown) => { if (!signal.aborted) tell(why(error), true); },
-    );
+    let known = "", timer: ReturnType<typeof setTimeout> | undefined;
+    signal.addEventListener("abort", () => clearTimeout(timer), { once: true });
+    const show = (cards: readonly TrainingCard[]): void => {
+      const kept = cards.filter((card) => card.steps.length > 0 && card.examples > 0), now = JSON.stringify(kept);
+      if (now === known) return;
+      known = now;
+      if (kept.length === 0) {
+        seen = null;
+        of.value = null;
+        tell(say("training.none"), false);
+      } else if (seen) seen.renew(kept);
+      else seen = player(scene, server, kept, root, (source) => { of.value = source; });
+    };
+    /** Ask again and again: a run may begin, or go on, while it is looked at. */
+    const ask = (): void => {
+      const later = (): void => { if (!signal.aborted) timer = setTimeout(ask, PAUSE); };
+      if (document.hidden) return later();
+      server.trainings().then(
+        (cards) => { if (!signal.aborted) show(cards); },
+        (error: unknown) => { if (!signal.aborted && !seen) tell(why(error), true); },
+      ).finally(later);
+    };
+    ask();
   }
   return {
     probe, of,

@@ -178,7 +178,7 @@ describe("the map", () => {
     await vi.waitFor(() => expect(badge.textContent).toBe("not proven: dropout was on"));
     choice.pick({ layer: 1 });
     await probe.settled();
-    expect(badge.textContent).toBe("weights as the model returned them");
+    expect(badge.textContent).toBe("stored weights, not computed from q and k");
   });
   it("takes differences from elsewhere, and cleans up when it goes", async () => {
     const source = fake("a b c".split(" ")), signed = vi.fn(async () => ({

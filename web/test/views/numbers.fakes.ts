@@ -123,6 +123,7 @@ export const CARDS: readonly TrainingCard[] = [
       { loss: 6.2, bleu: 0 }, { loss: 4.1, bleu: 2.5 }, { loss: 2.2, bleu: 14 }, { loss: 1.4, bleu: 24.5 },
       { loss: 1.1, bleu: 27.2 },
     ],
+    losses: [[1, 7.5], [50, 5.5], [500, 2.5], [2000, 0.9], [2050, 0.8]],
   },
-  { id: "two", name: "induction", steps: [10, 20], examples: 1, scores: [] },
+  { id: "two", name: "induction", steps: [10, 20], examples: 1, scores: [], losses: [] },
 ];

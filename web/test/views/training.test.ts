@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Choice, FIRST } from "../../src/choose/choice";
-import type { Server } from "../../src/hosts/server";
+import type { Server, TrainingCard } from "../../src/hosts/server";
 import { LIGHT } from "../../src/paint/theme";
 import { say } from "../../src/shell/language";
 import { training } from "../../src/views/training";
-import { CHART, chartOf, linesOf, placing, stepAt } from "../../src/views/training/chart";
+import { CHART, chartOf, linesOf, placing, spanOf, stepAt } from "../../src/views/training/chart";
 import { openings } from "../../src/views/training/openings";
 import { fake } from "../fake";
 import { CARDS, trainings } from "./numbers.fakes";
@@ -17,22 +17,30 @@ afterEach(() => { stop.abort(); document.body.replaceChildren(); vi.useRealTimer
 describe("scores", () => {
   it("are one line each, over the steps that have them", () => {
     const lines = linesOf(
-      { ...CARDS[0]!, scores: [{ loss: 3 }, {}, { loss: 2, bleu: 1 }, { loss: NaN }, { bleu: 4 }] }
+      { ...CARDS[0]!, scores: [{ loss: 3 }, {}, { loss: 2, bleu: 1 }, { loss: NaN }, { bleu: 4 }], losses: [] }, "training",
     );
     expect(
       lines.map(({ name, points }) => [name, points.map((point) => point.step)])
     ).toEqual([["loss", [0, 500]], ["bleu", [500, 2000]]]);
-    expect(linesOf(CARDS[1]!)).toEqual([]);
+    expect(linesOf(CARDS[1]!, "training")).toEqual([]);
+  });
+  it("come after the loss of training, which also stands between and after the steps that are shown", () => {
+    const [loss, ...others] = linesOf(CARDS[0]!, "training loss");
+    expect(loss!.name).toBe("training loss");
+    expect(loss!.points.map(({ at, step }) => [at, step])).toEqual([[-1, 1], [-1, 50], [2, 500], [4, 2000], [-1, 2050]]);
+    expect(others.map((line) => line.name)).toEqual(["loss", "bleu"]);
+    expect(spanOf(CARDS[0]!)).toEqual([0, 2050]);
+    expect(spanOf({ ...CARDS[0]!, steps: [], losses: [] })).toEqual([0, 1]);
   });
   it("stand within the chart, the highest on top", () => {
-    const [loss] = linesOf(CARDS[0]!), { x, y, low, high } = placing(loss!, CARDS[0]!.steps);
+    const span = spanOf(CARDS[0]!), [, loss] = linesOf(CARDS[0]!, "training"), { x, y, low, high } = placing(loss!, span);
     expect([low, high]).toEqual([1.1, 6.2]);
     expect(y(high)).toBeLessThan(y(low));
     expect(x(2000)).toBeLessThan(CHART.width);
-    expect(stepAt(CARDS[0]!.steps, x(500) + 3)).toBe(2);
-    const flat = placing({ name: "x", points: [{ at: 0, step: 0, value: 5 }] }, [0]);
+    expect(stepAt(CARDS[0]!.steps, span, x(500) + 3)).toBe(2);
+    const flat = placing({ name: "x", points: [{ at: 0, step: 0, value: 5 }] }, [0, 0]);
     expect(Number.isFinite(flat.y(5)) && Number.isFinite(flat.x(0))).toBe(true);
-    expect(JSON.stringify(chartOf(loss!, CARDS[0]!.steps, 3, 0, LIGHT))).toContain("1.400");
+    expect(JSON.stringify(chartOf(loss!, span, 1000, 0, LIGHT))).toContain("1.400");
   });
 });
 
@@ -121,6 +129,44 @@ describe("training", () => {
   });
   it("gives the scores as a table", async () => {
     const { view } = await shown(trainings(WORDS));
-    expect((await view.table!())[4]).toEqual([1000, 1.4, 24.5]);
+    const table = await view.table!();
+    expect(table[0]).toEqual(["step", "training loss", "loss", "bleu"]);
+    expect(table.find(([step]) => step === 1000)).toEqual([1000, "", 1.4, 24.5]);
+    expect(table.find(([step]) => step === 500)).toEqual([500, 2.5, 2.2, 14]);
+  });
+  it("follows a run that goes on, also one that had not begun, and stays at a step that was chosen", async () => {
+    vi.useFakeTimers();
+    let cards: TrainingCard[] = [];
+    const grown = (...steps: number[]): TrainingCard[] => [
+      { id: "new", name: "copy-1", steps, examples: 1, scores: [], losses: steps.map((step) => [step, 9 - step]) },
+    ];
+    const { el, press, probe } = await shown({ ...trainings(WORDS), trainings: async () => cards });
+    expect(el.textContent).toContain("no training run with maps");
+    cards = grown(0, 1);
+    await vi.advanceTimersByTimeAsync(2100);
+    expect(probe.steps()).toEqual([0, 1]);
+    expect(probe.step()).toBe(1);
+    expect(el.querySelector(".charts")!.textContent).toContain("training loss");
+    cards = grown(0, 1, 2);
+    await vi.advanceTimersByTimeAsync(2100);
+    expect(probe.step()).toBe(2);
+    press("back");
+    cards = grown(0, 1, 2, 5);
+    await vi.advanceTimersByTimeAsync(2100);
+    expect([probe.step(), probe.steps().length]).toEqual([1, 4]);
+    cards = [];
+    await vi.advanceTimersByTimeAsync(2100);
+    expect(el.textContent).toContain("no training run with maps");
+  });
+  it("asks no more once it is left, and bears an answer that does not come", async () => {
+    vi.useFakeTimers();
+    const asked = vi.fn<Server["trainings"]>().mockResolvedValueOnce(CARDS).mockRejectedValue(new Error("lost"));
+    const { probe } = await shown({ ...trainings(WORDS), trainings: asked });
+    await vi.advanceTimersByTimeAsync(4100);
+    expect(asked.mock.calls.length).toBe(3);
+    expect(probe.step()).toBe(2000);
+    stop.abort();
+    await vi.advanceTimersByTimeAsync(9000);
+    expect(asked.mock.calls.length).toBe(3);
   });
 });

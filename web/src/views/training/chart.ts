@@ -7,14 +7,25 @@ import { type Shape, shape, words } from "../numbers/shape";
 
 export interface Line {
   readonly name: string;
-  // `at`: which step of the card
+  // `at`: which step of the card; -1 where nothing was shown
   readonly points: readonly { readonly at: number; readonly step: number; readonly value: number }[];
 }
 
 const MOST = 8;
 
-/** One line per score, in the order in which they first come; steps without it are left out. */
-export function linesOf(card: TrainingCard): Line[] {
+/** The loss of training under `name`, then a line per score in the order in which they first come. */
+export function linesOf(card: TrainingCard, name: string): Line[] {
+  const losses = card.losses.map(([step, value]) => ({ at: card.steps.indexOf(step), step, value }));
+  return [...(losses.length ? [{ name, points: losses }] : []), ...scoresOf(card)];
+}
+
+/** From the first to the last step of which anything is known. */
+export function spanOf(card: TrainingCard): readonly [number, number] {
+  const steps = [...card.steps, ...card.losses.map(([step]) => step)];
+  return steps.length ? [Math.min(...steps), Math.max(...steps)] : [0, 1];
+}
+
+function scoresOf(card: TrainingCard): Line[] {
   const names = [...new Set(card.scores.flatMap((score) => Object.keys(score)))].slice(0, MOST);
   return names
     .map((name) => ({
@@ -30,8 +41,8 @@ export function linesOf(card: TrainingCard): Line[] {
 export const CHART = { width: 250, height: 142 };
 const LEFT = 52, RIGHT = 14, TOP = 26, BOTTOM = 34;
 
-/** Where a step and a value stand. A line of equal values lies in the middle. */
-export function placing(line: Line, steps: readonly number[]): {
+/** Where a step and a value stand, between the first and the last step. A line of equal values lies in the middle. */
+export function placing(line: Line, [first, last]: readonly [number, number]): {
   x: (step: number) => number;
   y: (value: number) => number;
   low: number;
@@ -39,7 +50,6 @@ export function placing(line: Line, steps: readonly number[]): {
 } {
   const values = line.points.map((point) => point.value);
   const low = Math.min(...values), high = Math.max(...values);
-  const first = steps[0] ?? 0, last = steps[steps.length - 1] ?? 1;
   const wide = CHART.width - LEFT - RIGHT, tall = CHART.height - TOP - BOTTOM;
   return {
     low, high,
@@ -49,10 +59,12 @@ export function placing(line: Line, steps: readonly number[]): {
 }
 
 /** A chart; the step `now` is marked, and its value stands beside the name. */
-export function chartOf(line: Line, steps: readonly number[], now: number, place: number, theme: Theme): Shape {
-  const { x, y, low, high } = placing(line, steps), colour = headColor(place, theme.dark);
+export function chartOf(
+  line: Line, span: readonly [number, number], now: number, place: number, theme: Theme,
+): Shape {
+  const { x, y, low, high } = placing(line, span), colour = headColor(place, theme.dark);
   const floor = CHART.height - BOTTOM, edge = CHART.width - RIGHT;
-  const here = line.points.find((point) => point.at === now);
+  const here = line.points.find((point) => point.step === now);
   const rule = (y0: number): Shape => shape("line", { x1: LEFT, x2: edge, y1: y0, y2: y0, stroke: theme.line });
   const way = line.points.map(
     ({ step, value }, i) => `${i ? "L" : "M"}${x(step).toFixed(1)} ${y(value).toFixed(1)}`
@@ -65,16 +77,12 @@ export function chartOf(line: Line, steps: readonly number[], now: number, place
     rule(y(high)), ...(high === low ? [] : [rule(y(low))]),
     words(LEFT - 6, y(high) + 4, fourDigits(high), { ...pale, "text-anchor": "end" }),
     ...(high === low ? [] : [words(LEFT - 6, y(low) + 4, fourDigits(low), { ...pale, "text-anchor": "end" })]),
-    words(LEFT, floor + 18, String(steps[0] ?? ""), pale),
-    ...(
-      steps.length > 1 ? [
-        words(edge, floor + 18, String(steps[steps.length - 1]), { ...pale, "text-anchor": "end" }),
-      ] : []
-    ),
+    words(LEFT, floor + 18, String(span[0]), pale),
+    ...(span[1] > span[0] ? [words(edge, floor + 18, String(span[1]), { ...pale, "text-anchor": "end" })] : []),
     shape(
       "line",
       {
-        x1: x(steps[now] ?? 0), x2: x(steps[now] ?? 0), y1: TOP - 4, y2: floor + 4, stroke: theme.focus,
+        x1: x(now), x2: x(now), y1: TOP - 4, y2: floor + 4, stroke: theme.focus,
         "stroke-dasharray": "3 3",
       },
     ),
@@ -82,15 +90,15 @@ export function chartOf(line: Line, steps: readonly number[], now: number, place
     ...line.points.map((point) =>
       shape(
         "circle",
-        { cx: x(point.step), cy: y(point.value), r: point.at === now ? 5 : 2.5, fill: colour, stroke: theme.ground },
+        { cx: x(point.step), cy: y(point.value), r: point.step === now ? 5 : 2.5, fill: colour, stroke: theme.ground },
         shape("title", {}, `${point.step}: ${point.value}`),
       )),
   );
 }
 
-/** The step whose place is nearest to x. */
-export function stepAt(steps: readonly number[], x: number): number {
-  const share = (x - LEFT) / (CHART.width - LEFT - RIGHT), first = steps[0] ?? 0, last = steps[steps.length - 1] ?? 0;
+/** Which of the steps that can be shown is nearest to x. */
+export function stepAt(steps: readonly number[], [first, last]: readonly [number, number], x: number): number {
+  const share = (x - LEFT) / (CHART.width - LEFT - RIGHT);
   const wanted = first + share * (last - first);
   return steps.reduce((best, step, at) => (Math.abs(step - wanted) < Math.abs(steps[best]! - wanted) ? at : best), 0);
 }

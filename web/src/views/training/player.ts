@@ -8,7 +8,7 @@ import { mapPanel } from "../map";
 import { h } from "../parts/element";
 import { asElement, asMarkup, shape } from "../numbers/shape";
 import type { Scene, Shown } from "../view";
-import { CHART, chartOf, linesOf, stepAt } from "./chart";
+import { CHART, chartOf, type Line, linesOf, spanOf, stepAt } from "./chart";
 import { openings } from "./openings";
 
 const BEAT = 800; // milliseconds that a step stands while it plays
@@ -19,6 +19,7 @@ interface MapProbe {
 }
 
 export interface Seen {
+  readonly renew: (cards: readonly TrainingCard[]) => void; // the runs as they are now
   readonly step: () => number | null;
   readonly steps: () => readonly number[];
   readonly map: () => MapProbe | null;
@@ -29,11 +30,11 @@ export interface Seen {
 
 /** The controls, the map and the scores of the trainings that there are; `tell` hears whose map is shown. */
 export function player(
-  scene: Scene, server: Server, cards: readonly TrainingCard[], root: HTMLElement, tell: (source: Source | null) => void,
+  scene: Scene, server: Server, given: readonly TrainingCard[], root: HTMLElement, tell: (source: Source | null) => void,
 ): Seen {
   const { choice, say, signal } = scene;
   const open = openings(server);
-  let card = cards[0]!, at = card.steps.length - 1, example = 0, playing = false;
+  let cards = given, card = cards[0]!, at = card.steps.length - 1, example = 0, playing = false;
   let panel: { readonly shown: Shown; readonly box: HTMLElement; readonly stop: AbortController } | null = null;
   let asked = 0, arriving: Promise<void> = Promise.resolve(), timer: ReturnType<typeof setTimeout> | undefined;
   signal.addEventListener("abort", () => { clearTimeout(timer); panel?.stop.abort(); }, { once: true });
@@ -120,26 +121,28 @@ export function player(
     play.textContent = say(playing ? "training.pause" : "training.play");
     play.disabled = card.steps.length < 2;
   };
+  const lines = (): Line[] => linesOf(card, say("training.loss"));
   const drawScores = (): void => {
-    const lines = linesOf(card), theme = scene.theme();
-    const charts = lines.map((line, i) => {
+    const drawn = lines(), span = spanOf(card), theme = scene.theme();
+    const charts = drawn.map((line, i) => {
       const whole = shape(
         "svg",
         {
           width: CHART.width, height: CHART.height, viewBox: `0 0 ${CHART.width} ${CHART.height}`, role: "img",
           "aria-label": line.name,
         },
-        chartOf(line, card.steps, at, i, theme),
+        chartOf(line, span, card.steps[at] ?? 0, i, theme),
       );
       const chart = asElement(whole);
       chart.addEventListener(
-        "click", (event) => { pause(); to(stepAt(card.steps, event.clientX - chart.getBoundingClientRect().left)); },
+        "click",
+        (event) => { pause(); to(stepAt(card.steps, span, event.clientX - chart.getBoundingClientRect().left)); },
       );
       return chart;
     });
     scores.replaceChildren(
       h("h3", {}, say("training.scores")),
-      lines.length === 0 ? h(
+      drawn.length === 0 ? h(
         "p", { class: "pale" }, say("training.noScores"),
       ) : h("div", { class: "charts" }, ...charts),
     );
@@ -190,6 +193,21 @@ export function player(
     old?.box.remove();
   };
 
+  /** A run that goes on: who looks at its last step is shown the next one, who looks at another stays there. */
+  const renew = (next: readonly TrainingCard[]): void => {
+    const found = next.find((one) => one.id === card.id);
+    const last = at === card.steps.length - 1, step = card.steps[at];
+    cards = next;
+    card = found ?? next[0]!;
+    const same = found ? card.steps.indexOf(step ?? -1) : -1;
+    const moved = same < 0 || (last && !playing && same < card.steps.length - 1);
+    at = moved ? card.steps.length - 1 : same;
+    example = Math.min(example, card.examples - 1);
+    if (moved) return show();
+    dressControls();
+    drawScores();
+  };
+
   let first = "";
   choice.watch(() => {
     const { layer, head } = choice.picked.value, theme = scene.theme();
@@ -205,6 +223,7 @@ export function player(
   }, signal);
 
   return {
+    renew,
     step: () => card.steps[at] ?? null,
     steps: () => card.steps,
     map: () => (panel?.shown.probe as unknown as MapProbe | undefined) ?? null,
@@ -213,23 +232,24 @@ export function player(
       await (panel?.shown.probe as unknown as MapProbe | undefined)?.settled();
     },
     svg: async () => {
-      const theme = scene.theme(), lines = linesOf(card);
+      const theme = scene.theme(), drawn = lines(), span = spanOf(card);
       const picture = panel?.shown.svg ? await panel.shown.svg() : "";
       const size = /width="([\d.]+)" height="([\d.]+)"/.exec(picture);
-      const wide = Number(size?.[1] ?? 0), tall = Math.max(Number(size?.[2] ?? 0), lines.length * CHART.height);
-      const charts = lines.map(
-        (line, i) => asMarkup(
-          shape("g", { transform: `translate(${wide} ${i * CHART.height})` }, chartOf(line, card.steps, at, i, theme))
-        )
-      );
+      const wide = Number(size?.[1] ?? 0), tall = Math.max(Number(size?.[2] ?? 0), drawn.length * CHART.height);
+      const charts = drawn.map((line, i) => {
+        const chart = chartOf(line, span, card.steps[at] ?? 0, i, theme);
+        return asMarkup(shape("g", { transform: `translate(${wide} ${i * CHART.height})` }, chart));
+      });
       const ground = asMarkup(shape("rect", { width: wide + CHART.width, height: tall, fill: theme.ground }));
       return svgDocument(wide + CHART.width, tall, [ground, { markup: picture }, ...charts]);
     },
     table: () => {
-      const lines = linesOf(card);
+      const drawn = lines(), steps = new Set(drawn.flatMap((line) => line.points.map((point) => point.step)));
+      const value = (line: Line, step: number): number | "" =>
+        line.points.find((point) => point.step === step)?.value ?? "";
       return [
-        [say("training.step"), ...lines.map((line) => line.name)],
-        ...card.steps.map((step, i) => [step, ...lines.map((line) => card.scores[i]?.[line.name] ?? "")])
+        [say("training.step"), ...drawn.map((line) => line.name)],
+        ...[...steps].sort((a, b) => a - b).map((step) => [step, ...drawn.map((line) => value(line, step))]),
       ];
     },
   };
