@@ -1,10 +1,12 @@
 """Runs of training: their steps, their scores, and what they showed."""
 
 import json
+import os
 
 import pytest
 import torch
 
+from regard.app.trainings import Training, Trainings
 from regard.trace.file import load
 from tests.app.served import opened, row, run, said
 from tests.tasks.tiny import copied, run_of
@@ -23,10 +25,31 @@ def client(tmp_path_factory, folder):
 
 def test_a_run_is_listed_with_its_steps_and_scores(client, folder):
     (card,) = client.get("/api/trainings").json()
-    assert set(card) == {"id", "name", "steps", "examples", "scores"}
-    assert (card["name"], card["steps"], card["examples"]) == (folder.name, [16], 3)
+    assert set(card) == {"id", "name", "steps", "examples", "scores", "losses"}
+    assert (card["name"], card["steps"], card["examples"]) == (folder.name, [0, 1, 2, 5, 10, 16], 3)
     true = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
-    assert card["scores"] == [line["validation"] for line in true if "validation" in line]
+    assert [one for one in card["scores"] if one] == [line["validation"] for line in true if "validation" in line]
+    assert card["losses"] == [[line["step"], line["loss"]] for line in true if "loss" in line]
+    assert [step for step, _ in card["losses"]][:4] == [1, 2, 5, 10]
+
+
+def test_a_long_history_is_drawn_by_some_of_its_points_and_its_last(tmp_path):
+    written = copied(tmp_path)
+    lines = [{"step": step, "loss": 1 / step} for step in range(1, 3002)] + [{"step": 3002, "loss": float("nan")}]
+    (written / "history.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    losses = Training(written).card()["losses"]
+    assert 300 < len(losses) <= 401
+    assert (losses[0], losses[-1]) == ((1, 1.0), (3001, 1 / 3001))
+    assert [step for step, _ in losses] == sorted({step for step, _ in losses})
+    (written / "history.jsonl").unlink()
+    assert Training(written).card()["losses"] == []
+
+
+def test_the_run_that_began_last_stands_in_front(tmp_path):
+    for number, name in enumerate(("b", "c", "a")):
+        folder = copied(tmp_path / "other").rename(tmp_path / name)
+        os.utime(folder / "run.json", (number, number))
+    assert [one.folder.name for one in Trainings(among=tmp_path).all()] == ["a", "c", "b"]
 
 
 def test_an_example_opens_as_a_trace(client, folder):

@@ -266,6 +266,35 @@ def test_starts_at_once_get_a_folder_each(monkeypatch, tmp_path):
     assert all(folder.is_dir() for folder in found)
 
 
+BARE = """
+import sys
+for name in ("sacrebleu", "tensorboard", "rouge_score", "fastapi", "uvicorn", "transformers", "anywidget"):
+    sys.modules[name] = None
+from regard.cli.main import main
+sys.argv = ["regard", *{words!r}]
+main()
+"""
+
+
+def bare(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """The command where no extra is installed."""
+    code = BARE.format(words=list(words))
+    return subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_without_the_extra_translation_is_refused_before_its_first_step(tmp_path):
+    done = bare("train", "translate", "--examples=30", "--steps=1", folder=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "regard: to score translations, install regard[train]: pip install 'regard[train]'\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_any_extra_what_needs_none_is_trained(tmp_path):
+    done = bare("train", "copy", *SMALL, "--steps=2", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "runs" / "copy-1" / "model" / "manifest.json").exists()
+
+
 @pytest.mark.parametrize("flag", ["--help", "-h"])
 def test_help_of_a_task_lists_its_settings_with_choices_and_defaults(flag, monkeypatch, capsys):
     code, printed, said = run(monkeypatch, capsys, "train", "translate", flag)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,6 +13,7 @@ from regard.errors import RegardError
 from regard.tasks.shown import EXAMPLES
 from regard.training.run import MANIFEST, Run
 
+LOSSES = 400  # points of a curve that a page draws
 STEP = re.compile(r"step-(\d{1,12})", re.ASCII)
 
 
@@ -44,6 +46,16 @@ class Training:
             if isinstance(line.get("validation"), dict)
         }
 
+    def losses(self) -> list[tuple[int, float]]:
+        """The loss of training, line by line of the history; of very many, some."""
+        lines = [
+            (int(line["step"]), float(line["loss"]))
+            for line in self.run.history()
+            if isinstance(line.get("loss"), int | float)
+        ]
+        known = [(step, loss) for step, loss in lines if math.isfinite(loss)]
+        return [*known[: -1 : -(-len(known) // LOSSES) or 1], *known[-1:]]
+
     def card(self) -> dict[str, Any]:
         """As server.ts has it."""
         steps, scores = self.steps(), self.scores()
@@ -54,6 +66,7 @@ class Training:
             "steps": list(steps),
             "examples": examples,
             "scores": [finite(scores.get(step, {})) for step in steps],
+            "losses": self.losses(),
         }
 
     def trace(self, step: int, example: int) -> Path:
@@ -100,6 +113,14 @@ def finite(scores: dict[str, float]) -> dict[str, float]:
     return {key: value for key, value in scores.items() if value - value == 0}
 
 
+def begun(file: Path) -> float:
+    """When a run began, as the clock was then; it decides nothing but what stands in front."""
+    try:
+        return file.stat().st_mtime
+    except OSError:  # taken away meanwhile
+        return 0.0
+
+
 class Trainings:
     """By opaque name: folders that were named, and those in a folder of runs."""
 
@@ -108,7 +129,8 @@ class Trainings:
 
     def all(self) -> list[Training]:
         """Those that are there now: a run may begin while the server is open."""
-        inside = sorted(self.among.glob(f"*/{MANIFEST}")) if self.among is not None and self.among.is_dir() else []
+        inside = list(self.among.glob(f"*/{MANIFEST}")) if self.among is not None and self.among.is_dir() else []
+        inside.sort(key=lambda file: (-begun(file), file))  # the one that began last stands in front
         found: dict[str, Training] = {}
         for folder in [*self.folders, *(file.parent for file in inside)]:
             try:

@@ -11,7 +11,7 @@ from regard.models import store
 from regard.tasks.alignment import quality
 from regard.tasks.interpreter import Interpreter, open_translator, place_of
 from regard.tasks.registry import names, task_named
-from regard.tasks.score import scores, tokenizer_for
+from regard.tasks.score import library, scores, tokenizer_for
 from regard.tasks.shown import looks_across
 from regard.tasks.translate import TranslateSettings, pairs_from, pairs_of, parts_of
 from regard.training.run import MANIFEST, Run
@@ -47,6 +47,7 @@ def evaluate(
     other = task_of(where)
     if other != "translate":
         return judged(where, other)
+    library()  # before anything is translated
     interpreter = open_translator(where)
     settings = settings_of(interpreter, where)
     asked, made = asked_of(settings, data, part, count)
