@@ -8,6 +8,7 @@ from torch import nn
 
 import regard
 from regard.trace.file import load
+from regard.views.lean import Rounding, lean
 from regard.views.trace_figure import figure
 from regard.views.trace_notebook import layer_html, trace_html
 from regard.views.trace_terminal import print_trace
@@ -104,6 +105,9 @@ def test_what_an_edited_map_hides_is_hidden_in_its_file_too(tmp_path):
     assert torch.equal(trace[0].weights.allowed[...].expand(2, 3, 6, 6), wanted)
     assert torch.equal(found.allowed[...].expand(2, 3, 6, 6), wanted)
     torch.testing.assert_close(found.dense(), trace[0].weights.dense())
+    for precision in ("float16", "float32"):  # and in a page
+        twin = lean(trace.runs[-1], Rounding(precision), values=False).layers[0].weights
+        assert torch.equal(twin.allowed[...].expand(2, 3, 6, 6), wanted)
 
 
 def test_another_attention_in_the_model_counts_as_an_edit(model):

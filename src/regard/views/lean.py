@@ -11,7 +11,7 @@ from regard.attention.map.blocks import Source
 from regard.attention.map.given import Stored
 from regard.errors import TraceError
 from regard.trace.file.stream import key_of
-from regard.trace.file.written import how, in_order, plain, source_of
+from regard.trace.file.written import how, in_order, mask_of, plain, source_of
 from regard.trace.kept.stitched import Stitch, Stitched
 from regard.trace.layer import Layer, Seen
 from regard.trace.trace import Run
@@ -89,7 +89,7 @@ def rounded(source: Source, rounding: Rounding) -> Source:
         return Stored(rounding(source.kept), source.mask, source.lead)
     how_held = halved if rounding.precision == "float16" else Tensor.contiguous
     kept = torch.cat([how_held(rows).reshape(-1) for rows in in_order(source)]).view(source.shape)
-    return Stored(kept.cpu())
+    return Stored(kept.cpu(), mask_of(source))
 
 
 def asked(source: Asked, rounding: Rounding) -> Asked:

@@ -35,6 +35,12 @@ HALVES = re.compile("[\ud800-\udfff]")
 BY_DISTANCE = (ALiBi, Buckets)  # biases that are known to depend on nothing but key − query
 
 
+def mask_of(source: Source) -> Mask | None:
+    """What a map hides that has no mask of its own to say so, such as an edited one; small."""
+    allowed = source.allowed()
+    return None if allowed is None else compact_mask(aligned(allowed, 2), source.sizes)
+
+
 class Written:
     """Puts the arrays of a trace into a file and keeps the words about them; what is shared is written once."""
 
@@ -115,9 +121,7 @@ class Written:
             )
         notes.append(f"the map was {how(source)} and is kept in the file as weights")
         index = self.writer.put_blocks(in_order(source), (b, h, q, k), source.dtype)
-        allowed = source.allowed()  # of a map that was edited, say: what it hides stays hidden
-        small = None if allowed is None else compact_mask(aligned(allowed, 2), Sizes((b, h), q, k))
-        return [whole | {"weights": self.name(index, "weights"), "mask": self.small_mask(small)}]
+        return [whole | {"weights": self.name(index, "weights"), "mask": self.small_mask(mask_of(source))}]
 
     def asked(self, source: Asked) -> dict[str, Any]:
         source.fresh()

@@ -10,9 +10,9 @@ export const COMPARE = `${PLAIN}
 .rg-compare .query { color: var(--r-query) }
 .rg-compare .key { color: var(--r-key) }
 .rg-compare .panels { flex: 1 1 0; min-height: 300px; display: grid; gap: 1px; grid-auto-columns: minmax(0, 1fr); grid-auto-flow: column; background: var(--r-line); border-top: 1px solid var(--r-line) }
-.rg-compare .panel { position: relative; min-width: 0; min-height: 300px; background: var(--r-ground); overflow: hidden }
+.rg-compare .panel { position: relative; min-width: 0; min-height: 280px; background: var(--r-ground); overflow: hidden }
 @container (max-width: 960px) {
-  .rg-compare .panels { grid-auto-flow: row; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); grid-auto-rows: minmax(300px, 1fr) }
+  .rg-compare .panels { grid-auto-flow: row; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); grid-auto-rows: minmax(280px, 1fr) }
   .rg-compare .panel.wide { grid-column: 1 / -1 }
 }
 @container (max-width: 560px) {
