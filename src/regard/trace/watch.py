@@ -58,7 +58,8 @@ def watch(
     tensor([0.3333, 0.3333, 0.3333])
     """
     must_be_watchable(model)
-    make_room()
+    if to is None:  # what goes to a file is not held
+        make_room()
     chosen = (layers,) if isinstance(layers, str) else None if layers is None else tuple(layers)
     writer = None if to is None else Writer(to)
     keeper = Keeper(values, dtype, None if device is None else torch.device(device), graph, writer)

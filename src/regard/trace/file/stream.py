@@ -27,11 +27,13 @@ from regard.trace.file.array import FileArray
 from regard.trace.file.container import open_container
 from regard.trace.file.digests import ARRAY, OPEN, WIDTH, ChunkDigests, sealed
 from regard.trace.file.header import DTYPES, Info
+from regard.trace.kept.room import give_back
 
 CODES = {dtype: code for code, dtype in DTYPES.items()}
 ALIGN = 64  # bytes; where arrays start, so that every kind of number stands right and kernels read them fast
 STRETCH = 1 << 28  # bytes of the file that one mapping covers: each keeps a file open
 CHUNK = 1 << 24
+GIVE_BACK = 1 << 25  # bytes written after which the memory that they were in goes back to the system
 NO_RESERVE = 0x4000 if sys.platform == "linux" else 0  # a file may be larger than the memory it is written from
 
 
@@ -56,7 +58,7 @@ class Writer:
         self.path = Path(path)
         if self.path.is_dir():
             raise TraceError(f"{self.path} is a folder; give the name of a file in it, such as {self.path / 'a.trace'}")
-        self.start = self.end = aligned(room)
+        self.start = self.end = self.given_back = aligned(room)
         self.infos: list[Info] = []
         self.pads: list[Info] = []
         self.known: dict[tuple[Any, ...], int] = {}
@@ -74,6 +76,9 @@ class Writer:
             index = self.known.get(key_of(tensor))
             if index is not None:
                 return tensor
+            if self.end - self.given_back > GIVE_BACK:
+                give_back()
+                self.given_back = self.end
             index = self.write(tensor)
             info = self.infos[index]
             if info.start == info.stop:

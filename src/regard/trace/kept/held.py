@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from regard.attention.bias import Bias
-from regard.attention.map import AttentionMap
+from regard.attention.map import Asked, AttentionMap
 from regard.attention.mask import Mask, Sizes
 from regard.eager import version
 from regard.trace.doors.rows import SAMPLED, numbers, sampled
@@ -137,7 +137,7 @@ class Held:
             ids,
             origins,
             stored,
-            call.map,
+            call.map if q is None or k is None or self.keeper.as_is else map_on(call.map, q, k),
         )
         block.rng = call.rng
         block.edits = [] if call.editing is None else call.editing.of_map
@@ -305,6 +305,13 @@ class Held:
             parts = [b.k for b in same if b.k is not None]
             self.keys = Grow(torch.cat(parts, 2) if len(parts) > 1 else parts[0])
         return self.keys
+
+
+def map_on(given: AttentionMap | None, q: Tensor, k: Tensor) -> AttentionMap | None:
+    """The map that a call knows of itself, on what is kept of it: the tensors that it came with can be let go."""
+    if given is None or not isinstance(given._source, Asked):
+        return given
+    return AttentionMap(given._source.on(q, k), tokens=given.tokens, dropped=given.dropped)
 
 
 def seen_of(call: Call, sizes: Sizes, keys: int) -> Seen:
