@@ -7,6 +7,7 @@ from torch.testing import assert_close
 import regard
 from regard import KeyValueCache
 from regard.errors import CacheError, DtypeError, PositionError
+from tests.child import in_child
 
 B, M, H = 2, 12, 4
 exact = {"rtol": 1e-10, "atol": 1e-10}
@@ -79,6 +80,7 @@ def test_limits_that_make_no_sense_are_refused(options, words):
         KeyValueCache(**options)
 
 
+@in_child
 def test_a_query_of_another_dtype_is_refused():
     layer, cache, x = regard.MultiHead(M, H), KeyValueCache(), torch.ones(B, 5, M)
     layer(x, cache=cache)

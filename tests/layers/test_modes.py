@@ -14,6 +14,7 @@ from torch.testing import assert_close
 from torch.utils.checkpoint import checkpoint
 
 import regard
+from tests.child import in_child
 
 B, T, K, M, H = 2, 5, 7, 12, 3
 
@@ -118,14 +119,23 @@ def test_layers_are_made_in_the_default_dtype_and_on_the_default_device(build):
     assert (out.is_meta, out.shape) == (True, (B, T, M))
 
 
-@layers
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_comes_out_as_it_went_in_and_near_the_truth(build, dtype):
+def comes_out_as_it_went_in(build, dtype):
     layer, x = build().eval(), torch.randn(B, T, M)
     wanted = layer(x)
     found = layer.to(dtype)(x.to(dtype))
     assert found.dtype == dtype
     assert_close(found.float(), wanted, rtol=0.05, atol=0.05)
+
+
+@layers
+def test_half_precision_comes_out_as_it_went_in_and_near_the_truth(build):
+    comes_out_as_it_went_in(build, torch.float16)
+
+
+@in_child
+def test_so_does_bfloat16():
+    for build in LAYERS.values():
+        comes_out_as_it_went_in(build, torch.bfloat16)
 
 
 @layers

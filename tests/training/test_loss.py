@@ -9,6 +9,7 @@ from torch.testing import assert_close
 
 from regard.errors import ConfigError, DtypeError, PathError, RegardError, ShapeError
 from regard.training.loss import Loss, smoothed_loss
+from tests.child import in_child
 
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
 
@@ -174,6 +175,7 @@ def test_a_second_derivative_is_refused():
         torch.autograd.grad(loss, hidden, create_graph=True)
 
 
+@in_child
 def test_half_the_precision_is_summed_in_float32():
     hidden, weight, bias, targets = drawn(31, dtype=torch.float32)
     given = [x.to(torch.bfloat16) for x in (hidden, weight, bias)]
@@ -186,6 +188,7 @@ def test_half_the_precision_is_summed_in_float32():
         assert_close(one, other.to(torch.bfloat16), rtol=0, atol=0)
 
 
+@in_child
 def test_autocast_changes_nothing_here():
     hidden, weight, bias, targets = drawn(14, dtype=torch.float32)
     want, wanted = gradients(smoothed_loss, hidden, weight, bias, targets)

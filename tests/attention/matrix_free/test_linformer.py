@@ -13,6 +13,7 @@ import regard
 from regard.attention.mask import allowed, causal, padding, window
 from regard.attention.matrix_free import Linformer
 from regard.errors import ConfigError, PathError, ShapeError, Stale
+from tests.child import in_child
 
 B, H, G, D, E = 2, 6, 3, 5, 4
 Q, K, LENGTH, RANK = 11, 23, 29, 7
@@ -139,6 +140,7 @@ def test_heads_and_batch_axes_may_be_absent_or_many():
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@in_child
 def test_half_precision_is_summed_in_float32(dtype):
     q, k, v = (torch.randn(1, 2, 4000, 16, generator=seeded(n)).to(dtype) for n in range(3))
     linformer = Linformer(4096, 32)

@@ -13,6 +13,7 @@ from regard.attention.mask import allowed, blocked, causal, documents, padding, 
 from regard.attention.matrix_free import Performer, prefix
 from regard.attention.matrix_free.features import KINDS, features
 from regard.errors import ConfigError, PathError, ShapeError, Stale
+from tests.child import in_child
 
 B, H, G, D, E = 2, 6, 3, 5, 4
 K = 23
@@ -167,6 +168,7 @@ def test_numbers_of_any_size_give_a_mix_within_the_values(kind, mask):
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("mask", [None, causal()])
+@in_child
 def test_half_precision_loses_only_what_rounding_the_input_loses(dtype, mask):
     generator = seeded(1)
     q, k, v = ((torch.randn(1, 2, 3000, 16, generator=generator) * 3).to(dtype) for _ in range(3))

@@ -10,6 +10,7 @@ from regard.trace.file import load, save
 from regard.trace.numbers.summary import summarise
 from regard.trace.verify import verify
 from regard.trace.watch import watch
+from tests.child import in_child
 from tests.trace.editing.helpers import under
 from tests.trace.editing.library import BOTH, EACH, HEADS, LAYERS, LENGTH, PATHS, built, first, ids, silence
 from tests.trace.look import tensors
@@ -207,6 +208,7 @@ def test_flex_attention_of_the_library_is_edited_once():
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@in_child
 def test_half_precision_stays_what_it_is_and_edits_are_computed_wider(dtype):
     model, x = built("LlamaForCausalLM").to(dtype), ids()
     with torch.no_grad(), edit(model) as e:
@@ -219,6 +221,7 @@ def test_half_precision_stays_what_it_is_and_edits_are_computed_wider(dtype):
     assert_close(found, wanted, atol=0.1, rtol=0.05)
 
 
+@in_child
 def test_autocast_and_inference_mode_are_edited():
     model, x = built("BertModel").float(), ids()
     with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16), edit(model) as e:
