@@ -39,7 +39,7 @@ function scoresOf(card: TrainingCard): Line[] {
 }
 
 export const CHART = { width: 250, height: 142 };
-const LEFT = 52, RIGHT = 14, TOP = 26, BOTTOM = 34;
+const LEFT = 58, RIGHT = 14, TOP = 26, BOTTOM = 34;
 
 /** Where a step and a value stand, between the first and the last step. A line of equal values lies in the middle. */
 export function placing(line: Line, [first, last]: readonly [number, number]): {
