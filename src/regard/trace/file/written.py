@@ -38,7 +38,8 @@ BY_DISTANCE = (ALiBi, Buckets)  # biases that are known to depend on nothing but
 def mask_of(source: Source) -> Mask | None:
     """What a map hides that has no mask of its own to say so, such as an edited one; small."""
     allowed = source.allowed()
-    return None if allowed is None else compact_mask(aligned(allowed, 2), source.sizes)
+    *lead, q, k = source.shape  # of a choice of heads the sizes are still those of all
+    return None if allowed is None else compact_mask(aligned(allowed, 2), Sizes(tuple(lead), q, k))
 
 
 class Written:
