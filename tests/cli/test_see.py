@@ -118,7 +118,7 @@ def test_an_encoder_and_decoder_writes_its_answer_and_shows_three_stacks(tmp_pat
 
 
 def test_a_page_opens_where_it_was_asked_to_look(monkeypatch, tmp_path):
-    for place in ("regard.views.page.bundle", "regard.cli.see.bundle"):
+    for place in ("regard.views.page.bundle", "regard.views.bundle.bundle"):
         monkeypatch.setattr(place, lambda: "export default 1;")
     to = tmp_path / "a.HTML"
     assert (
@@ -136,7 +136,10 @@ REFUSED = [
         ["A B", "-m", "gpt2"],
         "'gpt2' is neither an embedded model (en-zh, en-zh-recurrent, induction) nor a folder",
     ),
-    (["A B", "-m", "induction", "--to", "a.gif"], "'a.gif' is neither a page (.html), a figure (.svg, .png, .pdf) nor"),
+    (
+        ["A B", "-m", "induction", "--to", "a.gif"],
+        "'a.gif' is none of .html, .svg, .png, .pdf, .trace; give",
+    ),
     (["A B", "-m", "induction", "--to", "none/a.html"], "the folder 'none' for 'a.html' does not exist; make it first"),
     (["A B", "-m", "induction", "--to", "none/a.svg"], "the folder 'none' for 'a.svg' does not exist; make it first"),
     (["A B", "-m", "induction", "--layer", "7"], "7"),

@@ -1,6 +1,7 @@
 """What can run: the models that come with the package, and folders that were named when the server was started."""
 
 import json
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
@@ -96,7 +97,7 @@ class Models:
 
 def is_model(folder: Path) -> bool:
     """Whether a folder looks like a model, ours or of the transformers library."""
-    return (folder / store.MANIFEST).is_file() or (folder / "config.json").is_file()
+    return os.path.isfile(folder / store.MANIFEST) or os.path.isfile(folder / "config.json")
 
 
 def model_of(folder: Path) -> Path | None:
@@ -104,7 +105,7 @@ def model_of(folder: Path) -> Path | None:
     if is_model(folder):
         return folder
     inside = folder / MODEL
-    return inside if (folder / RUN).is_file() and (inside / store.MANIFEST).is_file() else None
+    return inside if os.path.isfile(folder / RUN) and os.path.isfile(inside / store.MANIFEST) else None
 
 
 def describe(name: str, folder: Path) -> Known:

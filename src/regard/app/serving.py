@@ -62,6 +62,15 @@ def listening(host: str, port: int | None) -> socket.socket:
     tried = range(PORT, PORT + TRIED) if port is None else [port]
     plain = "127.0.0.1" if host == "localhost" else host.strip("[]")
     family = socket.AF_INET6 if ":" in plain else socket.AF_INET
+    try:
+        if not plain:
+            raise ValueError("empty")
+        socket.getaddrinfo(plain, None, family)
+    except (OSError, ValueError) as error:  # also what a name is that no machine can have
+        why = getattr(error, "strerror", None) or str(error)
+        raise ConfigError(
+            f"{host!r} is no address at which this machine can listen ({why.lower()}); give another --host"
+        ) from error
     for one in tried:
         found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # named, else answers wait 40 ms
         try:

@@ -21,9 +21,11 @@ from regard.app.trainings import Trainings, identity
 from regard.app.way import Way
 from regard.app.wire import EditOf, RunAsk
 from regard.errors import ConfigError, WatchError
+from regard.tokens.visible import cut
 from regard.trace.file import load
 from regard.trace.trace import Trace
 from regard.training.run import MANIFEST as RUN
+from regard.training.run import Run
 
 ASKERS = 2  # threads that answer questions
 MEASURERS = 2  # threads that answer those which take long, each for another trace
@@ -49,7 +51,7 @@ class Studio:
 
     def add(self, path: Path, folders: list[Path]) -> None:
         """What somebody named: a trace, a model, or a run of training."""
-        if path.is_file():
+        if os.path.isfile(path):
             trace = load(path)  # says what is wrong with it
             card = Card(identity(path), path.stem[:NAME], text=text_of(trace))
             self.traces.add_file(path, card)
@@ -57,12 +59,15 @@ class Studio:
         model = model_of(path)
         if model is not None:
             self.models.add(model, path.resolve().name)
-        if (path / RUN).is_file():
+        if os.path.isfile(path / RUN):
+            Run.open(path)  # says what is wrong with it
             folders.append(path)
         elif model is None:
-            there = "is neither" if path.exists() else "does not exist, and should be"
-            either = "nor" if path.exists() else "or"
-            raise ConfigError(f"{path} {there} a trace, the folder of a model {either} that of a training run")
+            there = "is neither" if os.path.exists(path) else "does not exist, and should be"
+            either = "nor" if os.path.exists(path) else "or"
+            raise ConfigError(
+                f"{cut(str(path), 200)} {there} a trace, the folder of a model {either} that of a training run"
+            )
 
     def begin(self, first: RunAsk | None = None) -> None:
         """Start working: an empty studio runs its translator on a good sentence, so that there is something to see."""

@@ -1,6 +1,7 @@
 """Time, memory and error of every way to attend, on this machine, as ratios to dense attention of the same run."""
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from regard.attention.mask import Mask, bigbird, causal, longformer, window
 from regard.attention.matrix_free.by import By
 from regard.attention.matrix_free.linformer import Linformer
 from regard.attention.matrix_free.performer import Performer
+from regard.cli.outputs import check_target, writing
 from regard.errors import ConfigError
 from regard.trace.numbers.bar import bar
 from regard.trace.numbers.table import Record, Table, shown
@@ -22,6 +24,8 @@ from regard.trace.swapping.cost import Spent, spent
 MOST = 1 << 30  # bytes of the two matrices that attention written out makes, beyond which it is left out
 LONGEST = 8192  # beyond which errors are not measured: exact attention in float64 would take minutes
 MB = 1 << 20
+ROOM = 1 << 36  # bytes that are taken for granted where the system does not say how many there are
+FIGURES = (".svg", ".png", ".pdf")
 BLOCKS = 8  # that a block of BigBird sees: itself, one on either side, the first, the last and three at random
 
 
@@ -42,15 +46,11 @@ class Measured:
 
 def compared(lengths: list[int], *, heads: int, width: int, keys: int, as_json: bool, to: Path | None) -> str:
     """The table as text, or JSON; the plot goes to a file, if one is named."""
-    from regard.views.write import checked
-
     if keys < BLOCKS:
         raise ConfigError(f"keys is {keys}, but BigBird sees {BLOCKS} blocks; give {BLOCKS} or more")
-    try:
-        path = checked(to)
-    except (ValueError, FileNotFoundError) as error:
-        raise ConfigError(str(error)) from None
+    check_target(to, FIGURES)
     lengths = sorted(set(lengths))
+    check_memory(lengths[-1], heads, width)
     found: list[Measured] = []
     with bar("measuring", len(lengths) * (2 + len(ways(1, heads, width, keys)))) as advance:
         for length in lengths:
@@ -58,14 +58,26 @@ def compared(lengths: list[int], *, heads: int, width: int, keys: int, as_json: 
                 if one is not None:
                     found.append(one)
                 advance(1)
-    if path is not None:
+    if to is not None:
         from regard.cli.compare_plot import plotted
 
-        plotted(found, path)
+        with writing(to):
+            plotted(found, to)
     sizes = {"heads": heads, "width": width, "keys": keys, "threads": torch.get_num_threads()}
     if as_json:
         return json.dumps(sizes | {"ways": [asdict(one) for one in found]})
-    return told(found, sizes) + ("" if path is None else f"\n\nTime and memory against length: {path}")
+    return told(found, sizes) + ("" if to is None else f"\n\nTime and memory against length: {to}")
+
+
+def check_memory(length: int, heads: int, width: int) -> None:
+    """Refuse a length whose q, k, v and mix this machine cannot hold, before it asks for them."""
+    needed = 4 * 4 * heads * length * width
+    there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else ROOM
+    if needed > there:
+        raise ConfigError(
+            f"a length of {length:,} needs {needed / 1e9:,.0f} GB for q, k, v and the mix, but this machine has "
+            f"{there / 1e9:,.0f} GB; give a smaller --length"
+        )
 
 
 def ways(length: int, heads: int, width: int, keys: int) -> dict[str, Mask | By]:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from regard.cli.outputs import check_target, writing
 from regard.cli.pages import translations_page
 from regard.models.files import put
 from regard.tasks.interpreter import Interpreter, Translation, open_translator
@@ -20,6 +21,8 @@ SHORT = 12  # tokens; a longer map is on the page
 
 def demo(folder: Path) -> str:
     """What is printed; the page with every run is written into the folder."""
+    page = folder / PAGE
+    check_target(page, (".html",))
     found, said = [], []
     for name, about in MODELS.items():
         interpreter = open_translator(name)
@@ -27,8 +30,8 @@ def demo(folder: Path) -> str:
         for one in interpreter.translate(SENTENCES):
             found.append((f"{name}: {one.source}", one))
             said.append(shown(one))
-    page = folder / PAGE
-    put(page, translations_page("What two small translators look at", found).encode())
+    with writing(page):
+        put(page, translations_page("What two small translators look at", found).encode())
     said.append(
         f"Every layer and head of these runs is in {page}: open it in a browser. Next:\n\n"
         "  regard serve                       the same views, with the models behind them: type, run, edit, compare\n"

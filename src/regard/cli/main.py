@@ -65,8 +65,8 @@ def see(
     file: FILE = None,
     length: LENGTH = None,
     layer: Annotated[str | None, typer.Option(help="A number, or a part of the layer's path.")] = None,
-    head: Annotated[int | None, typer.Option(help="A head of the layer, counted from 0.")] = None,
-    to: Annotated[Path | None, typer.Option(help="Write it: .svg, .png, .pdf or .trace.")] = None,
+    head: Annotated[int | None, typer.Option(min=0, help="A head of the layer, counted from 0.")] = None,
+    to: Annotated[Path | None, typer.Option(help="Write it: .html, .svg, .png, .pdf or .trace.")] = None,
     words: Annotated[bool, typer.Option("--words", help="Merge word pieces to words.")] = False,
     download: Annotated[bool, DOWNLOAD] = False,
     as_json: Annotated[bool, JSON] = False,
@@ -240,6 +240,10 @@ def main() -> None:
         app(args=sys.argv[1:] or ["--help"], prog_name="regard")
     except RegardError as error:
         typer.echo(f"regard: {error}", err=True)
+        raise SystemExit(2) from None
+    except OSError as error:  # of a file that nobody thought of: what the system says is enough
+        where = f"{str(error.filename)[-200:]!r}: " if error.filename else ""
+        typer.echo(f"regard: {where}{error.strerror or error}", err=True)
         raise SystemExit(2) from None
     except BaseException as error:
         if isinstance(error, Exception) or not is_failure(error):

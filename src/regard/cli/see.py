@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from regard.cli.lengths import encode_within
+from regard.cli.outputs import check_target, writing
 from regard.errors import ModelError, RegardError, TraceError
 from regard.models.folder import open_model
 from regard.models.seq2seq import Seq2Seq
@@ -15,11 +16,10 @@ from regard.models.translator import Translator
 from regard.trace.file import save
 from regard.trace.trace import Trace
 from regard.trace.watch import watch
-from regard.views.bundle import bundle
 from regard.views.trace_parts import choose, grid_of, look, names, sharp
 from regard.views.trace_terminal import print_trace
 
-FIGURES = (".svg", ".png", ".pdf")
+ENDINGS = (".html", ".svg", ".png", ".pdf", ".trace")
 STEPS = 64  # tokens that an encoder and decoder write at most
 
 
@@ -36,19 +36,14 @@ def see(
     as_json: bool = False,
 ) -> str:
     """Watch the model read the text and show it; gives the next step in words, "" where another program reads."""
-    must_be_known(to)
+    check_target(to, ENDINGS)
     which = int(layer) if layer is not None and layer.removeprefix("-").isdecimal() else layer
     opened, tokenizer = open_model(model, download=download)
     must_only_read(model, opened)
     trace = watched(opened, tokenizer, text, length)
-    if to is not None and to.suffix.lower() == ".trace":
-        save(trace, to)
-    elif to is not None and to.suffix.lower() == ".html":
-        write_page(trace, text, which, head, to)
-    elif to is not None:
-        from regard.views.trace_figure import figure
-
-        figure(trace, which, head, words=words, to=to)
+    if to is not None:
+        with writing(to):
+            write(trace, text, which, head, to, words=words)
     if as_json:
         print(json.dumps(as_records(trace, which, head, words=words), ensure_ascii=False))
         return ""
@@ -59,26 +54,24 @@ def see(
     return next_step(trace, which, head)
 
 
-def must_be_known(to: Path | None) -> None:
-    """Refuse what cannot be written before a model is opened."""
-    if to is None:
-        return
-    if to.suffix.lower() not in (*FIGURES, ".html", ".trace"):
-        raise TraceError(
-            f"{to.name!r} is neither a page (.html), a figure ({', '.join(FIGURES)}) nor a .trace; give another ending"
-        )
-    if not to.parent.is_dir():
-        raise TraceError(f"the folder {str(to.parent)!r} for {to.name!r} does not exist; make it first")
-    if to.suffix.lower() == ".html":
-        bundle()  # says what to do where the explorer is not built
+def write(trace: Trace, text: str, layer: Any, head: int | None, to: Path, *, words: bool) -> None:
+    """The trace as its file's ending says."""
+    if to.suffix.lower() == ".trace":
+        save(trace, to)
+    elif to.suffix.lower() == ".html":
+        write_page(trace, text, layer, head, to)
+    else:
+        from regard.views.trace_figure import figure
+
+        figure(trace, layer, head, words=words, to=to)
 
 
 def write_page(trace: Trace, text: str, layer: Any, head: int | None, to: Path) -> None:
     """The explorer over the trace, opened where it was asked to look."""
-    from regard.views.page import page_html, writable, write
+    from regard.views.page import page_html, write
 
     first = "" if layer is None else f"#/layer={trace.layers.index(choose(trace, layer))}&head={head or 0}"
-    write(writable(to), page_html(trace, name=text, first=first))
+    write(to, page_html(trace, name=text, first=first))
 
 
 def must_only_read(name: str, model: nn.Module) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,7 +23,12 @@ NETWORK = (
 def kept() -> Path:
     """Where runs are kept unless somebody says."""
     base = os.environ.get("XDG_DATA_HOME", "")
-    return (Path(base) if base else Path.home() / ".local" / "share") / "regard" / "runs"
+    try:
+        return (Path(base) if base else Path.home() / ".local" / "share") / "regard" / "runs"
+    except RuntimeError:  # a user without a name, as in some containers
+        folder = Path(tempfile.mkdtemp(prefix="regard-"))
+        typer.echo(f"no home folder is known, so runs are kept in {folder}; name another with --keep", err=True)
+        return folder
 
 
 def serve(

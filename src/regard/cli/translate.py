@@ -9,12 +9,12 @@ import typer
 
 from regard.cli.explore import explore, why_not
 from regard.cli.lengths import check_length, say_cut
+from regard.cli.outputs import check_target, writing
 from regard.cli.texts import Line, read_lines
 from regard.data.special import END, SPECIAL
 from regard.errors import ConfigError, DataError
 from regard.tasks.interpreter import Interpreter, Translation, must_look, open_translator
 from regard.tasks.shown import looks_across
-from regard.views.bundle import bundle
 
 AT_ONCE = 64  # lines of a file
 ENDINGS = (".html", ".svg", ".png", ".pdf", ".trace")
@@ -33,7 +33,7 @@ def translated(
     as_json: bool,
 ) -> Iterator[str]:
     """What to print, line by line as it is ready: a line for each line that came, an empty one for an empty one."""
-    must_be_known(to)
+    check_target(to, ENDINGS)
     lines = read_lines(texts, file)
     interpreter = open_translator(where)
     opens = False
@@ -105,20 +105,6 @@ def readable_line(interpreter: Interpreter, line: Line, length: int | None) -> L
 # What goes out
 
 
-def must_be_known(to: Path | None) -> None:
-    """Refuse what cannot be written before anything is translated."""
-    if to is None:
-        return
-    if to.suffix.lower() not in ENDINGS:
-        raise ConfigError(f"{to.name!r} is none of {', '.join(ENDINGS)}; give another ending")
-    if not to.parent.is_dir():
-        raise ConfigError(f"the folder {str(to.parent)!r} for {to.name!r} does not exist; make it first")
-    if to.is_dir():
-        raise ConfigError(f"{str(to)!r} is a folder, but a file is written; give another name")
-    if to.suffix.lower() == ".html":
-        bundle()  # says what to do where the explorer is not built
-
-
 def must_fit(to: Path | None, count: int) -> None:
     if to is not None and to.suffix.lower() != ".html" and count > 1:
         raise ConfigError(f"{to.name!r} holds one map, but {count} texts came; write .html, or give one text")
@@ -151,15 +137,13 @@ def record(one: Translation | None, line: Line) -> dict[str, Any]:
 
 def written(found: list[Translation], to: Path) -> None:
     """The maps of translations as a page, or that of one as a picture or a trace."""
-    try:
+    with writing(to):
         if to.suffix.lower() == ".trace":
             found[0].trace().save(to)
         elif to.suffix.lower() == ".html":
             page(found, to)
         else:
             figure(found[0], to)
-    except OSError as error:
-        raise DataError(f"{to} cannot be written ({error.strerror or error}); name a file that can be") from error
 
 
 def page(found: list[Translation], to: Path) -> None:

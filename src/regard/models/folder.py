@@ -14,6 +14,7 @@ from regard.extras import HF, importing
 from regard.models import embedded, store
 from regard.models.hub import cached_folder, check_reachable
 from regard.models.tokenizer import WordTokenizer
+from regard.tokens.visible import cut
 
 TOKENIZERS = (
     *("tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json", "spiece.model", "tokenizer.model"),
@@ -50,14 +51,15 @@ def open_model(name: str | os.PathLike[str], *, download: bool = False) -> tuple
         found = from_cache(str(name), cached, download=download)
         if found is not None:
             return found
+    shown = cut(str(name), 80)
     if not download:
         raise ModelError(
-            f"{str(name)!r} is neither an embedded model ({', '.join(embedded.names())}) nor a folder, it is not in "
+            f"{shown!r} is neither an embedded model ({', '.join(embedded.names())}) nor a folder, it is not in "
             "the local cache of the hub, and nothing is downloaded unasked; pass --download (download=True) to fetch it"
         )
     if not hub:
         raise ModelError(
-            f"{str(name)!r} is no folder, and no name of the hub either, such as 'gpt2' or 'google-t5/t5-small'; "
+            f"{shown!r} is no folder, and no name of the hub either, such as 'gpt2' or 'google-t5/t5-small'; "
             "give the one or the other"
         )
     check_reachable(str(name))

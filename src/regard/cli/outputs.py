@@ -1,0 +1,36 @@
+"""Files that a command writes: refused before anything is computed where they cannot be, in one sentence."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from regard.errors import ConfigError, DataError
+from regard.tokens.visible import cut
+
+
+def check_target(to: Path | None, endings: Sequence[str]) -> None:
+    """Refuse a file of another kind, in a folder that is not there, or in place of a folder."""
+    if to is None:
+        return
+    name, folder = cut(to.name, 60), cut(str(to.parent), 60)
+    if to.suffix.lower() not in endings:
+        raise ConfigError(f"{name!r} is none of {', '.join(endings)}; give another ending")
+    if not os.path.isdir(to.parent):
+        raise ConfigError(f"the folder {folder!r} for {name!r} does not exist; make it first")
+    if os.path.isdir(to):
+        raise ConfigError(f"{str(to)!r} is a folder, but a file is written; give another name")
+    if to.suffix.lower() == ".html":
+        from regard.views.bundle import bundle
+
+        bundle()  # says what to do where the explorer is not built
+
+
+@contextmanager
+def writing(to: Path) -> Iterator[None]:
+    """What the system says against a file, in one sentence."""
+    try:
+        yield
+    except OSError as error:
+        shown = cut(str(to), 200)
+        raise DataError(f"{shown} cannot be written ({error.strerror or error}); name a file that can be") from error
