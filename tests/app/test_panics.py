@@ -5,7 +5,9 @@ import json
 import pytest
 
 from regard.app.opened.opened import Telling
+from regard.app.refusal import Refusal
 from regard.app.routes.runs import finished
+from regard.app.studio import Studio
 from regard.app.wire import RunAsk
 from regard.errors import ModelError
 from regard.models.folder import open_model
@@ -81,3 +83,15 @@ def test_a_command_tells_a_panic_in_one_sentence(monkeypatch, capsys, folders, n
     last = said.splitlines()[-1]  # before it, the library that loads weights may draw its bar
     assert last.startswith("regard: ")
     assert "PanicException" in last
+
+
+def test_a_first_run_that_fails_is_told_where_the_server_was_started(tmp_path, capfd):
+    studio = Studio(keep=tmp_path / "kept")
+    try:
+        studio.begin(RunAsk(model="induction", text="A " * 9000))
+        with pytest.raises(Refusal):
+            studio.welcomed.result(60)
+    finally:
+        studio.close()
+        studio.running.shutdown(wait=True)
+    assert "regard: the first run failed: the text has 9,000 tokens" in capfd.readouterr().err

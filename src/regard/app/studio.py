@@ -15,7 +15,7 @@ from regard.app.limits import NAME, WAITING, must_be_short
 from regard.app.models import Models, model_of
 from regard.app.opened.edits import said
 from regard.app.opened.opened import Ran, Telling
-from regard.app.refusal import Refusal, Stopped, WorkerError
+from regard.app.refusal import Refusal, Stopped, WorkerError, sentence_of
 from regard.app.traces import Traces, text_of
 from regard.app.trainings import Trainings, identity
 from regard.app.way import Way
@@ -74,6 +74,7 @@ class Studio:
         sys.setswitchinterval(SWITCH)  # a model holds the interpreter in small pieces; tiles must not wait for many
         if first is not None or not self.traces.listed():
             self.welcomed = self.running.submit(contained, self.run, first or WELCOME, Telling())
+            self.welcomed.add_done_callback(report_failure)
 
     def close(self) -> None:
         """Nobody begins anything any more."""
@@ -200,6 +201,13 @@ def contained(work: Callable[..., Any], *parts: Any) -> Any:
         raise
     except BaseException as error:
         raise WorkerError from error
+
+
+def report_failure(done: "Future[Any]") -> None:
+    """Say in the terminal why the first run failed: nobody has asked for it from a page yet."""
+    error = None if done.cancelled() else done.exception()
+    if error is not None:
+        sys.stderr.write(f"regard: the first run failed: {sentence_of(error, 'it')}\n")
 
 
 def use_threads(count: int) -> None:
