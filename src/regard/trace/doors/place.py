@@ -94,6 +94,7 @@ class Given(NamedTuple):
     """What calls of modules were given that names their rows."""
 
     ids: tuple[Tensor, ...] = ()  # integer inputs, those of the innermost call first
+    rivals: tuple[bool, ...] = ()  # for each: whether its call was given other integers of the same length
     pixels: tuple[int, ...] | None = None  # shape of the picture that went in
 
 
@@ -136,18 +137,21 @@ def stack_of(place: Place, tree: Tree, known: Stack | None) -> Stack:
 def given_to(calls: list[FrameType], around: Given) -> Given:
     """Token ids, and the shape of a picture, among what these calls of modules were given, and those around them."""
     ids: list[Tensor] = []
+    rivals: list[bool] = []
     pixels: tuple[int, ...] | None = None
     for frame in calls:
         outer = frame.f_back  # holds the arguments and nothing else, so it is read in less time
-        given = outer if outer is not None and outer.f_code is WRAPPED else frame
-        for found in inputs_of(given.f_locals):
+        given = (outer if outer is not None and outer.f_code is WRAPPED else frame).f_locals
+        for found in inputs_of(given):
             if found.is_floating_point():
                 pixels = tuple(found.shape)
             else:
                 ids.append(found)
+                rivals.append(has_rival(found, given))
     if not ids and pixels is None:
         return around
-    return Given((*ids, *around.ids), pixels if around.pixels is None else around.pixels)
+    pixels = pixels if around.pixels is None else around.pixels
+    return Given((*ids, *around.ids), (*rivals, *around.rivals), pixels)
 
 
 NAMES = frozenset({"x", "ids", "tokens", "pixel_values"})
@@ -164,6 +168,16 @@ def inputs_of(here: dict[str, object]) -> list[Tensor]:
     if isinstance(args, tuple) and args and isinstance(args[0], Tensor) and names_rows(args[0]):
         found.append(args[0])
     return found
+
+
+def has_rival(ids: Tensor, here: dict[str, object]) -> bool:
+    """Whether a call was given other integers that are as long, such as a target beside a source."""
+    args, named = here.get("args"), here.get("kwargs")
+    others: list[object] = list(args) if isinstance(args, tuple) else []
+    if isinstance(named, dict):
+        others += [x for name, x in named.items() if not any(word in name for word in ("mask", "position", "type"))]
+    alike = [x for x in others if isinstance(x, Tensor) and x is not ids and x.shape == ids.shape and x.numel()]
+    return any(not x.is_floating_point() and names_rows(x) and int(x.max()) > 1 for x in alike)  # ≤ 1: a mask
 
 
 def names_rows(x: Tensor) -> bool:

@@ -72,6 +72,8 @@ class Held:
     softcap: float | None = None
     sink: Tensor | None = None
     dropout: float = 0.0
+    rival: bool = False  # the call that was given its tokens was given others of the same length
+    outermost: bool = False  # its tokens were given to the whole model, and to no part that it is in
     doubt: bool = False  # keys stood at two places, so that where some rows stand was a choice
 
     def first(self, call: Call, memo: Memo, ids: Tensor | None) -> None:

@@ -15,6 +15,7 @@ from regard.trace.layer import Layer
 from regard.trace.trace import Run
 
 Named = tuple[Tokens, ...]
+POSITIONS = "named by position"
 
 
 class Naming:
@@ -33,6 +34,16 @@ class Naming:
         elif given is not None:
             self.read = Reader(given)
         self.known: dict[tuple[int, ...], Tokens] = {}
+        self.inputs: set[tuple[int, ...]] = set()  # all that was fed, where strings were given that fit its length
+
+    def read_inputs(self, helds: Collection[Held]) -> None:
+        """Look through what all runs were fed: strings that were given name only one of them."""
+        if self.fixed is not None:
+            fed = [block.ids for held in helds if (block := held.blocks[0]).ids is not None]
+            size = len(self.fixed)
+            self.inputs = {
+                tuple(line) for ids in fed if ids is not None and ids.shape[1] == size for line in ids.tolist()
+            }
 
     def must_fit(self, lengths: Collection[tuple[int, int]]) -> None:
         """Raise where strings were given that fit no row and no column."""
@@ -53,7 +64,10 @@ class Naming:
         for layer, held in zip(run.layers, helds):
             ids = ids_of(held, kept)
             found = None
-            if self.fixed is not None:
+            unsure = self.unsure(layer, held, run.layers, helds)
+            if unsure:
+                layer.notes.append(unsure)
+            elif self.fixed is not None:
                 found = (self.fixed,) * layer.batch if len(self.fixed) == layer.weights.shape[-2] else None
             elif ids is not None and ids.shape[-1] == layer.weights.shape[-2]:
                 ids = ids.expand(layer.batch, -1) if ids.shape[0] == 1 else ids
@@ -63,11 +77,42 @@ class Naming:
             rows.append(found)
         for layer, named in zip(run.layers, rows):
             layer.queries = named
-            layer.keys = self.columns(layer.kind, layer.weights.shape, named, rows)
+            if named is None and any(note.startswith(POSITIONS) for note in layer.notes):
+                continue
+            sources = self.sources(layer, named, rows)
+            layer.keys = self.columns(layer.kind, layer.weights.shape, named, sources)
+            if layer.kind == "cross" and layer.keys is None and len(sources) > 1:
+                layer.notes.append(f"{POSITIONS}: several inputs are as long as its keys")
 
-    def columns(
-        self, kind: str, shape: tuple[int, ...], queries: Named | None, others: list[Named | None]
-    ) -> Named | None:
+    def unsure(self, layer: Layer, held: Held, layers: Sequence[Layer], helds: Collection[Held]) -> str:
+        """Why names of this length could be those of another input; empty where they cannot."""
+        n = layer.weights.shape[-2]
+        crossed = [one for one in layers if one.kind == "cross"]
+        if self.fixed is not None:
+            if len(self.fixed) == n and any(one.weights.shape[-2:] == (n, n) for one in crossed):
+                return f"{POSITIONS}: source and target are equally long, and the tokens given could be of either"
+            if len(self.fixed) == n and len(self.inputs) > 1:
+                return f"{POSITIONS}: {len(self.inputs)} different inputs are as long as the tokens given"
+            return ""
+        if held.rival and crossed:
+            return f"{POSITIONS}: source and target are equally long, and which of them these are is not known"
+        ids = held.blocks[0].ids
+        handed = [one for one in helds if ids is not None and one.blocks[0].ids is ids and not one.outermost]
+        if held.outermost and handed and crossed:
+            return f"{POSITIONS}: the tokens of this length went to another part of the model"
+        return ""
+
+    @staticmethod
+    def sources(layer: Layer, queries: Named | None, others: list[Named | None]) -> list[Named]:
+        """The different names that other layers have for as many tokens as this one has keys."""
+        b, k = layer.weights.shape[0], layer.weights.shape[-1]
+        found: list[Named] = []
+        for named in others:
+            if named is not None and named != queries and len(named[0]) == k and b % len(named) == 0:
+                found += [] if named in found else [named]
+        return found
+
+    def columns(self, kind: str, shape: tuple[int, ...], queries: Named | None, sources: list[Named]) -> Named | None:
         b, q, k = shape[0], shape[-2], shape[-1]
         if kind != "cross" and queries is not None and q == k:
             return queries
@@ -76,13 +121,9 @@ class Naming:
         if kind != "cross" and queries is not None and q < k:  # keys from before the watch began
             before = tuple(f"slot {i}" for i in range(k - q))
             return tuple(Tokens((*before, *tokens.shown)) for tokens in queries)
-        for named in others:
-            if named is not None and kind == "cross" and named != queries and len(named[0]) == k:
-                if len(named) == b:
-                    return named
-                if b % len(named) == 0:  # beams share their source
-                    return tuple(tokens for tokens in named for _ in range(b // len(named)))
-        return None
+        if kind != "cross" or len(sources) != 1:
+            return None
+        return tuple(tokens for tokens in sources[0] for _ in range(b // len(sources[0])))  # beams share their source
 
     def text(self, ids: list[int]) -> Tokens:
         key = tuple(ids)

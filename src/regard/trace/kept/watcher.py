@@ -116,6 +116,10 @@ class Watcher(ModelEar):
             held = Held(name, kind.name, call.door, self.keeper, notes=list(call.notes))
             held.first(call, self.memo, ids)
             session.held[path, occurrence] = held
+        at = self.which(stack, call)
+        if at is not None:
+            held.rival = held.rival or stack.given.rivals[at]
+            held.outermost = at >= len(stack.given.ids) - len(stack.outermost.ids)
         block = held.blocks[-1]
         block.step = session.steps
         if block.origins is not None:
@@ -220,11 +224,13 @@ class Watcher(ModelEar):
 
     def ids_of(self, stack: Stack, call: Call) -> Tensor | None:
         """The token ids that went in around this call, where they are as many as its queries."""
+        at = self.which(stack, call)
+        return None if at is None else self.memo.copy(stack.given.ids[at])
+
+    @staticmethod
+    def which(stack: Stack, call: Call) -> int | None:
         q_length, _ = call.lengths
-        for ids in stack.given.ids:
-            if ids.shape[-1] == q_length:
-                return self.memo.copy(ids)
-        return None
+        return next((i for i, ids in enumerate(stack.given.ids) if ids.shape[-1] == q_length), None)
 
     # What came of it
 
@@ -232,6 +238,7 @@ class Watcher(ModelEar):
         """All that was seen, as runs of layers."""
         self.settle()
         found = []
+        self.naming.read_inputs([held for session in self.sessions for held in session.held.values() if held.blocks])
         for session in self.sessions:
             helds = [held for held in session.held.values() if held.blocks]
             kept = ancestry(session.sequences, session.links(), helds)
