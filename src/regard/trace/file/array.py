@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from regard.trace.file.container import Container
 
 LITTLE = 1 << 22  # bytes that are read whole rather than row by row
+PIECE = 1 << 20  # bytes of rows that are read without the others
 
 
 class FileArray:
@@ -59,8 +60,8 @@ class FileArray:
         """Some entries along the last axis but one."""
         if isinstance(where, slice) and prod(self.shape[:-2]) == 1 and self.nbytes > LITTLE and self.held is None:
             first, stop, step = bounds(where, self.shape[-2])
-            if step == 1 and 2 * (stop - first) < self.shape[-2]:
-                row = self.shape[-1] * self.dtype.itemsize
+            row = self.shape[-1] * self.dtype.itemsize
+            if step == 1 and (stop - first) * row <= PIECE:
                 return self.read(self.start + first * row, (*self.shape[:-2], stop - first, self.shape[-1]))
         return take(self.tensor(), -2, where)
 

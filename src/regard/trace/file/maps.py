@@ -86,7 +86,7 @@ class FileAsked(Asked):
         return rows_of(self.files["q"], rows)
 
     def keys(self, columns: Where) -> Tensor:
-        return take(self.k, -2, columns)
+        return rows_of(self.files["k"], columns)
 
     def groups(self) -> bool:
         q, k = self.files["q"], self.files["k"]
