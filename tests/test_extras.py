@@ -14,6 +14,7 @@ DOORS = {
     "widget": ("from regard.views.widget import _kind as f; f()", "anywidget", "regard[notebook]"),
     "table": ("from regard.trace.numbers.table import library as f; f('polars')", "polars", "pip install polars"),
     "folder": ("from regard.models.folder import library as f; f()", "transformers", "regard[hf]"),
+    "hub": ("from regard.models.hub import check_reachable as f; f('a/b')", "huggingface_hub", "regard[hf]"),
     "serve": ("from regard.cli.serve import serve as f; f([])", "uvicorn", "regard[app]"),
     "see": ("from regard.cli import explore as e; e.in_terminal = bool(1).__bool__; print(e.why_not())", "fastapi",
             "regard[app]"),

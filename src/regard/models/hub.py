@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import ModelError, is_failure
+from regard.extras import HF, importing
 
 SECONDS = 1.5  # that the hub has for its first answer, unless HF_HUB_ETAG_TIMEOUT says otherwise
 
@@ -28,10 +29,9 @@ def cached_folder(name: str) -> Path | None:
 
 def check_reachable(name: str) -> None:
     """Raise unless the hub answers soon: the library that fetches would try again and again for minutes."""
-    try:
+    missing = ModelError("to open a model of the hub, install regard[hf]: pip install 'regard[hf]'")
+    with importing(*HF, missing=missing):
         from huggingface_hub import constants, get_session, hf_hub_url
-    except ImportError as error:
-        raise ModelError("to open a model of the hub, install regard[hf]") from error
     if constants.HF_HUB_OFFLINE:
         raise ModelError(f"{name!r} is not in the local cache, and HF_HUB_OFFLINE forbids to fetch it; unset that")
     seconds = float(constants.HF_HUB_ETAG_TIMEOUT) if "HF_HUB_ETAG_TIMEOUT" in os.environ else SECONDS
