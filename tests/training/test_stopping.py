@@ -24,6 +24,7 @@ SAMPLE = [
     ("best", "step", 6, "SIGTERM"),
     ("best", "validation", 6, "SIGTERM"),
     ("best", "checkpoint", 12, "SIGINT"),
+    ("best", "begin", 0, "SIGINT"),
     ("best", "shown", 0, "SIGTERM"),
     ("best", "step", 13, "SIGTERM"),
     ("best", "validation", 9, "SIGKILL"),

@@ -149,9 +149,9 @@ class Fit:
                 self.recorder.prune(self.place.step, self.place.best_step)  # as the save did that is gone on from
         self.computing = torch.compile(computing) if settings.compiled else computing
         facts = {"parameters": size_of(self.model), "examples": self.work.examples, "left_out": self.work.left_out}
-        self.tell(Event("begin", self.place.step, facts | {"steps": settings.steps, "device": str(self.device)}))
         self.started, self.first_step = time.perf_counter(), self.place.step
         with listening() as self.stop:
+            self.tell(Event("begin", self.place.step, facts | {"steps": settings.steps, "device": str(self.device)}))
             done = self.look(saved=before is not None)
             self.started = time.perf_counter()  # what was shown first is no part of the speed
             if not done:
