@@ -41,4 +41,4 @@ def trimmer() -> Callable[[int], object] | None:
     except (AttributeError, OSError, TypeError):  # another allocator, another system
         return None
     found.argtypes = (ctypes.c_size_t,)
-    return found  # type: ignore[no-any-return]
+    return found
