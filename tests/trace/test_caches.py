@@ -17,7 +17,7 @@ from regard.errors import Stale
 from regard.trace.layer import Layer
 from regard.trace.trace import Trace
 from tests.trace.models import Stack, expected, seeded
-from tests.trace.test_generate import llama, mistral, prompt, t5
+from tests.trace.test_generate import both_precisions, llama, mistral, must_be_true, prompt, t5
 from tests.trace.watched import MODES
 
 transformers = pytest.importorskip("transformers")
@@ -233,14 +233,11 @@ def test_the_caches_of_an_encoder_decoder(static: bool, mode: Any) -> None:
     assert torch.equal(plain, found)
     assert len(trace.runs) == 1
     assert trace.verify(), trace.verify()
-    model.set_attn_implementation("eager")
-    with torch.no_grad():
-        theirs = model(**inputs, decoder_input_ids=found[:, :-1], output_attentions=True)
-    decoder = [layer for layer in trace.layers if layer.name.startswith("decoder")]
-    own = [layer.weights.dense() for layer in decoder if layer.kind == "self"]
-    cross = [layer.weights.dense() for layer in decoder if layer.kind == "cross"]
-    assert_close(own, list(theirs.decoder_attentions), atol=2e-5, rtol=1e-4)
-    assert_close(cross, list(theirs.cross_attentions), atol=2e-5, rtol=1e-4)
+    passes = both_precisions(model, **inputs, decoder_input_ids=found[:, :-1])
+    for kind, name in (("self", "decoder_attentions"), ("cross", "cross_attentions")):
+        ours = [layer for layer in trace.layers if layer.name.startswith("decoder") and layer.kind == kind]
+        for layer, theirs, truth in zip(ours, *(one[name] for one in passes), strict=True):
+            must_be_true(layer, layer.weights.dense(), theirs, truth)
     before = [layer.weights.dense() for layer in trace.layers]
     with mode():
         given.reset()
