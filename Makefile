@@ -16,7 +16,7 @@ FONT := fonts-noto-cjk
 BROWSER := chromium
 EMOJI := fonts-noto-color-emoji
 APT ?= yes
-WEB := $(shell find web/src -type f 2>/dev/null) web/package-lock.json web/package.json web/vite.config.ts
+WEB := $(shell find web/src -type f 2>/dev/null) web/licences.ts web/package-lock.json web/package.json web/vite.config.ts
 NPM := PATH="$(PATH):$(CURDIR)/$(BIN)" npm --prefix web run --silent
 AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo -n) timeout 300 env DEBIAN_FRONTEND=noninteractive
 
