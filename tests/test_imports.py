@@ -13,8 +13,21 @@ import pytest
 import regard
 
 STATIONS = [
-    *("shapes", "errors", "extras", "eager", "tokens", "attention", "positions", "layers", "models", "decode", "data"),
-    *("training", "trace", "tasks", "views", "app", "learn", "cli"),
+    *(
+        "shapes",
+        "errors",
+        "extras",
+        "files",
+        "eager",
+        "tokens",
+        "attention",
+        "positions",
+        "layers",
+        "models",
+        "decode",
+        "data",
+    ),
+    *("data", "training", "trace", "tasks", "views", "app", "learn", "cli"),
 ]
 EVERYONE = STATIONS[-1]  # who says `import regard` knows everyone, as only the last station may
 

@@ -9,7 +9,7 @@ import torch
 from pydantic import Field
 from torch import nn
 
-from regard.models.files import put
+from regard.files import put
 from regard.training.loss import Loss
 from regard.training.settings import Settings
 from regard.training.task import Better

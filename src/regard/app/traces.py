@@ -2,7 +2,6 @@
 
 import errno
 import math
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ from regard.app.limits import ANSWER, must_be_measurable
 from regard.app.refusal import Refusal
 from regard.attention.map.deadline import time_limit
 from regard.errors import RegardError, Stale, TraceError
-from regard.models.files import put
+from regard.files import put, replace
 from regard.trace.file import load, save
 from regard.trace.trace import Trace
 from regard.views.answer import Answers
@@ -204,7 +203,7 @@ class Traces:
         card = Card(fresh(), name, text=text_of(trace))
         file = self.folder / f"{card.id}.trace"
         try:
-            os.replace(part, file)
+            replace(part, file)
             put(file.with_suffix(".json"), card.written())
         except OSError as error:
             file.unlink(missing_ok=True)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from regard.cli.outputs import check_target, writing
 from regard.cli.pages import translations_page
-from regard.models.files import put
+from regard.files import put
 from regard.tasks.interpreter import Interpreter, Translation, open_translator
 from regard.views.alignment import alignment_text
 

@@ -148,7 +148,7 @@ def written(found: list[Translation], to: Path) -> None:
 
 def page(found: list[Translation], to: Path) -> None:
     from regard.cli.pages import translations_page
-    from regard.models.files import put
+    from regard.files import put
 
     put(to, translations_page("Which word looked at which", [(one.source, one) for one in found]).encode())
 

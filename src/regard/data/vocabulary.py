@@ -12,7 +12,7 @@ from tokenizers import Encoding, Tokenizer
 from regard.data.pieces import KINDS, SPACE
 from regard.data.special import SPECIAL
 from regard.errors import ConfigError, DataError
-from regard.models.files import put
+from regard.files import put
 
 
 class Vocabulary:

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from regard.errors import ModelError, RegardError
-from regard.models.files import make_folder, put
+from regard.files import make_folder, put
 from regard.models.gpt import GPT, GPTConfig
 from regard.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from regard.models.translator import Translator, TranslatorConfig

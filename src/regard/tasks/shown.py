@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from regard.data.special import BEGIN, END, SPECIAL
-from regard.models.files import put
+from regard.files import put
 from regard.tokens import Tokens
 from regard.trace.trace import Trace
 from regard.trace.watch import watch

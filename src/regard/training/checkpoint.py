@@ -16,7 +16,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from regard.errors import RunError
-from regard.models.files import flushed, make_folder, part_of, remove, replace, scrap, sweep, sync_folder
+from regard.files import flushed, make_folder, part_of, remove, replace, scrap, sweep, sync_folder
 from regard.training.manifest import OtherVersionError, seal, unseal
 
 FORMAT = "regard-checkpoint/2"

@@ -15,7 +15,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from regard.errors import RunError
-from regard.models.files import put
+from regard.files import put
 
 LOCK, OWNER = ".lock", ".owner"
 

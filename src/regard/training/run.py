@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import RunError
-from regard.models.files import make_folder, put, remove, sweep, sync_folder
+from regard.files import make_folder, put, remove, sweep, sync_folder
 from regard.training import lock
 from regard.training.manifest import OtherVersionError, seal, unseal
 

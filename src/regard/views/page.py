@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from regard.errors import TraceError
-from regard.models.files import put
+from regard.files import put
 from regard.tokens.visible import visible
 from regard.trace.file.file import only
 from regard.trace.trace import Run, Trace

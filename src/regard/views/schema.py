@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from regard.models.files import put
+from regard.files import put
 from regard.trace.file.manifest import VERSION, Manifest
 
 HEAD = """/**

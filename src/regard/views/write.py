@@ -9,6 +9,8 @@ from pathlib import Path
 import matplotlib
 from matplotlib.figure import Figure
 
+from regard.files import replace, sync_folder
+
 ENDINGS = (".svg", ".png", ".pdf")
 
 
@@ -41,4 +43,5 @@ def write(figure: Figure, path: Path) -> None:
             figure.savefig(whole, metadata=stamp, bbox_inches="tight")
         with whole.open("rb") as file:
             os.fsync(file.fileno())
-        os.replace(whole, path)
+        replace(whole, path)
+    sync_folder(path.parent)

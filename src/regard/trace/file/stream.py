@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from regard.errors import TraceError
+from regard.files import replace, sync_folder
 from regard.trace.file.array import FileArray
 from regard.trace.file.container import open_container
 from regard.trace.file.digests import ARRAY, OPEN, WIDTH, ChunkDigests, sealed
@@ -141,7 +142,7 @@ class Writer:
                     raise TraceError(str(error).replace(str(self.part), str(self.path))) from error
                 self.file.close()
                 with writing(self.path):
-                    os.replace(self.part, self.path)
+                    replace(self.part, self.path)
             except BaseException:
                 self.close()
                 raise
@@ -299,16 +300,6 @@ def write_at(file: FileIO, data: Any, at: int) -> None:
     file.seek(at)
     while view:
         view = view[file.write(view[:CHUNK]) :]
-
-
-def sync_folder(folder: Path) -> None:
-    """Put the new name on the disk too, where the system can."""
-    with contextlib.suppress(OSError):
-        file = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(file)
-        finally:
-            os.close(file)
 
 
 @contextlib.contextmanager

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from regard import files
 from regard.errors import ModelError
-from regard.models import files, store
-from regard.models.files import make_folder, part_of, put, remove, sweep, sync_folder
+from regard.files import make_folder, part_of, put, remove, sweep, sync_folder
+from regard.models import store
 
 
 def test_writers_with_one_process_id_do_not_disturb_each_other(tmp_path):
