@@ -12,10 +12,10 @@ from torch import Tensor
 import regard
 from regard.trace.kept import ancestry, watcher
 from regard.trace.trace import Trace
+from tests.trace.rounded import Rounded
 
 transformers = pytest.importorskip("transformers")
 from transformers import Cache  # noqa: E402
-from transformers.cache_utils import QuantizedLayer  # noqa: E402
 
 WINDOW = 5
 SIZES = {
@@ -273,19 +273,6 @@ def test_the_proof_notices_rows_that_do_not_belong_to_the_kept_text(
         assert [proof.status for proof in trace.verify()] == ["unproven"] * 3, (step, trace.verify())
 
 
-class Rounding(QuantizedLayer):
-    """A cache layer that keeps older keys rounded, so that beams cannot be told by their keys where it rounds."""
-
-    def __init__(self) -> None:
-        super().__init__(residual_length=3)
-
-    def _quantize(self, tensor: Tensor, axis: int) -> Tensor:  # type: ignore[override]
-        return (tensor * 8).round()
-
-    def _dequantize(self, q_tensor: Tensor) -> Tensor:
-        return q_tensor / 8
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_beams_of_a_cache_that_rounds_are_right_or_unproven(seed: int) -> None:
     model, inputs = model_of("llama"), prompt(1, 6, seed=seed)
@@ -295,7 +282,7 @@ def test_beams_of_a_cache_that_rounds_are_right_or_unproven(seed: int) -> None:
         live.append(named["hidden_states"].detach().clone())
 
     hook = model.model.layers[0].self_attn.register_forward_pre_hook(tapped, with_kwargs=True)
-    cache = Cache(layers=[Rounding() for _ in range(3)])
+    cache = Cache(layers=[Rounded() for _ in range(3)])
     with torch.no_grad(), regard.watch(model) as trace:
         found = model.generate(
             **inputs, max_new_tokens=9, num_beams=3, do_sample=False, past_key_values=cache,

@@ -17,12 +17,12 @@ from regard.errors import Stale
 from regard.trace.layer import Layer
 from regard.trace.trace import Trace
 from tests.trace.models import Stack, expected, seeded
+from tests.trace.rounded import Rounded
 from tests.trace.test_generate import both_precisions, llama, mistral, must_be_true, prompt, t5
 from tests.trace.watched import MODES
 
 transformers = pytest.importorskip("transformers")
 from transformers import Cache, DynamicCache, EncoderDecoderCache, QuantizedCache, StaticCache  # noqa: E402
-from transformers.cache_utils import QuantizedLayer  # noqa: E402
 from transformers.integrations.sdpa_attention import sdpa_attention_forward  # noqa: E402
 from transformers.masking_utils import AttentionMaskInterface, sdpa_mask  # noqa: E402
 
@@ -90,19 +90,6 @@ def can_import(name: str) -> bool:
         return find_spec(name) is not None
     except ModuleNotFoundError:  # its parent is missing
         return False
-
-
-class Rounded(QuantizedLayer):
-    """A cache layer that keeps old keys rounded and the newest ones whole, with no library behind it."""
-
-    def __init__(self) -> None:
-        super().__init__(residual_length=3)
-
-    def _quantize(self, tensor: Tensor, axis: int) -> Tensor:  # type: ignore[override]
-        return (tensor * 8).round()
-
-    def _dequantize(self, q_tensor: Tensor) -> Tensor:
-        return q_tensor / 8
 
 
 CACHES: dict[str, Callable[[Any, int], Cache]] = {
