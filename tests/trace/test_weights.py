@@ -243,7 +243,7 @@ def test_brain_floats_of_numpy_are_read_bit_for_bit():
 
 
 def test_arrays_of_jax_are_read():
-    jax = pytest.importorskip("jax")
+    jax = pytest.importorskip("jax", reason="needs JAX: pip install jax")
     given = weights(1, 2, 5, 7, dtype=torch.float32)
     for dtype in (jax.numpy.float32, jax.numpy.bfloat16):
         (layer,) = from_weights(jax.numpy.asarray(given.numpy(), dtype=dtype)).layers

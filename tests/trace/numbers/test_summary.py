@@ -135,7 +135,7 @@ def test_html_is_escaped():
 
 
 def test_records_go_to_pandas():
-    pandas = pytest.importorskip("pandas")
+    pandas = pytest.importorskip("pandas", reason="needs pandas: pip install pandas")
     frame = summarise(trace()).to_pandas()
     assert frame.shape[0] == 7
     assert frame["entropy"].dtype.kind == "f"
