@@ -27,7 +27,7 @@ COMPILED := -- --quiet -m compiled --ignore=tests/browser
 # A browser takes several processes by itself: these tests run one after the other, when nothing else does.
 BROWSED := -- --quiet tests/browser
 
-TRANSLATED := --tokens 2000 --rate 0.002 --warmup 300 --dropout 0.1 --vocabulary 1600 --validate-every 500 --save-every 500
+TRANSLATED := --batch-tokens 2000 --lr 0.002 --warmup-steps 300 --dropout 0.1 --vocab-size 1600 --eval-every 500 --save-every 500
 
 .PHONY: help demo test check check-slow check-cpus tests bench setup bundle induction translators lint types web
 .DEFAULT_GOAL := help

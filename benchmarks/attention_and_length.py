@@ -26,7 +26,7 @@ def trained(name: str, steps: int, folder: Path):
     from regard.training.fit import fit
 
     settings = TranslateSettings(
-        **MODELS[name], steps=steps, tokens=2000, rate=2e-3, warmup=200, vocabulary=1600, validate_every=steps,
+        **MODELS[name], steps=steps, batch_tokens=2000, lr=2e-3, warmup_steps=200, vocab_size=1600, eval_every=steps,
         save_every=max(1, steps // 4),
     )  # fmt: skip
     begun = (folder / name / "run.json").exists()

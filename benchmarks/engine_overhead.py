@@ -20,8 +20,8 @@ def settings():
     from regard.tasks.translate import TranslateSettings
 
     return TranslateSettings(
-        steps=STEPS, width=128, layers=4, hidden=256, examples=4000, tokens=3000, vocabulary=1600, dropout=0.1,
-        validate_every=10 * STEPS, save_every=10 * STEPS, log_every=10,
+        steps=STEPS, width=128, layers=4, hidden=256, examples=4000, batch_tokens=3000, vocab_size=1600, dropout=0.1,
+        eval_every=10 * STEPS, save_every=10 * STEPS, log_every=10,
     )  # fmt: skip
 
 

@@ -108,8 +108,17 @@ def test_a_run_of_symbols_runs_on_symbols(tmp_path):
     from regard.training.fit import fit
 
     task = task_named("reverse")
-    sizes = {"steps": 1, "examples": 60, "held_out": 6, "most": 5, "width": 8, "heads": 2, "layers": 1, "hidden": 9}
-    assert fit(task, task.settings(**sizes, warmup=1), tmp_path / "reverse-1").code == 0
+    sizes = {
+        "steps": 1,
+        "examples": 60,
+        "validation_size": 6,
+        "most": 5,
+        "width": 8,
+        "heads": 2,
+        "layers": 1,
+        "hidden": 9,
+    }
+    assert fit(task, task.settings(**sizes, warmup_steps=1), tmp_path / "reverse-1").code == 0
     with opened(tmp_path / "kept", tmp_path / "reverse-1") as (client, _):
         model = client.get("/api/models").json()[-1]
         assert (model["name"], model["task"]) == ("reverse-1", "translate")

@@ -9,7 +9,7 @@ from regard.trace.file import load
 from tests.browser.served import Server
 from tests.browser.studio import Studio
 
-STEPS = {"steps": 4, "validate_every": 2, "save_every": 2}
+STEPS = {"steps": 4, "eval_every": 2, "save_every": 2}
 
 
 @pytest.fixture(scope="module")
@@ -20,8 +20,8 @@ def run(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("runs") / "reverse"
     task = task_named("reverse")
-    sizes = {"examples": 60, "held_out": 6, "most": 5, "width": 8, "heads": 2, "layers": 1, "hidden": 9}
-    assert fit(task, task.settings(**sizes, **STEPS, warmup=1), folder).code == 0
+    sizes = {"examples": 60, "validation_size": 6, "most": 5, "width": 8, "heads": 2, "layers": 1, "hidden": 9}
+    assert fit(task, task.settings(**sizes, **STEPS, warmup_steps=1), folder).code == 0
     return folder
 
 

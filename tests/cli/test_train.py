@@ -21,8 +21,9 @@ from tests.cli.run import run
 from tests.training.crew import Crew, assert_near, assert_same_bits, wait_for
 
 SIZES = {
-    "width": 12, "heads": 3, "layers": 1, "hidden": 14, "examples": 90, "held_out": 7, "tokens": 70, "most": 5,
-    "symbols": 6, "dropout": 0, "warmup": 2, "steps": 11, "validate_every": 5, "save_every": 4, "log_every": 3,
+    "width": 12, "heads": 3, "layers": 1, "hidden": 14, "examples": 90, "validation_size": 7, "batch_tokens": 70,
+    "most": 5, "symbols": 6, "dropout": 0, "warmup_steps": 2, "steps": 11, "eval_every": 5, "save_every": 4,
+    "log_every": 3,
 }  # fmt: skip
 SMALL = [f"--{name.replace('_', '-')}={value}" for name, value in SIZES.items()]
 
@@ -55,7 +56,7 @@ def test_a_run_says_plain_lines_ends_with_its_scores_and_names_the_next_step(mon
     assert re.fullmatch(rf"loss [\d.]+, exact [\d.e-]+ after 11 steps. Next: regard evaluate {folder}\n", printed)
     lines = said.splitlines()
     assert re.fullmatch(rf"[\d,]+ parameters, [\d,]+ examples, 11 steps, in {folder}", lines[0])
-    step = r"step 2/11  loss \d+\.\d{4}  rate \d\.\d\de-\d\d  [\d.]+ steps/s  \d+:\d\d left"
+    step = r"step 2/11  loss \d+\.\d{4}  lr \d\.\d\de-\d\d  [\d.]+ steps/s  \d+:\d\d left"
     assert re.fullmatch(step, lines[2])
     assert re.fullmatch(r"step 5  validation  loss [\d.]+  exact [\d.e-]+  \(best\)", lines[5])
     logged = ["1/11", "2/11", "3/11", "5/11", "5", "6/11", "9/11", "10/11", "10", "11/11", "11"]
@@ -77,8 +78,8 @@ def test_lines_that_are_left_out_are_counted(monkeypatch, capsys, tmp_path):
     pairs = [f"one two {i}\t三 {i}" for i in range(40)]
     (tmp_path / "right.tsv").write_text("\n".join(pairs[:7]), encoding="utf-8")
     (tmp_path / "pairs.tsv").write_text("\n".join([*pairs, "\t空", "words " * 30 + "\t长"]), encoding="utf-8")
-    files = ("--data", str(tmp_path / "pairs.tsv"), "--validation", str(tmp_path / "right.tsv"), "--longest=20")
-    sizes = ("--width=8", "--heads=2", "--layers=1", "--hidden=8", "--vocabulary=300", "--steps=1")
+    files = ("--data", str(tmp_path / "pairs.tsv"), "--validation", str(tmp_path / "right.tsv"), "--max-length=20")
+    sizes = ("--width=8", "--heads=2", "--layers=1", "--hidden=8", "--vocab-size=300", "--steps=1")
     code, _, said = run(monkeypatch, capsys, "train", "translate", *files, *sizes, "--out", str(tmp_path / "run"))
     assert code == 0, said
     assert " 40 examples (2 left out: empty, or too long), 1 steps" in said
@@ -91,16 +92,16 @@ def test_flags_go_before_the_file(monkeypatch, capsys, tmp_path):
     code, _, said = run(monkeypatch, capsys, *words, "--quiet", "--out", str(tmp_path / "run"))
     assert (code, said) == (0, "")
     kept = settings(tmp_path / "run")
-    assert [kept[name] for name in ("steps", "width", "order", "tied", "held_out")] == [2, 6, "post", False, 7]
+    assert [kept[name] for name in ("steps", "width", "order", "tied", "validation_size")] == [2, 6, "post", False, 7]
 
 
 WRONG = {
     "a misspelt setting": (("copy", "--stesp", "3"), "there is no setting 'stesp'; did you mean 'steps'?"),
-    "a setting of another task": (("copy", "--vocabulary", "99"), "there is no setting 'vocabulary'; "),
+    "a setting of another task": (("copy", "--vocab-size", "99"), "there is no setting 'vocab_size'; "),
     "a misspelt task": (("cpoy",), "there is no task 'cpoy'; did you mean 'copy'?"),
     "no number": (("copy", "--steps", "many"), "steps is 'many', but input should be a valid integer"),
     "too small": (("copy", "--steps", "0"), "steps is '0', but input should be greater than or equal to 1"),
-    "no such choice": (("copy", "--schedule", "linaer"), "schedule is 'linaer', but input should be 'linear', "),
+    "no such choice": (("copy", "--lr-schedule", "linaer"), "lr_schedule is 'linaer', but input should be 'linear', "),
     "a word alone": (("copy", "fast"), "'fast' belongs to no setting; write --name value"),
     "no file": (("copy", "--config", "none.toml"), "none.toml cannot be read (No such file or directory)"),
     "no device": (
@@ -143,7 +144,7 @@ def test_a_folder_with_a_run_is_not_written_over(whole, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("words", "wanted"),
     [
-        (["copy", "--width", "16"], "width cannot change while a run goes on (only steps, workers, tensorboard"),
+        (["copy", "--width", "16"], "width cannot change while a run goes on (only steps, num_workers, tensorboard"),
         (["reverse"], "is a run of 'copy', not of 'reverse'; name its own task"),
         (["copy", "--stesp", "20"], "stesp"),
     ],
@@ -180,7 +181,7 @@ def test_a_signal_saves_and_the_run_goes_on_to_the_same_bits(number, workers, wh
     held = tmp_path / "held"
     held.touch()
     slow_down(monkeypatch, held)
-    words = ("copy", *SMALL, "--workers", str(workers), "--out", str(folder))
+    words = ("copy", *SMALL, "--num-workers", str(workers), "--out", str(folder))
     crew = Crew(1, trained_here(*words), tmp_path / "said")
     wait_for(lambda: (folder / "checkpoints" / name_of(4)).exists())
     time.sleep(0.1)
@@ -196,7 +197,7 @@ def test_a_signal_saves_and_the_run_goes_on_to_the_same_bits(number, workers, wh
     assert not (folder / "model").exists()
     held.unlink()
     words = shlex.split(line.partition("go on: regard ")[2])
-    code, printed, said = run(monkeypatch, capsys, *words, "--workers", "0")
+    code, printed, said = run(monkeypatch, capsys, *words, "--num-workers", "0")
     assert (code, f"going on after step {last}" in said, " after 11 steps." in printed) == (0, True, True)
     assert_same_bits(folder, whole)
 
@@ -301,9 +302,9 @@ def test_help_of_a_task_lists_its_settings_with_choices_and_defaults(flag, monke
     assert (code, said) == (0, "")
     plain = " ".join(printed.split())
     assert "Settings of translate:" in plain
-    assert "--schedule how the learning rate falls after that: linear, cosine, 'inverse square root' or" in plain
+    assert "--lr-schedule learning-rate schedule after warmup: linear, cosine, inverse_sqrt or" in plain
     assert "--swap / --no-swap" in plain
-    assert "updates between two validations [500]" in plain
+    assert "steps between validations [500]" in plain
     assert "Settings of" not in run(monkeypatch, capsys, "train", flag)[1]
     assert run(monkeypatch, capsys, "train", "translat", flag)[2] == (
         "regard: there is no task 'translat'; did you mean 'translate'?\n"
@@ -367,6 +368,6 @@ def test_tasks_are_listed_and_so_are_the_settings_of_one(monkeypatch, capsys):
     code, printed, said = run(monkeypatch, capsys, "tasks", "translate")
     assert (code, said) == (0, "")
     rows = [line.split() for line in printed.splitlines()]
-    assert {"--steps", "--rate", "--data", "--vocabulary", "--dropout", "--held-out"} <= {row[0] for row in rows}
+    assert {"--steps", "--lr", "--data", "--vocab-size", "--dropout", "--validation-size"} <= {row[0] for row in rows}
     assert all(row[0].startswith("--") and len(row) > 2 for row in rows)
     assert run(monkeypatch, capsys, "tasks", "translat")[0] == 2

@@ -370,7 +370,7 @@ def test_evaluate_reads_files_and_knows_where_there_is_no_alignment(monkeypatch,
     (tmp_path / "a.en").write_text("Hi.\n")
     (tmp_path / "a.zh").write_text("嗨。\n")
     words = ("evaluate", str(run_of()), "--data", f"{tmp_path}/a.en,{tmp_path}/a.zh")
-    code, printed, _ = run(monkeypatch, capsys, *words, "--lower")
+    code, printed, _ = run(monkeypatch, capsys, *words, "--lowercase")
     assert code == 0
     assert "(cased " in printed
     assert "case:lc" in printed

@@ -16,9 +16,9 @@ def share_right(attention: str, folder: Path) -> tuple[float, float]:
     """Sequences that come out reversed without a fault: short ones, and long ones."""
     torch.set_num_threads(1)
     settings = SequenceSettings(
-        model="recurrent", attention=attention, steps=300, examples=6000, symbols=8, shortest=2, most=12, held_out=200,
-        tokens=700, width=48, layers=1, warmup=30, rate=8e-3, dropout=0.0, smoothing=0.0, validate_every=300,
-        save_every=300,
+        model="recurrent", attention=attention, steps=300, examples=6000, symbols=8, shortest=2, most=12,
+        validation_size=200, batch_tokens=700, width=48, layers=1, warmup_steps=30, lr=8e-3, dropout=0.0,
+        label_smoothing=0.0, eval_every=300, save_every=300,
     )  # fmt: skip
     fit(Reverse(), settings, folder)
     model, work = store.read(folder / "model"), Reverse().prepare(settings, folder)

@@ -92,8 +92,8 @@ def test_lower_compares_small_letters_and_the_cased_score_stands_beside(tmp_path
 
 def test_a_run_of_another_task_is_judged_as_its_own_validation_does(tmp_path):
     settings = SequenceSettings(
-        width=12, heads=3, layers=1, hidden=14, examples=90, held_out=7, tokens=70, most=5, symbols=6, warmup=2,
-        steps=4, validate_every=4, save_every=4,
+        width=12, heads=3, layers=1, hidden=14, examples=90, validation_size=7, batch_tokens=70, most=5, symbols=6,
+        warmup_steps=2, steps=4, eval_every=4, save_every=4,
     )  # fmt: skip
     result = fit(Copy(), settings, tmp_path / "run")
     found = evaluate(str(tmp_path / "run"))
@@ -113,7 +113,7 @@ def test_an_unknown_part_is_refused_with_those_there_are(tmp_path):
     manifest = run / "model" / "manifest.json"
     facts = json.loads(manifest.read_text())
     pairs = tsv(tmp_path / "some.tsv", [(f"Sentence {i}.", f"第{i}句。") for i in range(9)])
-    facts["settings"] |= {"data": str(pairs), "held_out": 2}
+    facts["settings"] |= {"data": str(pairs), "validation_size": 2}
     manifest.write_text(json.dumps(facts))
     assert evaluate(str(run), beams=1)["sentences"] == 2
     with pytest.raises(ConfigError, match="this run keeps no part 'test'; name a file with --data"):
@@ -152,7 +152,7 @@ def test_bad_files_are_refused_in_training_and_in_evaluation(tmp_path, files, sa
     named = ",".join(str(tmp_path / name) for name in files)
     for attempt in (
         lambda: evaluate(str(run_of()), data=named),
-        lambda: Translate().prepare(TranslateSettings(data=named, held_out=1), tmp_path),
+        lambda: Translate().prepare(TranslateSettings(data=named, validation_size=1), tmp_path),
     ):
         with pytest.raises((DataError, ConfigError), match=said):
             attempt()
@@ -169,7 +169,7 @@ def test_training_leaves_out_empty_lines_and_sentences_of_10_000_words(tmp_path)
     some = [(f"Sentence number {i}.", f"第{i}句。") for i in range(12)]
     odd = [("", "空"), ("empty", " "), ("word " * 10_000, "长"), ("long", "字" * 10_000), ("piece " * 300, "长")]
     data = tsv(tmp_path / "some.tsv", [*some[:5], *odd, *some[5:]])
-    settings = TranslateSettings(**SIZES | {"held_out": 3, "data": str(data), "longest": 200})
+    settings = TranslateSettings(**SIZES | {"validation_size": 3, "data": str(data), "max_length": 200})
     work = Translate().prepare(settings, tmp_path)
     assert (len(work.train) + work.train.dropped) + (len(work.validation) + work.validation.dropped) == 13
     assert work.train.dropped + work.validation.dropped == 1

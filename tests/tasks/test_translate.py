@@ -11,7 +11,15 @@ def test_a_run_in_small_letters_is_scored_in_small_letters(tmp_path, monkeypatch
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("".join(f"a cat {i} sits on the mat\tEine Katze {i} sitzt auf der Matte\n" for i in range(20)))
     settings = TranslateSettings(
-        data=str(pairs), held_out=4, tested=3, lower=lower, vocabulary=500, width=8, heads=2, layers=1, hidden=8
+        data=str(pairs),
+        validation_size=4,
+        test_size=3,
+        lowercase=lower,
+        vocab_size=500,
+        width=8,
+        heads=2,
+        layers=1,
+        hidden=8,
     )
     work = Translating(settings, tmp_path)
     right = [answers[0] for _, answers in work.asked]

@@ -17,7 +17,15 @@ from regard.training.run import Run
 
 
 def small(**more):
-    given = {"width": 24, "heads": 2, "layers": 1, "hidden": 40, "examples": 90, "held_out": 17, "tokens": 130}
+    given = {
+        "width": 24,
+        "heads": 2,
+        "layers": 1,
+        "hidden": 40,
+        "examples": 90,
+        "validation_size": 17,
+        "batch_tokens": 130,
+    }
     return SequenceSettings(**(given | more))
 
 
@@ -71,8 +79,8 @@ def test_many_texts_are_written_as_each_alone(model, beams):
 def test_a_small_copy_is_learnt_and_shows_what_it_looked_at(tmp_path):
     """The engine's fast test: a diagonal appears where there was none."""
     settings = SequenceSettings(
-        steps=220, examples=4000, symbols=10, most=8, held_out=60, tokens=900, width=48, heads=2, layers=1, hidden=96,
-        warmup=40, rate=5e-3, dropout=0.0, validate_every=110, save_every=110, seed=1,
+        steps=220, examples=4000, symbols=10, most=8, validation_size=60, batch_tokens=900, width=48, heads=2, layers=1,
+        hidden=96, warmup_steps=40, lr=5e-3, dropout=0.0, eval_every=110, save_every=110, seed=1,
     )  # fmt: skip
     result = fit(Copy(), settings, tmp_path / "run")
     assert result.scores["exact"] > 0.9

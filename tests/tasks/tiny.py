@@ -14,8 +14,9 @@ KINDS: dict[str, dict[str, Any]] = {
     "none": {"model": "recurrent", "attention": "none"},
 }
 SIZES: dict[str, Any] = {  # a rate so high that it soon ends its sentences, if nothing else
-    "steps": 16, "width": 24, "layers": 1, "heads": 2, "hidden": 28, "examples": 300, "held_out": 20, "rate": 0.03,
-    "vocabulary": 500, "decoded": 3, "tokens": 400, "warmup": 4, "dropout": 0.0, "validate_every": 16, "save_every": 16,
+    "steps": 16, "width": 24, "layers": 1, "heads": 2, "hidden": 28, "examples": 300, "validation_size": 20, "lr": 0.03,
+    "vocab_size": 500, "eval_samples": 3, "batch_tokens": 400, "warmup_steps": 4, "dropout": 0.0, "eval_every": 16,
+    "save_every": 16,
 }  # fmt: skip
 HOMES: list[tempfile.TemporaryDirectory] = []  # each goes when the tests do
 

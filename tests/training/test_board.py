@@ -36,7 +36,7 @@ def test_every_number_of_the_history_is_drawn_once(tmp_path):
     pytest.importorskip("tensorboard")
     fit(Toy(), ToySettings(tensorboard=True), tmp_path / "run")
     wanted = told(tmp_path / "run")
-    assert wanted.keys() == {"training/loss", "training/nll", "training/rate", "training/norm", "validation/loss"}
+    assert wanted.keys() == {"training/loss", "training/nll", "training/lr", "training/norm", "validation/loss"}
     assert [step for step, _ in wanted["training/loss"]] == [1, 2, 3, 5, 6, 9, 10, 12, 15, 18, 20, 21, 23]
     assert drawn(tmp_path / "run") == wanted
 

@@ -185,7 +185,7 @@ def test_one_flipped_bit_in_the_description_of_a_run_is_refused(tmp_path):
             refused += 1
     assert refused > 0.8 * len(right)
     changed = json.loads(right)
-    changed["settings"]["rate"] = 0.5
+    changed["settings"]["lr"] = 0.5
     path.write_text(json.dumps(changed))
     with pytest.raises(RunError, match=r"run.json is damaged \(it does not say what was written there\)"):
         fit(Toy(), ToySettings(steps=2), tmp_path / "run", resume=True)

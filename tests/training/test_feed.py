@@ -21,7 +21,7 @@ def test_a_signal_to_a_whole_group_leaves_the_workers_at_work_until_all_is_saved
 
     def work(rank: int) -> int:
         os.setsid()
-        return fit(Toy(), ToySettings(workers=2, pause=0.02, steps=500), folder).code
+        return fit(Toy(), ToySettings(num_workers=2, pause=0.02, steps=500), folder).code
 
     crew = Crew(1, work, tmp_path / "said")
     wait_for(lambda: (folder / "checkpoints" / checkpoint.name_of(4)).exists())
@@ -41,7 +41,7 @@ def test_workers_end_when_the_process_they_work_for_is_killed(tmp_path):
         from torch.utils.data._utils import worker
 
         worker.MP_STATUS_CHECK_INTERVAL = 0.1  # how often they look after it, in seconds
-        return fit(Toy(), ToySettings(workers=2, pause=0.02, steps=500), folder).code
+        return fit(Toy(), ToySettings(num_workers=2, pause=0.02, steps=500), folder).code
 
     crew = Crew(1, work, tmp_path / "said")
     wait_for(lambda: (folder / "checkpoints" / checkpoint.name_of(4)).exists())
@@ -77,10 +77,10 @@ def test_workers_are_gone_when_the_run_is(ended, tmp_path):
 
     before = children(os.getpid())
     if ended == "finished":
-        fit(task, ToySettings(workers=2), tmp_path / "run", tell=tell)
+        fit(task, ToySettings(num_workers=2), tmp_path / "run", tell=tell)
     else:
         with pytest.raises(RunError, match="as if") as held:  # and with it all that its traceback holds
-            fit(task, ToySettings(workers=2), tmp_path / "run", tell=tell)
+            fit(task, ToySettings(num_workers=2), tmp_path / "run", tell=tell)
         assert held.value.__traceback__ is not None
     assert len(seen) >= 2
     assert not any(map(alive, seen))

@@ -84,8 +84,8 @@ def test_a_run_may_crash_again_and_again(whole, tmp_path):
 def test_workers_change_nothing(whole, tmp_path):
     folder = tmp_path / "run"
     with pytest.raises(Crash):
-        fit(TOY, ToySettings(workers=2), folder, tell=crash_at(10, "step"))
-    fit(TOY, ToySettings(workers=2), folder, resume=True)
+        fit(TOY, ToySettings(num_workers=2), folder, tell=crash_at(10, "step"))
+    fit(TOY, ToySettings(num_workers=2), folder, resume=True)
     ours, theirs = outcome(folder)[0], outcome(whole)[0]
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
 
@@ -177,10 +177,10 @@ def test_accumulated_parts_equal_the_big_batch(accumulate, tmp_path):
 
 
 def test_the_update_is_that_of_plain_torch(tmp_path):
-    settings = ToySettings(dropout=0.0, steps=5, schedule="constant", warmup=0, clip=0.5)
+    settings = ToySettings(dropout=0.0, steps=5, lr_schedule="constant", warmup_steps=0, grad_clip=0.5)
     torch.manual_seed(settings.seed)
     work = TOY.prepare(settings, tmp_path)
-    theirs = torch.optim.AdamW(work.model.parameters(), lr=settings.rate, betas=settings.betas, weight_decay=0.01)
+    theirs = torch.optim.AdamW(work.model.parameters(), lr=settings.lr, betas=settings.betas, weight_decay=0.01)
     for indices in work.batches(0)[:5]:
         x, y = work.collate(indices)
         theirs.zero_grad()
@@ -210,14 +210,14 @@ def test_a_second_process_on_the_same_folder_is_refused(tmp_path):
 
 
 def test_it_stops_when_nothing_gets_better(tmp_path):
-    settings = ToySettings(rate=1e-12, steps=1000, validate_every=2, patience=3, dropout=0.0)
+    settings = ToySettings(lr=1e-12, steps=1000, eval_every=2, patience=3, dropout=0.0)
     result = fit(TOY, settings, tmp_path / "run")
     assert result.step <= 40
     assert (tmp_path / "run" / "model" / "model.json").exists()
 
 
 def test_the_last_checkpoints_are_averaged(tmp_path):
-    fit(TOY, ToySettings(steps=16, average=3, rate=0.2, schedule="constant"), tmp_path / "run")
+    fit(TOY, ToySettings(steps=16, average_checkpoints=3, lr=0.2, lr_schedule="constant"), tmp_path / "run")
     kept = [checkpoint.read(place) for place in checkpoint.found(tmp_path / "run" / "checkpoints")]
     last = [one for one in kept if one.step in (8, 12, 16)]
     assert len(last) == 3
@@ -232,7 +232,9 @@ def test_the_last_checkpoints_are_averaged(tmp_path):
 
 def test_early_weights_do_not_spoil_the_result(tmp_path):
     """Where the best checkpoint is better than the average, it is the result, and the model says so."""
-    settings = ToySettings(steps=12, average=3, rate=0.1, dropout=0.0, validate_every=1, save_every=1, keep=12)
+    settings = ToySettings(
+        steps=12, average_checkpoints=3, lr=0.1, dropout=0.0, eval_every=1, save_every=1, keep_checkpoints=12
+    )
     result = fit(TOY, settings, tmp_path / "run")
     kept = [checkpoint.read(place) for place in checkpoint.found(tmp_path / "run" / "checkpoints")]
     losses = {line["step"]: line["validation"] for line in Run(tmp_path / "run").history() if "validation" in line}
@@ -245,7 +247,7 @@ def test_early_weights_do_not_spoil_the_result(tmp_path):
 
 
 def test_the_best_weights_are_saved_also_between_two_planned_checkpoints(tmp_path):
-    settings = ToySettings(steps=16, rate=5.0, schedule="constant", warmup=12, validate_every=3, save_every=4)
+    settings = ToySettings(steps=16, lr=5.0, lr_schedule="constant", warmup_steps=12, eval_every=3, save_every=4)
     fit(TOY, settings, tmp_path / "run")
     losses = {line["step"]: line["validation"] for line in Run(tmp_path / "run").history() if "validation" in line}
     best = min(losses, key=lambda step: losses[step]["loss"])
@@ -257,7 +259,13 @@ def test_the_best_weights_are_saved_also_between_two_planned_checkpoints(tmp_pat
 @pytest.mark.parametrize("average", [0, 2])
 def test_best_weights_that_were_damaged_are_told_and_not_used(average, tmp_path):
     settings = ToySettings(
-        steps=16, average=average, rate=5.0, schedule="constant", warmup=12, validate_every=3, save_every=4
+        steps=16,
+        average_checkpoints=average,
+        lr=5.0,
+        lr_schedule="constant",
+        warmup_steps=12,
+        eval_every=3,
+        save_every=4,
     )
     told: list[str] = []
 

@@ -49,7 +49,7 @@ def test_cosine_is_that_of_transformers_up_to_its_end_and_stays_there(warmup, st
 @pytest.mark.parametrize("warmup", [0, 1, 6])
 def test_inverse_square_root_is_that_of_transformers(warmup):
     want = theirs(transformers.get_inverse_sqrt_schedule, 40, num_warmup_steps=warmup)
-    assert ours(40, kind="inverse square root", warmup=warmup) == pytest.approx(want, rel=1e-12)
+    assert ours(40, kind="inverse_sqrt", warmup=warmup) == pytest.approx(want, rel=1e-12)
 
 
 def test_inverse_square_root_is_that_of_the_paper():
@@ -57,7 +57,7 @@ def test_inverse_square_root_is_that_of_the_paper():
     peak = width**-0.5 * warmup**-0.5
     for step in (1, 17, 3999, 4000, 4001, 25_000, 300_000):
         want = width**-0.5 * min(step**-0.5, step * warmup**-1.5)
-        found = rate_at(step, kind="inverse square root", peak=peak, warmup=warmup, steps=100_000)
+        found = rate_at(step, kind="inverse_sqrt", peak=peak, warmup=warmup, steps=100_000)
         assert math.isclose(found, want, rel_tol=1e-12)
 
 
@@ -89,7 +89,7 @@ def test_a_floor_is_mixed_in_as_a_line_between_it_and_the_peak():
     ("changed", "words"),
     [
         ({"kind": "linaer"}, "did you mean 'linear'"),
-        ({"kind": "inverse_square_root"}, "did you mean 'inverse square root'"),
+        ({"kind": "inverse_square_rot"}, "did you mean 'inverse_sqrt'"),
         ({"kind": "xyz"}, "choose one of 'linear', 'cosine'"),
         ({"step": -1}, "give 0 or more"),
         ({"warmup": -3}, "give 0 or more"),

@@ -10,22 +10,22 @@ from regard.training.settings import Settings, described, read_flags, read_toml,
 
 def test_flags_and_a_file_say_the_same(tmp_path: Path):
     path = tmp_path / "a.toml"
-    path.write_text('steps = 30\n[optimiser]\nrate = 0.002\nschedule = "cosine"\nbetas = [0.8, 0.95]\n')
+    path.write_text('steps = 30\n[optimiser]\nlr = 0.002\nlr_schedule = "cosine"\nbetas = [0.8, 0.95]\n')
     from_file = settings_from(Settings, read_toml(path))
-    flags = ["--steps", "30", "--rate=0.002", "--schedule", "cosine"]
+    flags = ["--steps", "30", "--lr=0.002", "--lr-schedule", "cosine"]
     from_flags = settings_from(Settings, read_flags(flags) | {"betas": (0.8, 0.95)})
     assert from_file == from_flags
-    assert (from_file.steps, from_file.rate, from_file.betas) == (30, 0.002, (0.8, 0.95))
+    assert (from_file.steps, from_file.lr, from_file.betas) == (30, 0.002, (0.8, 0.95))
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
         ({"setps": 3}, "there is no setting 'setps'; did you mean 'steps'"),
-        ({"zzz": 3}, "there is no setting 'zzz'; there are accumulate, average"),
-        ({"steps": 0}, "steps is 0, but input should be greater than or equal to 1 .steps: updates of the weights."),
+        ({"zzz": 3}, "there is no setting 'zzz'; there are average_checkpoints, batch_tokens"),
+        ({"steps": 0}, "steps is 0, but input should be greater than or equal to 1 .steps: training steps."),
         ({"steps": "many"}, "steps is 'many', but input should be a valid integer"),
-        ({"schedule": "linaer"}, "schedule is 'linaer', but input should be 'linear', 'cosine'"),
+        ({"lr_schedule": "linaer"}, "lr_schedule is 'linaer', but input should be 'linear', 'cosine'"),
     ],
 )
 def test_what_is_wrong_is_named(given, said):
@@ -36,7 +36,7 @@ def test_what_is_wrong_is_named(given, said):
 def test_a_word_that_belongs_to_no_flag_is_refused():
     with pytest.raises(ConfigError, match="'fast' belongs to no setting"):
         read_flags(["--steps", "3", "fast"])
-    assert read_flags(["--no-tied", "--lower"]) == {"tied": False, "lower": True}
+    assert read_flags(["--no-tied", "--lowercase"]) == {"tied": False, "lowercase": True}
 
 
 def test_files_that_are_no_toml_are_refused(tmp_path: Path):

@@ -13,10 +13,17 @@ from tests.training.toy import Toy, ToySettings
 SIGNALS = {"SIGTERM": signal.SIGTERM, "SIGINT": signal.SIGINT, "SIGKILL": signal.SIGKILL}
 # Validations fall between checkpoints and on them; the best is one that nobody planned to save.
 PLANS = {
-    "best": {"steps": 13, "rate": 5.0, "schedule": "constant", "warmup": 9, "validate_every": 3, "save_every": 4},
-    "average": {"steps": 11, "rate": 0.07, "schedule": "constant", "validate_every": 3, "save_every": 4, "average": 2},
-    "patience": {"steps": 40, "rate": 1e-12, "dropout": 0.0, "validate_every": 4, "save_every": 3, "patience": 2},
-    "often": {"steps": 7, "rate": 0.1, "validate_every": 2, "save_every": 1, "keep": 2, "average": 3},
+    "best": {"steps": 13, "lr": 5.0, "lr_schedule": "constant", "warmup_steps": 9, "eval_every": 3, "save_every": 4},
+    "average": {
+        "steps": 11,
+        "lr": 0.07,
+        "lr_schedule": "constant",
+        "eval_every": 3,
+        "save_every": 4,
+        "average_checkpoints": 2,
+    },
+    "patience": {"steps": 40, "lr": 1e-12, "dropout": 0.0, "eval_every": 4, "save_every": 3, "patience": 2},
+    "often": {"steps": 7, "lr": 0.1, "eval_every": 2, "save_every": 1, "keep_checkpoints": 2, "average_checkpoints": 3},
 }
 EVENTS = ("step", "checkpoint", "log", "shown", "validation")
 # plan, event, step, signal: a save, a validation, both, the last step, one in between; the whole table is a slow test

@@ -27,11 +27,11 @@ SHORT = {"steps": 14}
 STILL = SHORT | {"dropout": 0.0}
 WAYS = {
     "ddp": {},
-    "in three parts": {"accumulate": 3},
-    "one example for all": {"tokens": 1},  # so that all processes but one have nothing to do
+    "in three parts": {"gradient_accumulation": 3},
+    "one example for all": {"batch_tokens": 1},  # so that all processes but one have nothing to do
     "fsdp": {"parallel": "fsdp"},
-    "fsdp in two parts": {"parallel": "fsdp", "accumulate": 2},
-    "fsdp, one example for all": {"parallel": "fsdp", "tokens": 1},
+    "fsdp in two parts": {"parallel": "fsdp", "gradient_accumulation": 2},
+    "fsdp, one example for all": {"parallel": "fsdp", "batch_tokens": 1},
 }
 PARTLY = {"ddp": True, "fsdp": False}  # fsdp wants all processes to use the same weights
 

@@ -99,9 +99,10 @@ if __name__ == "__main__":
     multiprocessing.set_start_method("spawn", force=True)
     torch.set_num_threads(1)
     task = task_named("copy")
-    sizes = dict(width=8, heads=2, layers=1, hidden=9, examples=60, held_out=6, most=5, tokens=70, steps=4, warmup=1)
+    sizes = dict(width=8, heads=2, layers=1, hidden=9, examples=60, validation_size=6, most=5)
+    sizes |= dict(batch_tokens=70, steps=4, warmup_steps=1)
     for workers in (0, 1):
-        fit(task, task.settings(**sizes, workers=workers), Path({folder!r}) / str(workers))
+        fit(task, task.settings(**sizes, num_workers=workers), Path({folder!r}) / str(workers))
 """
 
 

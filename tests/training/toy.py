@@ -17,11 +17,11 @@ from regard.training.task import Better
 
 class ToySettings(Settings):
     steps: int = 23
-    warmup: int = 3
-    validate_every: int = 5
+    warmup_steps: int = 3
+    eval_every: int = 5
     save_every: int = 4
     log_every: int = 3
-    tokens: int = 8
+    batch_tokens: int = 8
     dropout: float = Field(0.2, description="share dropped")
     poison: int = Field(-1, description="an example that is no number")
     pause: float = Field(0.0, description="seconds that a step takes at least")
@@ -42,7 +42,7 @@ class ToyWork:
 
     def batches(self, epoch: int) -> list[np.ndarray]:
         order = np.random.default_rng((self.given.seed, epoch)).permutation(len(self.x))
-        return np.array_split(order, -(-len(order) // self.given.tokens))
+        return np.array_split(order, -(-len(order) // self.given.batch_tokens))
 
     def parts(self, indices: np.ndarray, count: int) -> list[np.ndarray]:
         return np.array_split(indices, count)

@@ -196,7 +196,7 @@ def evaluate(
     data: Annotated[str | None, typer.Option(help="A file of pairs, two as a,b, or `grammar`.")] = None,
     part: Annotated[str, typer.Option(help="validation, test, unseen or long, where no file is named.")] = "validation",
     beams: Annotated[int, typer.Option(min=1, help="Candidates that are followed at once; 1 is greedy.")] = 5,
-    lower: Annotated[bool | None, typer.Option("--lower/--cased", help="Compare lower-cased text, or not.")] = None,
+    lower: Annotated[bool | None, typer.Option("--lowercase/--cased", help="Compare lower-cased text, or not.")] = None,
     count: Annotated[int, typer.Option(min=1, help="Sentences that the grammar makes.")] = 1000,
     as_json: Annotated[bool, JSON] = False,
 ) -> None:

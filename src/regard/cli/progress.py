@@ -39,7 +39,7 @@ class Lines:
         elif event.kind == "log":
             speed = facts["speed"]  # 0 where this process made no step yet
             left = f"  {speed:.2f} steps/s  {clock((self.steps - event.step) / speed)} left" if speed else ""
-            self.say(f"step {event.step}/{self.steps}  loss {facts['loss']:.4f}  rate {facts['rate']:.2e}{left}")
+            self.say(f"step {event.step}/{self.steps}  loss {facts['loss']:.4f}  lr {facts['lr']:.2e}{left}")
         elif event.kind == "validation":
             said = "  ".join(f"{key} {value:.4g}" for key, value in facts.items() if key != "better")
             self.say(f"step {event.step}  validation  {said}{'  (best)' if facts['better'] else ''}")
@@ -50,7 +50,7 @@ class Lines:
 
 @contextmanager
 def live(folder: Path) -> Iterator[Tell]:
-    """A bar with loss, rate, time left and the last validation."""
+    """A bar with loss, learning rate, time left and the last validation."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

@@ -20,7 +20,7 @@ from regard.training.run import MANIFEST, Run
 from regard.training.settings import Settings, read_flags, read_toml, settings_from
 from regard.training.task import Task
 
-CHANGEABLE = ("steps", "workers", "tensorboard", "device")  # what a run that goes on may be told anew
+CHANGEABLE = ("steps", "num_workers", "tensorboard", "device")  # what a run that goes on may be told anew
 
 
 def trained(

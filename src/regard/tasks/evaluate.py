@@ -53,7 +53,7 @@ def evaluate(
     asked, made = asked_of(settings, data, part, count)
     written = [one.text for one in interpreter.translate([one.source for one in asked], beams=beams)]
     right = [one.targets for one in asked]
-    lower = settings.lower if lower is None else lower
+    lower = settings.lowercase if lower is None else lower
     tokenizer = tokenizer_for([text for one in right for text in one])
     found = scores(written, right, tokenizer=tokenizer, lower=lower)
     result: dict[str, Any] = {

@@ -20,19 +20,19 @@ FIRST = len(SPECIAL)
 class SequenceSettings(WriterSettings):
     """How long the sequences are, and of what."""
 
-    symbols: int = Field(20, ge=2, description="different symbols")
-    shortest: int = Field(3, ge=1, description="symbols of the shortest sequence")
-    most: int = Field(12, ge=1, description="symbols of the longest sequence")
-    examples: int = Field(20_000, ge=10, description="sequences to learn from")
-    held_out: int = Field(500, ge=1, description="sequences to validate by")
-    steps: int = Field(2400, ge=1, description="updates of the weights")
-    tokens: int = Field(1500, ge=1, description="tokens of one update, padding included, over all processes")
-    width: int = Field(64, ge=1, description="channels of a token")
-    layers: int = Field(2, ge=1, description="layers of the encoder, and of the decoder")
-    hidden: int = Field(128, ge=1, description="channels of the feed-forward networks (transformer)")
-    rate: float = Field(2e-3, gt=0, description="learning rate at its peak")
-    warmup: int = Field(200, ge=0, description="updates over which the learning rate rises")
-    shared: bool = Field(True, description="whether both sides share one vocabulary and its embeddings")
+    symbols: int = Field(20, ge=2, description="number of distinct symbols")
+    shortest: int = Field(3, ge=1, description="minimum sequence length")
+    most: int = Field(12, ge=1, description="maximum sequence length")
+    examples: int = Field(20_000, ge=10, description="training sequences")
+    validation_size: int = Field(500, ge=1, description="validation sequences")
+    steps: int = Field(2400, ge=1, description="training steps")
+    batch_tokens: int = Field(1500, ge=1, description="tokens per batch, padding included, summed over all processes")
+    width: int = Field(64, ge=1, description="model width (hidden size)")
+    layers: int = Field(2, ge=1, description="number of encoder layers, and of decoder layers")
+    hidden: int = Field(128, ge=1, description="feed-forward size (transformer)")
+    lr: float = Field(2e-3, gt=0, description="peak learning rate")
+    warmup_steps: int = Field(200, ge=0, description="steps of linear learning-rate warmup")
+    shared: bool = Field(True, description="share one vocabulary and its embeddings between source and target")
 
 
 class Sequences(Writing):
@@ -45,13 +45,13 @@ class Sequences(Writing):
         rng = np.random.default_rng((settings.seed, 7))
         lists = [
             rng.integers(FIRST, FIRST + settings.symbols, rng.integers(settings.shortest, settings.most + 1))
-            for _ in range(settings.examples + settings.held_out)
+            for _ in range(settings.examples + settings.validation_size)
         ]
-        known = {tuple(one) for one in lists[settings.held_out :]}
-        held = [one for one in lists[: settings.held_out] if tuple(one) not in known]
+        known = {tuple(one) for one in lists[settings.validation_size :]}
+        held = [one for one in lists[: settings.validation_size] if tuple(one) not in known]
         made = [
             Examples([one.tolist() for one in part], [self.wanted(one) for one in part])
-            for part in (lists[settings.held_out :], held)
+            for part in (lists[settings.validation_size :], held)
         ]
         super().__init__(settings, *made)
         self.sizes = settings.sizes(FIRST + settings.symbols, FIRST + settings.symbols)

@@ -28,18 +28,20 @@ SOURCE, TARGET = "source.json", "target.json"
 class TranslateSettings(WriterSettings):
     """Which sentences, and how they are cut into tokens."""
 
-    data: str = Field("grammar", description="'grammar', a .tsv or .jsonl file, or two files as 'a.en,a.zh'")
-    validation: str = Field("", description="sentences to validate by, named as data; else a part of data")
-    held_out: int = Field(1000, ge=1, description="different sentences kept for validation where no file is named")
-    tested: int = Field(0, ge=0, description="different sentences kept for a test, and never seen in training")
-    swap: bool = Field(False, description="whether the second language is the one to read")
-    lower: bool = Field(False, description="whether all letters are made small")
-    vocabulary: int = Field(8000, ge=10, description="tokens of each vocabulary")
-    source_kind: Kind = Field("auto", description="how the source is cut; auto: characters for Chinese, else bpe")
-    target_kind: Kind = Field("auto", description="how the target is cut")
-    joint: bool = Field(False, description="whether one vocabulary serves both languages; follows shared")
-    examples: int = Field(60_000, ge=10, description="sentences that the grammar makes")
-    decoded: int = Field(200, ge=1, description="sentences that a validation translates")
+    data: str = Field(
+        "grammar", description="training data: 'grammar', a .tsv or .jsonl file, or two files as 'a.en,a.zh'"
+    )
+    validation: str = Field("", description="validation data, in the same form; by default a part of data")
+    validation_size: int = Field(1000, ge=1, description="distinct sentences held out for validation, without a file")
+    test_size: int = Field(0, ge=0, description="distinct sentences held out for a test set")
+    swap: bool = Field(False, description="translate from the second language to the first")
+    lowercase: bool = Field(False, description="lowercase the text")
+    vocab_size: int = Field(8000, ge=10, description="vocabulary size per language")
+    source_kind: Kind = Field("auto", description="source tokenization; auto: characters for Chinese, else bpe")
+    target_kind: Kind = Field("auto", description="target tokenization")
+    joint: bool = Field(False, description="learn one vocabulary for both languages; implied by shared")
+    examples: int = Field(60_000, ge=10, description="sentences to generate from the grammar")
+    eval_samples: int = Field(200, ge=1, description="sentences translated at each validation")
 
 
 def pairs_from(named: str, *, swap: bool = False) -> Pairs:
@@ -68,15 +70,15 @@ def parts_of(settings: TranslateSettings) -> tuple[Pairs, list[Pair], list[Pair]
             part: pairs_of(sentences(count, seed=settings.seed, part=part), swap=settings.swap)
             for part, count in (
                 ("train", settings.examples),
-                ("validation", settings.held_out),
-                ("test", settings.tested),
+                ("validation", settings.validation_size),
+                ("test", settings.test_size),
             )
         }
         return Pairs(made["train"]), made["validation"], made["test"]
     pairs = pairs_from(settings.data, swap=settings.swap)
     if settings.validation:
         return pairs, pairs_from(settings.validation, swap=settings.swap), []
-    parts = split(pairs, validation=settings.held_out, test=settings.tested, seed=settings.seed)
+    parts = split(pairs, validation=settings.validation_size, test=settings.test_size, seed=settings.seed)
     return Pairs(parts.train, pairs.skipped), list(parts.validation), list(parts.test)
 
 
@@ -90,7 +92,8 @@ class Translating(Writing):
         self.asked = references(validation)
         self.source, self.target = vocabularies(settings, train, folder)
         encoded = [
-            Examples.encode(pairs, self.source, self.target, longest=settings.longest) for pairs in (train, validation)
+            Examples.encode(pairs, self.source, self.target, longest=settings.max_length)
+            for pairs in (train, validation)
         ]
         super().__init__(settings, *encoded, left_out=len(train.skipped))
         self.sizes = settings.sizes(len(self.source), len(self.target))
@@ -98,11 +101,11 @@ class Translating(Writing):
 
     def validate(self, model: nn.Module) -> dict[str, float]:
         """Loss over all, BLEU and chrF of a part that is translated freely."""
-        asked = self.asked[: self.given.decoded]  # type: ignore[attr-defined]
+        asked = self.asked[: self.given.eval_samples]  # type: ignore[attr-defined]
         written = translate(model, self.source, self.target, [source for source, _ in asked])
         right = [answers for _, answers in asked]
         tokenizer = tokenizer_for([text for answers in right for text in answers])
-        found = scores(written, right, tokenizer=tokenizer, lower=self.given.lower)  # type: ignore[attr-defined]
+        found = scores(written, right, tokenizer=tokenizer, lower=self.given.lowercase)  # type: ignore[attr-defined]
         return {"loss": self.validation_loss(model), "bleu": found.bleu, "chrf": found.chrf}
 
     def show(self, model: nn.Module, folder: Path) -> None:
@@ -127,11 +130,13 @@ def vocabularies(settings: TranslateSettings, train: Sequence[Pair], folder: Pat
         for kind, texts in zip((settings.source_kind, settings.target_kind), sides)
     ]
     if settings.joint or settings.shared:
-        both = Vocabulary.train([*sides[0], *sides[1]], kind=kinds[0], size=settings.vocabulary, lower=settings.lower)
+        both = Vocabulary.train(
+            [*sides[0], *sides[1]], kind=kinds[0], size=settings.vocab_size, lower=settings.lowercase
+        )
         made = both, both
     else:
         made = tuple(  # type: ignore[assignment]
-            Vocabulary.train(texts, kind=kind, size=settings.vocabulary, lower=settings.lower)
+            Vocabulary.train(texts, kind=kind, size=settings.vocab_size, lower=settings.lowercase)
             for kind, texts in zip(kinds, sides)
         )
     for place, vocabulary in zip(places, made):

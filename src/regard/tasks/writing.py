@@ -22,23 +22,23 @@ from regard.training.settings import Settings
 class WriterSettings(Settings):
     """The sizes of a model that reads and writes."""
 
-    model: Literal["transformer", "recurrent"] = Field("transformer", description="which kind of model")
-    width: int = Field(128, ge=1, description="channels of a token")
-    heads: int = Field(4, ge=1, description="heads of a layer (transformer)")
-    layers: int = Field(4, ge=1, description="layers of the encoder, and of the decoder")
-    hidden: int = Field(256, ge=1, description="channels of the feed-forward networks (transformer)")
-    dropout: float = Field(0.1, ge=0, lt=1, description="share dropped in training")
-    order: Literal["pre", "post"] = Field("pre", description="where the norm stands in a block (transformer)")
+    model: Literal["transformer", "recurrent"] = Field("transformer", description="model type")
+    width: int = Field(128, ge=1, description="model width (hidden size)")
+    heads: int = Field(4, ge=1, description="attention heads per layer (transformer)")
+    layers: int = Field(4, ge=1, description="number of encoder layers, and of decoder layers")
+    hidden: int = Field(256, ge=1, description="feed-forward size (transformer)")
+    dropout: float = Field(0.1, ge=0, lt=1, description="dropout probability")
+    order: Literal["pre", "post"] = Field("pre", description="pre- or post-layer-norm blocks (transformer)")
     positions: Literal["sinusoid", "learned", "rotary", "alibi", "none"] = Field(
         "sinusoid", description="how a token knows where it stands (transformer)"
     )
-    attention: str = Field("", description="a score by name: scaled dot, …; recurrent: additive, dot, general, none")
-    cell: Literal["gru", "lstm"] = Field("gru", description="the recurrent cell (recurrent)")
-    bidirectional: bool = Field(True, description="whether the encoder also reads backwards (recurrent)")
-    input_feeding: bool = Field(False, description="whether a step also reads what the last one gathered (recurrent)")
-    tied: bool = Field(True, description="whether the target embeddings are the head, too")
-    shared: bool = Field(False, description="whether both sides share one vocabulary and its embeddings")
-    longest: int = Field(256, ge=1, description="tokens of an example; longer ones are left out")
+    attention: str = Field("", description="score function: scaled dot, …; recurrent: additive, dot, general, none")
+    cell: Literal["gru", "lstm"] = Field("gru", description="recurrent cell (recurrent)")
+    bidirectional: bool = Field(True, description="bidirectional encoder (recurrent)")
+    input_feeding: bool = Field(False, description="feed the previous attention output into the next step (recurrent)")
+    tied: bool = Field(True, description="tie the output layer to the target embeddings")
+    shared: bool = Field(False, description="share one vocabulary and its embeddings between source and target")
+    max_length: int = Field(256, ge=1, description="max tokens per example; longer examples are dropped")
 
     def sizes(self, source: int, target: int) -> TranslatorConfig | Seq2SeqConfig:
         """The model for vocabularies of these sizes."""
@@ -84,7 +84,11 @@ class Writing:
     def batches(self, epoch: int) -> list[np.ndarray]:
         examples, settings = self.train, self.given
         return batches(
-            examples.source_lengths, examples.target_lengths, tokens=settings.tokens, seed=settings.seed, epoch=epoch
+            examples.source_lengths,
+            examples.target_lengths,
+            tokens=settings.batch_tokens,
+            seed=settings.seed,
+            epoch=epoch,
         )
 
     def parts(self, indices: np.ndarray, count: int) -> list[np.ndarray]:
@@ -105,7 +109,7 @@ class Writing:
     def loss(self, model: Any, batch: Batch, smoothing: float | None = None) -> Loss:
         source, fed, wanted = batch
         hidden = model.hidden(source, fed)
-        smoothing = self.given.smoothing if smoothing is None else smoothing
+        smoothing = self.given.label_smoothing if smoothing is None else smoothing
         return smoothed_loss(hidden, model.head_weight, model.head_bias, wanted, smoothing=smoothing)
 
     def validation_loss(self, model: nn.Module) -> float:

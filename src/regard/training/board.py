@@ -9,7 +9,7 @@ from regard.errors import ConfigError
 from regard.extras import importing
 
 FOLDER = "tensorboard"
-DRAWN = {"log": ("training", ("loss", "nll", "rate", "norm")), "validation": ("validation", None)}  # None: every score
+DRAWN = {"log": ("training", ("loss", "nll", "lr", "norm")), "validation": ("validation", None)}  # None: every score
 
 
 class Board:

@@ -21,7 +21,7 @@ def logs(settings: Settings, step: int) -> bool:
 
 
 def validates(settings: Settings, step: int) -> bool:
-    return step > 0 and (step % settings.validate_every == 0 or step == settings.steps)
+    return step > 0 and (step % settings.eval_every == 0 or step == settings.steps)
 
 
 def shows(settings: Settings, step: int) -> bool:

@@ -47,11 +47,11 @@ class Shares(Dataset[Update]):
 
 def feed(work: Work, batches: Sequence[np.ndarray], team: Team, settings: Settings) -> Generator[Update, None, None]:
     """The updates in order. Workers end when it is closed."""
-    shares = Shares(work, batches, team, settings.accumulate)
-    if not settings.workers:
+    shares = Shares(work, batches, team, settings.gradient_accumulation)
+    if not settings.num_workers:
         yield from (shares[i] for i in range(len(shares)))
         return
-    loaded = iter(DataLoader(shares, batch_size=None, num_workers=settings.workers, worker_init_fn=calm))
+    loaded = iter(DataLoader(shares, batch_size=None, num_workers=settings.num_workers, worker_init_fn=calm))
     try:
         yield from loaded
     finally:

@@ -56,7 +56,7 @@ class Place:
     best: float | None = None  # best score so far, and when
     best_step: int = 0
     waited: int = 0  # validations since
-    rate: float = 0.0  # of the last update, and the norm of its gradient
+    lr: float = 0.0  # of the last update, and the norm of its gradient
     norm: float = 0.0
     since: dict[str, float] = field(default_factory=lambda: {"loss": 0.0, "nll": 0.0, "count": 0.0})  # the last line
     over: bool = False  # stopped early
@@ -136,9 +136,9 @@ class Fit:
         computing = self.team.wrap(Computing(self.model, self.work), settings.parallel)
         self.optimizer = torch.optim.AdamW(
             self.model.parameters(),
-            lr=settings.rate,
+            lr=settings.lr,
             betas=settings.betas,
-            weight_decay=settings.decay,
+            weight_decay=settings.weight_decay,
             fused=not self.split,
         )
         if before is not None:
@@ -147,7 +147,7 @@ class Fit:
             self.recorder.cut(self.place.step)
             if before is not None:
                 self.recorder.prune(self.place.step, self.place.best_step)  # as the save did that is gone on from
-        self.computing = torch.compile(computing) if settings.compiled else computing
+        self.computing = torch.compile(computing) if settings.compile else computing
         facts = {"parameters": size_of(self.model), "examples": self.work.examples, "left_out": self.work.left_out}
         self.started, self.first_step = time.perf_counter(), self.place.step
         with listening() as self.stop:
@@ -185,11 +185,11 @@ class Fit:
         settings, place = self.settings, self.place
         rate = rate_at(
             place.step,
-            kind=settings.schedule,
-            peak=settings.rate,
-            warmup=settings.warmup,
+            kind=settings.lr_schedule,
+            peak=settings.lr,
+            warmup=settings.warmup_steps,
             steps=settings.steps,
-            floor=settings.floor,
+            floor=settings.min_lr,
         )
         for group in self.optimizer.param_groups:
             group["lr"] = rate
@@ -211,8 +211,8 @@ class Fit:
         place.since["loss"] += loss
         place.since["nll"] += nll
         place.since["count"] += batch.weight
-        place.rate, place.norm = rate, norm
-        self.tell(Event("step", place.step, {"loss": place.since["loss"] / place.since["count"], "rate": rate}))
+        place.lr, place.norm = rate, norm
+        self.tell(Event("step", place.step, {"loss": place.since["loss"] / place.since["count"], "lr": rate}))
 
     def compute(self, part: Any, last: bool) -> tuple[Tensor, tuple[float, float]]:
         """The summed loss of one part; gradients are shared after the last one only."""
@@ -226,7 +226,7 @@ class Fit:
         return found[0], (float(found[0].detach()), float(found[1]))
 
     def clip(self) -> float:
-        limit = self.settings.clip or math.inf
+        limit = self.settings.grad_clip or math.inf
         return float(full(nn.utils.clip_grad_norm_(self.model.parameters(), limit)))
 
     def must_be_finite(self, loss: float, norm: float, batch: Update) -> None:
@@ -236,7 +236,7 @@ class Fit:
         raise RunError(
             f"the {what} is no number at step {self.place.step + 1}, batch {self.place.index} of epoch "
             f"{self.place.epoch} (examples {', '.join(map(str, batch.examples[:8].tolist()))}…); the last good "
-            f"checkpoint is {self.recorder.last_good()}; lower the rate, or look at these examples"
+            f"checkpoint is {self.recorder.last_good()}; lower the learning rate, or look at these examples"
         )
 
     # Between updates
@@ -271,7 +271,7 @@ class Fit:
             "epoch": self.place.epoch,
             "loss": since["loss"] / since["count"],
             "nll": since["nll"] / since["count"],
-            "rate": self.place.rate,
+            "lr": self.place.lr,
             "norm": self.place.norm,
         }
         self.place.since = {"loss": 0.0, "nll": 0.0, "count": 0.0}

@@ -50,7 +50,7 @@ class Recorder:
         """Keep the last checkpoints that were planned, the best, and the one of this step."""
         whole = map(checkpoints.step_of, checkpoints.list_usable(self.run.checkpoints))
         planned = [one for one in whole if due.keeps(self.settings, one)]
-        keep = max(self.settings.keep, self.settings.average)
+        keep = max(self.settings.keep_checkpoints, self.settings.average_checkpoints)
         checkpoints.prune(self.run.checkpoints, {*planned[-keep:], best, step})
 
     def newest(self) -> Checkpoint | None:

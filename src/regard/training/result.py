@@ -53,7 +53,9 @@ def choose_weights(
 
     there = [checkpoints.step_of(place) for place in checkpoints.found(folder)]
     planned = [step for step in there if step <= last and (due.keeps(settings, step) or step == last)]
-    averaged = [step for step in planned[-settings.average :] if has(step)] if settings.average else []
+    averaged = (
+        [step for step in planned[-settings.average_checkpoints :] if has(step)] if settings.average_checkpoints else []
+    )
     single = next((step for step in (best, last, *reversed(planned)) if has(step)), None)
     if single is None:
         raise RunError(f"no checkpoint in {folder} can be read, so the run has no result; begin it again")

@@ -5,7 +5,7 @@ from difflib import get_close_matches
 
 from regard.errors import ConfigError
 
-KINDS = ("linear", "cosine", "inverse square root", "constant")
+KINDS = ("linear", "cosine", "inverse_sqrt", "constant")
 SLOW = 10_000  # steps after which a rate without warm-up has fallen to 1/√2 of its peak; transformers takes as many
 
 
@@ -25,14 +25,14 @@ def rate_at(
     - "linear": in a straight line, so that it would be there at step `steps`
       (`transformers.get_linear_schedule_with_warmup`);
     - "cosine": along half a wave, $\frac{1}{2}(1 + \cos \pi x)$ (Loshchilov & Hutter 2017, eq. 5);
-    - "inverse square root": as $\sqrt{\mathrm{warmup} / \mathrm{step}}$, without an end (Vaswani et al. 2017, §5.3);
+    - "inverse_sqrt": as $\sqrt{\mathrm{warmup} / \mathrm{step}}$, without an end (Vaswani et al. 2017, §5.3);
     - "constant": not at all.
 
     The first two need to know how many `steps` there are, and stay at `floor` after them.
 
     >>> [rate_at(step, kind="linear", peak=8.0, warmup=2, steps=6) for step in range(8)]
     [0.0, 4.0, 8.0, 6.0, 4.0, 2.0, 0.0, 0.0]
-    >>> rate_at(16, kind="inverse square root", peak=8.0, warmup=4)
+    >>> rate_at(16, kind="inverse_sqrt", peak=8.0, warmup=4)
     4.0
     """
     check(step, kind, peak, warmup, steps, floor)
@@ -45,7 +45,7 @@ def share_left(step: int, kind: str, warmup: int, steps: int | None) -> float:
     """How much of the way from `floor` to `peak` is left after the warm-up, from 1 downwards."""
     if kind == "constant":
         return 1.0
-    if kind == "inverse square root":
+    if kind == "inverse_sqrt":
         scale = warmup or SLOW
         return 1.0 / math.sqrt((step - warmup + scale) / scale)
     assert steps is not None

@@ -16,35 +16,35 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    seed: int = Field(0, ge=0, description="of first weights, order of examples and dropout")
-    steps: int = Field(2000, ge=1, description="updates of the weights")
-    tokens: int = Field(4096, ge=1, description="tokens of one update, padding included, over all processes")
-    accumulate: int = Field(1, ge=1, description="parts in which the tokens of one update are computed")
-    rate: float = Field(1e-3, gt=0, description="learning rate at its peak")
-    warmup: int = Field(400, ge=0, description="updates over which the learning rate rises")
-    schedule: Literal["linear", "cosine", "inverse square root", "constant"] = Field(
-        "linear", description="how the learning rate falls after that"
+    seed: int = Field(0, ge=0, description="random seed")
+    steps: int = Field(2000, ge=1, description="training steps")
+    batch_tokens: int = Field(4096, ge=1, description="tokens per batch, padding included, summed over all processes")
+    gradient_accumulation: int = Field(1, ge=1, description="micro-batches per step, to save memory")
+    lr: float = Field(1e-3, gt=0, description="peak learning rate")
+    warmup_steps: int = Field(400, ge=0, description="steps of linear learning-rate warmup")
+    lr_schedule: Literal["linear", "cosine", "inverse_sqrt", "constant"] = Field(
+        "linear", description="learning-rate schedule after warmup"
     )
-    floor: float = Field(0.0, ge=0, description="learning rate below which it does not fall")
-    decay: float = Field(0.01, ge=0, description="weight decay of AdamW")
-    betas: tuple[float, float] = Field((0.9, 0.98), description="the two averages of AdamW")
-    clip: float = Field(1.0, ge=0, description="largest norm of the gradient; 0 does not clip")
-    smoothing: float = Field(0.1, ge=0, lt=1, description="label smoothing")
-    validate_every: int = Field(500, ge=1, description="updates between two validations")
-    patience: int = Field(0, ge=0, description="validations without a better score before it stops; 0: never")
-    save_every: int = Field(500, ge=1, description="updates between two checkpoints")
-    keep: int = Field(2, ge=1, description="checkpoints that are kept")
-    average: int = Field(
+    min_lr: float = Field(0.0, ge=0, description="minimum learning rate")
+    weight_decay: float = Field(0.01, ge=0, description="AdamW weight decay")
+    betas: tuple[float, float] = Field((0.9, 0.98), description="AdamW betas")
+    grad_clip: float = Field(1.0, ge=0, description="maximum gradient norm; 0 disables clipping")
+    label_smoothing: float = Field(0.1, ge=0, lt=1, description="label smoothing")
+    eval_every: int = Field(500, ge=1, description="steps between validations")
+    patience: int = Field(0, ge=0, description="stop after this many validations without improvement; 0: never")
+    save_every: int = Field(500, ge=1, description="steps between checkpoints")
+    keep_checkpoints: int = Field(2, ge=1, description="checkpoints to keep")
+    average_checkpoints: int = Field(
         0,
         ge=0,
-        description="last checkpoints whose weights are averaged at the end, if that is better than the best; 0: none",
+        description="last checkpoints to average, if that scores better than the best one; 0: none",
     )
-    log_every: int = Field(50, ge=1, description="updates between two lines of the history")
-    workers: int = Field(0, ge=0, description="processes that prepare batches; 0: this one does")
-    compiled: bool = Field(False, description="whether torch.compile makes the model faster, after a while")
-    tensorboard: bool = Field(False, description="whether TensorBoard gets the history too")
-    parallel: Literal["ddp", "fsdp"] = Field("ddp", description="how several processes share the work")
-    device: str = Field("auto", description="where to compute: cpu, cuda, mps; auto: an accelerator if there is one")
+    log_every: int = Field(50, ge=1, description="steps between log lines")
+    num_workers: int = Field(0, ge=0, description="data loader processes; 0 loads in the main process")
+    compile: bool = Field(False, description="compile the model with torch.compile")
+    tensorboard: bool = Field(False, description="also log to TensorBoard")
+    parallel: Literal["ddp", "fsdp"] = Field("ddp", description="data parallelism under torchrun")
+    device: str = Field("auto", description="device: cpu, cuda, mps; auto picks an accelerator if there is one")
 
     @field_validator("betas", mode="before")
     @classmethod
@@ -71,10 +71,10 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def read_flags(words: Sequence[str]) -> dict[str, Any]:
-    """`--steps 1000 --lower --no-tied --rate=0.001` as names and texts; a flag without a value is True.
+    """`--steps 1000 --lowercase --no-tied --lr=0.001` as names and texts; a flag without a value is True.
 
-    >>> read_flags(["--steps", "1000", "--lower", "--validate-every=7"])
-    {'steps': '1000', 'lower': True, 'validate_every': '7'}
+    >>> read_flags(["--steps", "1000", "--lowercase", "--eval-every=7"])
+    {'steps': '1000', 'lowercase': True, 'eval_every': '7'}
     """
     found: dict[str, Any] = {}
     waiting: str | None = None
@@ -132,10 +132,10 @@ def described(kind: type[Settings]) -> list[SettingRow]:
 
     >>> rows = {row.flag: row for row in described(Settings)}
     >>> rows["--steps"]
-    SettingRow(flag='--steps', about='updates of the weights', default='2000')
-    >>> rows["--schedule"].about
-    "how the learning rate falls after that: linear, cosine, 'inverse square root' or constant"
-    >>> rows["--compiled / --no-compiled"].default
+    SettingRow(flag='--steps', about='training steps', default='2000')
+    >>> rows["--lr-schedule"].about
+    'learning-rate schedule after warmup: linear, cosine, inverse_sqrt or constant'
+    >>> rows["--compile / --no-compile"].default
     'no'
     """
     rows = []
@@ -155,8 +155,8 @@ def described(kind: type[Settings]) -> list[SettingRow]:
 def format_value(value: Any) -> str:
     """A value as it is written in a command.
 
-    >>> format_value(True), format_value(0.001), format_value("inverse square root"), format_value("")
-    ('yes', '0.001', "'inverse square root'", 'none')
+    >>> format_value(True), format_value(0.001), format_value("scaled dot"), format_value("")
+    ('yes', '0.001', "'scaled dot'", 'none')
     """
     if isinstance(value, bool):
         return "yes" if value else "no"
