@@ -30,7 +30,7 @@ class WriterSettings(Settings):
     dropout: float = Field(0.1, ge=0, lt=1, description="dropout probability")
     order: Literal["pre", "post"] = Field("pre", description="pre- or post-layer-norm blocks (transformer)")
     positions: Literal["sinusoid", "learned", "rotary", "alibi", "none"] = Field(
-        "sinusoid", description="how a token knows where it stands (transformer)"
+        "sinusoid", description="position encoding (transformer)"
     )
     attention: str = Field("", description="score function: scaled dot, …; recurrent: additive, dot, general, none")
     cell: Literal["gru", "lstm"] = Field("gru", description="recurrent cell (recurrent)")
