@@ -19,6 +19,12 @@ from tests.trace.zoo import ZOO
 transformers = pytest.importorskip("transformers")
 
 
+def must_be_close(found, wanted, how):
+    """In float64; but the library's eager attention takes its softmax in float32, whatever the model computes in."""
+    eps = 32 * torch.finfo(torch.float32).eps if how == "eager" else 1e-7
+    assert_close(found, wanted, atol=eps, rtol=eps)
+
+
 @BOTH
 @EACH
 def test_an_edit_of_nothing_leaves_a_library_model_bit_equal(name, how):
@@ -38,7 +44,7 @@ def test_muting_a_library_models_head_is_zeroing_its_columns(name, how):
         found = first(model(x))
     plain = first(model(x))
     silence(model, name, 1, 3)
-    assert_close(found, first(model(x)))
+    must_be_close(found, first(model(x)), how)
     assert (found - plain).abs().max() > 1e-3
 
 
@@ -55,7 +61,7 @@ def test_blocking_an_edge_everywhere_is_an_attention_mask_with_that_cell_hidden(
         e.block(query=5, key=1)
         e.block(query=3, key=0)
         found = first(model(x))
-    assert_close(found, first(model(x, attention_mask=given)))
+    must_be_close(found, first(model(x, attention_mask=given)), how)
 
 
 @BOTH
@@ -68,7 +74,7 @@ def test_gradients_of_an_edited_library_model_are_those_of_the_masked_one(how):
         e.block(query=5, key=1)
         found = torch.autograd.grad(first(model(x)).square().mean(), list(model.parameters()))
     wanted = torch.autograd.grad(first(model(x, attention_mask=given)).square().mean(), list(model.parameters()))
-    assert_close(found, wanted)
+    must_be_close(found, wanted, how)
 
 
 @BOTH
@@ -82,7 +88,7 @@ def test_edits_and_padding_go_together(how):
         e.block(query=2, key=0)
         found = first(model(x, attention_mask=padding.long()))
     given = mask if how == "sdpa" else torch.zeros(mask.shape, dtype=torch.float64).masked_fill(~mask, -1e300)
-    assert_close(found[padding], first(model(x, attention_mask=given))[padding])
+    must_be_close(found[padding], first(model(x, attention_mask=given))[padding], how)
 
 
 @BOTH
