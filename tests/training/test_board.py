@@ -57,6 +57,17 @@ def test_a_run_that_goes_on_draws_no_point_twice(moment, tmp_path):
     assert drawn(tmp_path / "run") == told(tmp_path / "run")
 
 
+def test_files_of_a_run_that_goes_on_at_once_are_read_in_the_order_of_their_making(tmp_path):
+    """Their names begin with a second; within one, the tenth would come before the ninth."""
+    pytest.importorskip("tensorboard")
+    settings = ToySettings(tensorboard=True, steps=2)
+    for _ in range(3):
+        fit(Toy(), settings, tmp_path / "run", resume=(tmp_path / "run").exists())
+    names = [path.name for path in sorted((tmp_path / "run" / "tensorboard").iterdir())]
+    seconds = [name.split(".")[3] for name in names]
+    assert len(set(seconds)) == len(seconds) == 3
+
+
 def test_nothing_is_drawn_unless_wanted(tmp_path):
     fit(Toy(), ToySettings(steps=2), tmp_path / "run")
     assert not (tmp_path / "run" / "tensorboard").exists()

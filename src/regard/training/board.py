@@ -1,5 +1,6 @@
 """The history of a run as TensorBoard shows it, in RUN/tensorboard."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,7 +22,9 @@ class Board:
 
     def __call__(self, kind: str, step: int, facts: dict[str, Any]) -> None:
         if kind == "begin":
-            again = any(self.folder.glob("events.*"))
+            again = [path.name.split(".")[3] for path in self.folder.glob("events.out.tfevents.*")]
+            if again:
+                wait_for_next_second(max(again))
             self.writer = writer_class()(str(self.folder), purge_step=step if again else None)
         if kind not in DRAWN:
             return
@@ -33,6 +36,12 @@ class Board:
     def close(self) -> None:
         if self.writer is not None:
             self.writer.close()
+
+
+def wait_for_next_second(last: str) -> None:
+    """TensorBoard reads the files of a run in the order of their names, which begin with the second of their making."""
+    while last.isdecimal() and int(last) == int(time.time()):
+        time.sleep(0.02)
 
 
 @contextmanager
