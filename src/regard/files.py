@@ -22,7 +22,7 @@ def part_of(path: Path) -> Path:
     return path.with_name(f".{path.name}.{secrets.token_hex(8)}{PART}")
 
 
-def flushed(path: Path, data: bytes) -> None:
+def write_synced(path: Path, data: bytes) -> None:
     """Writes a new file and waits until it is on the disk."""
     with path.open("xb") as file:
         file.write(data)
@@ -34,7 +34,7 @@ def put(path: Path, data: bytes) -> None:
     """Writes the file whole or not at all."""
     beside = part_of(path)
     try:
-        flushed(beside, data)
+        write_synced(beside, data)
         replace(beside, path)
         sync_folder(path.parent)
     finally:

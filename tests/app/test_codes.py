@@ -10,7 +10,7 @@ import torch
 import regard
 from regard.app.guard import SENTENCES
 from regard.errors import RegardError
-from regard.trace.file.digests import OPEN, SEAL, sealed
+from regard.trace.file.digests import OPEN, SEAL, seal_header
 from regard.trace.weights import from_weights
 from tests.app.served import EDIT, HOST, SENT, opened, run
 
@@ -95,7 +95,7 @@ DAMAGED = {
 def sealed_again(data):
     """The file with a seal that is right again."""
     stop, at = 8 + int.from_bytes(data[:8], "little"), 8 + len(SEAL)
-    return sealed(data[8:at] + OPEN.encode() + data[at + len(OPEN) : stop]) + data[stop:]
+    return seal_header(data[8:at] + OPEN.encode() + data[at + len(OPEN) : stop]) + data[stop:]
 
 
 @pytest.mark.parametrize("code", DAMAGED)

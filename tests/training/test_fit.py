@@ -319,7 +319,7 @@ def test_a_save_that_fails_anywhere_leaves_the_older_checkpoint(operation, when,
     elif operation == "open":
         monkeypatch.setattr(Path, "open", failing(Path.open))
     else:
-        monkeypatch.setattr(checkpoint, "flushed", failing(checkpoint.flushed))
+        monkeypatch.setattr(checkpoint, "write_synced", failing(checkpoint.write_synced))
     newer = checkpoint.Checkpoint(8, {"scheduled": True}, {"x": torch.arange(9.0)})
     try:
         checkpoint.write(folder, newer)

@@ -73,7 +73,7 @@ class Studio:
         """Start working: an empty studio runs its translator on a good sentence, so that there is something to see."""
         sys.setswitchinterval(SWITCH)  # a model holds the interpreter in small pieces; tiles must not wait for many
         if first is not None or not self.traces.listed():
-            self.welcomed = self.running.submit(contained, self.run, first or WELCOME, Telling())
+            self.welcomed = self.running.submit(run_contained, self.run, first or WELCOME, Telling())
             self.welcomed.add_done_callback(report_failure)
 
     def close(self) -> None:
@@ -91,7 +91,7 @@ class Studio:
                     f"{self.waiting} runs are waiting already; wait until some are done, then run again", 429
                 ).coded("runs.many", count=self.waiting)
             self.waiting += 1
-        future = self.running.submit(contained, work)
+        future = self.running.submit(run_contained, work)
         future.add_done_callback(self.done)
         return future
 
@@ -193,7 +193,7 @@ def title(text: str) -> str:
     return line if len(line) <= 80 else f"{line[:79]}…"
 
 
-def contained(work: Callable[..., Any], *parts: Any) -> Any:
+def run_contained(work: Callable[..., Any], *parts: Any) -> Any:
     """Do the work of a worker; what is no Exception, such as a panic, becomes one, else it would end the event loop."""
     try:
         return work(*parts)

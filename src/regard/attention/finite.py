@@ -47,6 +47,11 @@ def is_bounded(q: Tensor, k: Tensor, scale: float) -> bool:
     return q.shape[-1] * top[0] * top[1] * max(1.0, abs(scale)) < limit
 
 
+def is_harmless(q: Tensor, k: Tensor, v: Tensor, scale: float, masked: bool) -> bool:
+    """Whether no kernel can have gone wrong over these: every score is finite, and so is whatever a mask may hide."""
+    return is_bounded(q, k, scale) and (not masked or is_finite(v))
+
+
 def needs_care(mix: Float[Tensor, "*_b q e"], asked: Asked, v: Tensor, flagged: bool) -> bool:
     """Whether a kernel's mix may be wrong where something is not finite."""
     masked = asked.mask is not None
@@ -54,7 +59,7 @@ def needs_care(mix: Float[Tensor, "*_b q e"], asked: Asked, v: Tensor, flagged: 
         return False
     if asked.bias is not None and not asked.bias_at(slice(None), slice(None)).detach().amax().item() < math.inf:
         return True
-    return not is_bounded(asked.q, asked.k, asked.scale) or (masked and not is_finite(v))
+    return not is_harmless(asked.q, asked.k, v, asked.scale, masked)
 
 
 def expose(asked: Asked) -> Asked:

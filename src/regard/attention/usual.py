@@ -12,7 +12,7 @@ import torch.autograd.forward_ad as forward_ad
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.attention.finite import is_bounded, is_finite, looks_sound
+from regard.attention.finite import is_harmless, looks_sound
 from regard.attention.fused import SLICED_FROM, once_only
 from regard.attention.map import Asked, AttentionMap
 from regard.attention.mask.base import Mask, Sizes
@@ -52,6 +52,6 @@ def usual(q: Tensor, k: Tensor, v: Tensor, mask: object) -> tuple[Tensor, Attent
         return None
     if mix.requires_grad:
         once_only(mix)
-    if not looks_sound(mix, masked, flagged) and not (is_bounded(q, k, scale) and (not masked or is_finite(v))):
+    if not looks_sound(mix, masked, flagged) and not is_harmless(q, k, v, scale, masked):
         return None
     return mix, AttentionMap(Asked(q, k, sizes, scale=scale, mask=mask))

@@ -16,7 +16,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from regard.errors import RunError
-from regard.files import flushed, make_folder, part_of, remove, replace, scrap, sweep, sync_folder
+from regard.files import make_folder, part_of, remove, replace, scrap, sweep, sync_folder, write_synced
 from regard.training.manifest import OtherVersionError, seal, unseal
 
 FORMAT = "regard-checkpoint/2"
@@ -51,8 +51,8 @@ def write(folder: Path, checkpoint: Checkpoint, *, check: Callable[[], None] = l
     }
     try:
         beside.mkdir()
-        flushed(beside / TENSORS, data)
-        flushed(beside / MANIFEST, seal(manifest))
+        write_synced(beside / TENSORS, data)
+        write_synced(beside / MANIFEST, seal(manifest))
         sync_folder(beside)
         check()
         if not whole(place):  # a step is always the same, so one that is there whole is the one that is wanted

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from regard.trace.file.array import FileArray
-from regard.trace.file.digests import ChunkDigests, sealed
+from regard.trace.file.digests import ChunkDigests, seal_header
 from regard.trace.file.header import Info
 from regard.trace.file.stream import Writer
 from regard.trace.file.written import Written
@@ -69,7 +69,7 @@ class InMemory(Writer):
         header = header.ljust(-(-len(header) // ALIGN) * ALIGN)
         begin = 8 + len(header)
         moved = [info._replace(start=info.start + begin, stop=info.stop + begin) for info in self.infos]
-        return b"".join([sealed(header), *self.pieces, digests]), moved
+        return b"".join([seal_header(header), *self.pieces, digests]), moved
 
 
 def file_bytes(trace: Trace) -> tuple[bytes, list[Info]]:

@@ -16,7 +16,7 @@ from regard.attention.mask import Sizes
 from regard.errors import RegardError, TraceError
 from regard.tokens import Tokens
 from regard.trace.file import load, save
-from regard.trace.file.digests import OPEN, SEAL, ChunkDigests, sealed
+from regard.trace.file.digests import OPEN, SEAL, ChunkDigests, seal_header
 from regard.trace.kept.diagonals import Diagonals
 from regard.trace.kept.stitched import Stitch, Stitched
 from regard.trace.layer import Layer, Seen
@@ -77,7 +77,7 @@ def file_of(header, data):
         }
     text = header if isinstance(header, bytes) else json.dumps(header, separators=(",", ":")).encode()
     text = text.ljust(-(-(len(text) + 8) // 64) * 64 - 8)
-    return (sealed(text) if text.startswith(SEAL) else len(text).to_bytes(8, "little") + text) + data
+    return (seal_header(text) if text.startswith(SEAL) else len(text).to_bytes(8, "little") + text) + data
 
 
 def look_at_all(trace):

@@ -19,7 +19,7 @@ from regard.app import limits
 from regard.app.access import with_token
 from regard.app.opened.opened import Telling
 from regard.app.refusal import Refusal, refusal_of
-from regard.app.studio import ASKERS, MEASURERS, Studio, contained
+from regard.app.studio import ASKERS, MEASURERS, Studio, run_contained
 from regard.app.traces import full
 from regard.app.wire import EditAsk, NameAsk, answer, json_of, read
 from regard.errors import RegardError
@@ -57,7 +57,7 @@ class Asking:
     async def answer(self, request: Request, threads: Executor, work: Any, *parts: Any) -> Any:
         if await request.is_disconnected():
             return None
-        return await asyncio.get_running_loop().run_in_executor(threads, contained, work, *parts)
+        return await asyncio.get_running_loop().run_in_executor(threads, run_contained, work, *parts)
 
 
 def run_of(request: Request) -> int:

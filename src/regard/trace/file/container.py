@@ -20,7 +20,7 @@ from torch import Tensor
 from regard.errors import Stale, TraceError
 from regard.trace.file.array import FileArray
 from regard.trace.file.digests import ARRAY, CHUNK, WIDTH, chunks_of
-from regard.trace.file.header import checked_header
+from regard.trace.file.header import read_header
 from regard.trace.file.recent import Recent
 
 RECENT = Recent(1 << 27)
@@ -49,7 +49,7 @@ class Container:
             raise TraceError(f"{path} holds {self.size} bytes, too few for a trace; write it again").coded(
                 "file.small", size=self.size
             )
-        self.metadata, self.infos, self.begin, self.sealed = checked_header(path, self.size, self.bytes)
+        self.metadata, self.infos, self.begin, self.sealed = read_header(path, self.size, self.bytes)
 
     def __getitem__(self, name: str) -> FileArray:
         info = self.infos[name]

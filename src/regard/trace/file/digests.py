@@ -49,7 +49,7 @@ def chunks_of(size: int) -> int:
     return -(-size // CHUNK)
 
 
-def sealed(header: bytes) -> bytes:
+def seal_header(header: bytes) -> bytes:
     """The first bytes of a file, length and header, with the seal in its place; the header begins with `OPEN`."""
     whole = len(header).to_bytes(8, "little") + header
     at = 8 + len(SEAL)
@@ -60,12 +60,12 @@ def has_seal(header: bytes) -> bool:
     return header.startswith(SEAL)
 
 
-def holds(header: bytes) -> bool:
+def has_valid_seal(header: bytes) -> bool:
     """Whether a header is the one that was sealed.
 
     >>> header = SEAL + OPEN.encode() + b'"}}'
-    >>> holds(sealed(header)[8:]), holds(header)
+    >>> has_valid_seal(seal_header(header)[8:]), has_valid_seal(header)
     (True, False)
     """
     at = len(SEAL)
-    return sealed(header[:at] + OPEN.encode() + header[at + len(OPEN) :])[8:] == header
+    return seal_header(header[:at] + OPEN.encode() + header[at + len(OPEN) :])[8:] == header

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import torch
 
 from regard.errors import TraceError
-from regard.trace.file.digests import has_seal, holds
+from regard.trace.file.digests import has_seal, has_valid_seal
 
 DTYPES = {
     "F64": torch.float64,
@@ -49,7 +49,7 @@ class Header(NamedTuple):
     sealed: bool
 
 
-def checked_header(path: Path, size: int, read: Callable[[int, int], bytes]) -> Header:
+def read_header(path: Path, size: int, read: Callable[[int, int], bytes]) -> Header:
     """The header of a file of this size; `read(start, stop)` gives its bytes."""
     start = read(0, min(9, size))
     length = int.from_bytes(start[:8], "little")
@@ -66,11 +66,11 @@ def checked_header(path: Path, size: int, read: Callable[[int, int], bytes]) -> 
             f"{path} is cut off: its header alone has {length} bytes, the file {size}; copy it again"
         ).coded("file.cut", size=size)
     text = read(8, 8 + length)
-    if has_seal(text) and not holds(text):
+    if has_seal(text) and not has_valid_seal(text):
         raise TraceError(
             f"{path} is damaged: its header is not the one that was written; copy it again, or write it again"
         ).coded("file.bytes")
-    header = parsed(path, text, at_most=max(1 << 18, size >> 4))
+    header = parse_json(path, text, at_most=max(1 << 18, size >> 4))
     if not isinstance(header, dict):
         raise TraceError(f"{path} has a header that is no JSON object; write it again").coded("file.header")
     metadata = header.pop("__metadata__", {})
@@ -81,7 +81,7 @@ def checked_header(path: Path, size: int, read: Callable[[int, int], bytes]) -> 
     return Header(metadata, infos, 8 + length, has_seal(text))
 
 
-def parsed(path: Path, text: bytes | str, *, at_most: int) -> Any:
+def parse_json(path: Path, text: bytes | str, *, at_most: int) -> Any:
     """JSON as Python objects; refused where it is malformed, repeats a name, or would take far more memory."""
     text = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
     if sum(text.count(mark) for mark in (b"[", b"{", b",")) > at_most:

@@ -14,7 +14,7 @@ from regard.errors import TraceError
 from regard.tokens import Tokens
 from regard.trace.file.array import FileArray
 from regard.trace.file.container import Container, open_container
-from regard.trace.file.header import parsed
+from regard.trace.file.header import parse_json
 from regard.trace.file.layers import FileLayer, FileSeen
 from regard.trace.file.manifest import (
     BiasWords,
@@ -55,7 +55,7 @@ def read_trace(path: Path, *, known_as: Path | None = None) -> Trace:
         raise TraceError(
             f"{path} is a safetensors file, but no trace: it has no manifest; give a file from trace.save"
         ).coded("file.bare")
-    words = parsed(path, file.metadata["regard"], at_most=max(1 << 18, file.size >> 4))
+    words = parse_json(path, file.metadata["regard"], at_most=max(1 << 18, file.size >> 4))
     manifest = manifest_of(path, words)
     _ = file.digests  # without them nothing else is believed
     trace = Reading(file, manifest).trace()

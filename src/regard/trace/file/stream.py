@@ -26,7 +26,7 @@ from regard.errors import TraceError
 from regard.files import replace, sync_folder
 from regard.trace.file.array import FileArray
 from regard.trace.file.container import open_container
-from regard.trace.file.digests import ARRAY, OPEN, WIDTH, ChunkDigests, sealed
+from regard.trace.file.digests import ARRAY, OPEN, WIDTH, ChunkDigests, seal_header
 from regard.trace.file.header import DTYPES, Info
 from regard.trace.kept.room import give_back
 
@@ -132,7 +132,7 @@ class Writer:
                     if len(header) > self.start - 8:
                         self.move(aligned(len(header) + 8))
                     self.file.truncate(self.end)
-                    first = sealed(header.ljust(self.start - 8))
+                    first = seal_header(header.ljust(self.start - 8))
                     write_at(self.file, first[8:], 8)
                     write_at(self.file, first[:8], 0)  # until now it says that the file is not finished
                     os.fsync(self.file.fileno())
