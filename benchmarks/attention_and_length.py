@@ -21,7 +21,7 @@ EDGES = (0, 6, 10, 14, 20, 26, 99)  # words of a source
 
 
 def trained(name: str, steps: int, folder: Path):
-    from regard.tasks.interpreter import open_translator
+    from regard.tasks.text_translator import open_translator
     from regard.tasks.translate import Translate, TranslateSettings
     from regard.training.fit import fit
 

@@ -36,9 +36,12 @@ ALLOWED = {
     ("tests/tokens/test_merge.py", "test_half_precision_is_added_in_single"): "cast to float32, then added",
     ("tests/trace/file/test_file.py", ""): STORED,
     ("tests/trace/file/test_fingerprint.py", "test_every_kind_of_number_counts"): "only its bytes are read",
-    ("tests/trace/kept/test_compact.py", "test_what_depends_on_the_distance_becomes_diagonals"): "a bias is compared",
-    ("tests/trace/numbers/test_gradient.py", "test_half_precision_is_summed_in_single"): STORED,
-    ("tests/trace/numbers/test_measure.py", "test_grouped_heads_learned_sinks_and_half_precision_are_measured_alike"): (
+    (
+        "tests/trace/capture/test_compact.py",
+        "test_what_depends_on_the_distance_becomes_diagonals",
+    ): "a bias is compared",
+    ("tests/trace/measure/test_gradient.py", "test_half_precision_is_summed_in_single"): STORED,
+    ("tests/trace/measure/test_measure.py", "test_grouped_heads_learned_sinks_and_half_precision_are_measured_alike"): (
         STORED
     ),
     ("tests/trace/test_half_precision.py", ""): "the file itself is the program that a child process runs",

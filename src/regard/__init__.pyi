@@ -38,7 +38,7 @@ from regard.attention.weigh import (
     sparsemax as sparsemax,
     top_k as top_k,
 )
-from regard.attention.kernel import KernelRegression as KernelRegression, nadaraya_watson as nadaraya_watson
+from regard.attention.kernel_regression import KernelRegression as KernelRegression, nadaraya_watson as nadaraya_watson
 from regard.positions import (
     ALiBi as ALiBi,
     Buckets as Buckets,
@@ -65,14 +65,14 @@ from regard.models import GPT as GPT, Seq2Seq as Seq2Seq, Translator as Translat
 from regard.models.folder import open_model as open_model
 from regard.decode import Limits as Limits, beam as beam, greedy as greedy, sample as sample
 from regard.data.vocabulary import Vocabulary as Vocabulary
-from regard.tasks.interpreter import open_translator as open_translator
+from regard.tasks.text_translator import open_translator as open_translator
 from regard.trace.audit import audit as audit
-from regard.trace.numbers.census import census as census
-from regard.trace.editing.edit import edit as edit
+from regard.trace.measure.census import census as census
+from regard.trace.change.edit import edit as edit
 from regard.trace.file import load as load
-from regard.trace.editing.importance import importance as importance
+from regard.trace.change.importance import importance as importance
 from regard.trace.layer import Layer as Layer
-from regard.trace.swapping.swap import swap as swap
+from regard.trace.change.swap import swap as swap
 from regard.trace.trace import Trace as Trace
 from regard.trace.watch import watch as watch
 from regard.trace.weights import from_weights as from_weights

@@ -17,7 +17,7 @@ class RegardError(Exception):
     """Whatever goes wrong on purpose in this package.
 
     Those that a page may show also have a `code`, and the values of which their sentence speaks: by these the page
-    says it in its reader's language (`said.…` in web/src/shell/messages). Where the code is "", the sentence is all.
+    says it in its reader's language (`code.…` in web/src/language). Where the code is "", the sentence is all.
     """
 
     code: str = ""

@@ -15,13 +15,13 @@ from regard.trace.weights import from_weights
 from tests.app.served import EDIT, HOST, SENT, opened, run
 
 SOURCE = Path(regard.__file__).parent
-MESSAGES = Path(__file__).parents[2] / "web/src/shell/messages"
-SAID = re.compile(r'^ {2}"said\.([a-z.]+)": "(.*)",$', re.M)
+MESSAGES = Path(__file__).parents[2] / "web/src/language"
+CODED = re.compile(r'^ {2}"code\.([a-z.]+)": "(.*)",$', re.M)
 
 
 def words(language):
     """The sentences of a language, by code."""
-    return dict(SAID.findall((MESSAGES / f"{language}.ts").read_text(encoding="utf-8")))
+    return dict(CODED.findall((MESSAGES / language / "codes.ts").read_text(encoding="utf-8")))
 
 
 def codes():
@@ -45,15 +45,15 @@ def test_every_code_has_a_sentence_in_both_languages_and_tells_what_the_sentence
     for language in ("en", "zh"):
         known = words(language)
         for code, named in found:
-            assert code in known, f"{code} has no sentence in {language}.ts"
-            assert holes(known[code]) <= named, f"{code} in {language}.ts names more than the error tells"
+            assert code in known, f"{code} has no sentence in {language}/codes.ts"
+            assert holes(known[code]) <= named, f"{code} in {language}/codes.ts names more than the error tells"
 
 
 def test_no_sentence_is_kept_for_a_code_that_nobody_sends():
     thrown = {
         code
-        for file in MESSAGES.parents[1].rglob("*.ts")
-        if file.parent != MESSAGES
+        for file in MESSAGES.parent.rglob("*.ts")
+        if MESSAGES not in file.parents
         for code in re.findall(r'"([a-z]+\.[a-z]+)"', file.read_text(encoding="utf-8"))
     }
     sent = {code for code, _ in codes()}

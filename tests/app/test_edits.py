@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from regard.models import embedded
-from regard.tasks.interpreter import open_translator
-from regard.trace.editing.edit import edit
+from regard.tasks.text_translator import open_translator
+from regard.trace.change.edit import edit
 from tests.app.served import ASK, EDIT, opened, row, said, trace_of
 
 CAT = "The cat sat on the mat."

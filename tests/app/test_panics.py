@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from regard.app.opened.opened import Telling
 from regard.app.refusal import Refusal
 from regard.app.routes.runs import finished
+from regard.app.runners.runner import RunMonitor
 from regard.app.studio import Studio
 from regard.app.wire import RunAsk
 from regard.errors import ModelError
@@ -41,7 +41,7 @@ def test_a_panic_is_told_to_whoever_asked_and_the_next_run_is_as_always(tmp_path
     with opened(tmp_path / "kept", *folders) as (client, studio):
         for name, code in (("reads", "model.failed"), ("opens", None)):
             events = []
-            finished(studio, RunAsk(model=name, text="the cat"), Telling(), events.append)
+            finished(studio, RunAsk(model=name, text="the cat"), RunMonitor(), events.append)
             assert [event["kind"] for event in events] == ["failed"]
             last = run(client, model=name, text="the cat")[-1]
             assert (last["kind"], last.get("code")) == ("failed", code)

@@ -8,10 +8,10 @@ import time
 import pytest
 import torch
 
-from regard.app.opened.opened import Telling
-from regard.app.opened.writers import Writing
+from regard.app.runners.runner import RunMonitor
+from regard.app.runners.writers import Writing
 from regard.models import embedded
-from regard.tasks.interpreter import open_translator
+from regard.tasks.text_translator import open_translator
 from regard.trace.file import load
 from regard.trace.watch import watch
 from tests.app.served import ASK, EDIT, HOST, opened, row, run, trace_of
@@ -86,7 +86,7 @@ def test_a_warm_run_draws_its_tokens_and_another_draws_others(client):
 
 
 def test_each_look_at_a_growing_run_stays_as_it_was_drawn(client, monkeypatch):
-    monkeypatch.setattr(Telling, "EVERY", 0.0)
+    monkeypatch.setattr(RunMonitor, "EVERY", 0.0)
     looks = []
     with client.websocket_connect("/api/run", headers={"host": HOST}) as socket:
         socket.send_json(ASK | {"steps": 4})
@@ -165,9 +165,9 @@ def test_a_model_that_fails_says_so_and_the_next_run_works(client, monkeypatch):
 
 
 def test_closing_the_connection_stops_the_run_and_keeps_what_was_shown(client, monkeypatch):
-    monkeypatch.setattr(Telling, "EVERY", 0.0)
+    monkeypatch.setattr(RunMonitor, "EVERY", 0.0)
     written = []
-    monkeypatch.setattr(Telling, "token", lambda self, text, number, of: (written.append(number), time.sleep(0.01)))
+    monkeypatch.setattr(RunMonitor, "token", lambda self, text, number, of: (written.append(number), time.sleep(0.01)))
     with client.websocket_connect("/api/run", headers={"host": HOST}) as socket:
         socket.send_json(ASK | {"steps": 500})
         while (event := socket.receive_json())["kind"] != "rows":
@@ -207,7 +207,7 @@ def test_a_first_run_loads_no_algebra(tmp_path):
     """SymPy takes a second, in which nobody else gets far; some functions of torch load it, so they are not used."""
     program = (
         "import sys; from pathlib import Path; from regard.app.studio import Studio\n"
-        "from regard.app.opened.opened import Telling; from regard.app.wire import RunAsk\n"
+        "from regard.app.runners.runner import Telling; from regard.app.wire import RunAsk\n"
         f"studio = Studio(keep=Path({str(tmp_path)!r}))\n"
         "studio.run(RunAsk(model='induction', text='A B C A', steps=3), Telling())\n"
         "print(len(studio.traces.listed()), 'sympy' in sys.modules)\n"

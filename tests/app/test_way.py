@@ -5,20 +5,20 @@ import time
 
 import pytest
 
-from regard.app.opened.opened import Telling
+from regard.app.readers_first import ReadersFirst
 from regard.app.refusal import Stopped
-from regard.app.way import Way
+from regard.app.runners.runner import RunMonitor
 from tests.app.served import ASK, opened, row, run, trace_of
 
 
 def test_nobody_waits_for_nobody():
     start = time.perf_counter()
-    assert Way().give(20.0)
+    assert ReadersFirst().give(20.0)
     assert time.perf_counter() - start < 5
 
 
 def test_who_runs_waits_until_the_last_question_is_answered():
-    way, order = Way(), []
+    way, order = ReadersFirst(), []
 
     def model():
         assert way.give(30.0)
@@ -36,7 +36,7 @@ def test_who_runs_waits_until_the_last_question_is_answered():
 
 
 def test_who_runs_gets_on_though_somebody_always_asks():
-    way = Way()
+    way = ReadersFirst()
     with way:
         start = time.perf_counter()
         assert not way.give(0.02)
@@ -44,7 +44,7 @@ def test_who_runs_gets_on_though_somebody_always_asks():
 
 
 def test_a_question_that_fails_is_over_too():
-    way = Way()
+    way = ReadersFirst()
     with pytest.raises(ValueError, match="no such tile"), way:
         raise ValueError("no such tile")
     assert way.give(0.0)
@@ -52,13 +52,13 @@ def test_a_question_that_fails_is_over_too():
 
 def test_a_run_gives_way_before_every_step_and_is_stopped_before_that():
     given = []
-    telling = Telling()
+    telling = RunMonitor()
     telling.must_go_on()
     telling.give_way = lambda: given.append(len(given))
     for _ in range(3):
         telling.must_go_on()
     assert given == [0, 1, 2]
-    stopped = Telling(stopped=lambda: True)
+    stopped = RunMonitor(stopped=lambda: True)
     stopped.give_way = lambda: given.append("late")
     with pytest.raises(Stopped):
         stopped.must_go_on()

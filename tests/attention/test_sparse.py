@@ -91,7 +91,7 @@ def test_a_sparse_mask_gives_what_dense_attention_gives(small, name, q):
 
 @pytest.mark.parametrize("room", [1, 700, 1 << 22])
 def test_the_size_of_strips_changes_nothing(small, monkeypatch, room):
-    monkeypatch.setattr("regard.attention.sparse.kernel.ROOM", room)
+    monkeypatch.setattr("regard.attention.sparse.banded_kernel.ROOM", room)
     tensors, mask = drawn(53, 53), longformer(4, global_at=[20])
     expected = dense(*tensors, mask.dense(53, 53, batch=B, heads=H))
     torch.testing.assert_close(regard.attend(*tensors, mask=mask).mix, expected)

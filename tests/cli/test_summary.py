@@ -6,7 +6,7 @@ import pytest
 
 from regard.models import embedded
 from regard.trace.file import save
-from regard.trace.numbers.summary import summarise
+from regard.trace.measure.summary import summarise
 from tests.cli.run import run
 from tests.views.traces import decoder
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from regard.models import embedded
-from regard.tasks.interpreter import open_translator
+from regard.tasks.text_translator import open_translator
 from regard.trace.file import load
 from regard.views.bundle import bundle
 from tests.cli.run import run
@@ -154,13 +154,13 @@ def test_see_in_a_terminal_opens_the_explorer_on_what_was_translated(monkeypatch
 
 
 def test_what_see_opened_can_be_edited(monkeypatch, capsys, terminal):
-    from regard.app.opened.opened import Telling
+    from regard.app.runners.runner import RunMonitor
     from regard.app.wire import EditOf
 
     translate(monkeypatch, capsys, CAT, "--see")
     ((studio, _),) = terminal
     (card,) = studio.traces.listed()
-    found = studio.edit(card["id"], [EditOf(kind="mute", layer=0)], Telling())
+    found = studio.edit(card["id"], [EditOf(kind="mute", layer=0)], RunMonitor())
     assert found["kl"] > 0
 
 

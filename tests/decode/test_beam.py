@@ -7,8 +7,8 @@ from regard.decode import Limits, beam, greedy
 from regard.decode.penalties import plain, wu
 from regard.errors import ConfigError
 from regard.models import GPT
+from regard.models.decoder_state import HasHead
 from regard.models.seq2seq import Seq2Seq
-from regard.models.steps import Headed
 from regard.models.translator import Translator
 from tests.decode.test_greedy import Growing
 from tests.decode.toys import END, Recurrent, Table, all_texts, by_hand, covered
@@ -190,8 +190,8 @@ def test_a_model_that_tells_its_head_is_searched_to_the_same_texts():
         limits = Limits(longest=[9, 4, 7])
         told, untold = (model.eval().begin(source) for _ in range(2))
         untold = Untold(untold)
-        assert isinstance(told, Headed)
-        assert not isinstance(untold, Headed)
+        assert isinstance(told, HasHead)
+        assert not isinstance(untold, HasHead)
         found, wanted = (beam(steps, 3, beams=4, best=3, limits=limits) for steps in (told, untold))
         assert [[text.ids for text in row] for row in found] == [[text.ids for text in row] for row in wanted]
         torch.testing.assert_close(

@@ -106,4 +106,4 @@ def test_an_error_in_the_search_is_told_as_it_is():
     nn.init.constant_(model.target_table, torch.nan)
     with torch.no_grad(), pytest.raises(regard.errors.ModelError, match="not numbers"), regard.watch(model):
         SEARCHES["beam"](model.begin(SOURCE))
-    assert not regard.attention.told.UNHEARD.get()
+    assert not regard.attention.observe.MUTED.get()

@@ -7,10 +7,10 @@ from torch.testing import assert_close
 
 import regard
 from regard.errors import DtypeError, ShapeError
+from regard.models.decoder_state import DecoderState
 from regard.models.recurrent import Stepwise, make_recurrent
 from regard.models.recurrent_decoder import ATTENTIONS
 from regard.models.seq2seq import Seq2Seq, Seq2SeqConfig
-from regard.models.steps import Steps
 
 V, N, W, E, B, S, T = 23, 29, 12, 10, 5, 7, 6
 EVERY = [("additive", True), ("dot", True), ("dot", False), ("general", True), ("general", False), ("none", True)]
@@ -144,7 +144,7 @@ def test_steps_equal_teacher_forcing_and_batches_equal_single_sentences(kind, fe
     source, target = draw_batch()
     with torch.no_grad():
         wanted, steps = model(source, target), model.begin(source)
-        assert isinstance(steps, Steps)
+        assert isinstance(steps, DecoderState)
         assert steps.attention() is None
         found = [steps(part) for part in target.split([1, 1, 2, 1, 1], 1)]
         assert_close(torch.stack(found, 1), wanted[:, [0, 1, 3, 4, 5]], rtol=1e-10, atol=1e-10)

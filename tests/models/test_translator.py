@@ -9,7 +9,7 @@ from torch.testing import assert_close
 import regard
 from regard.attention.score.named import SCORES
 from regard.errors import DtypeError, PositionError, ShapeError
-from regard.models.steps import Steps
+from regard.models.decoder_state import DecoderState
 from regard.models.translator import POSITIONS, Translator, TranslatorConfig
 
 V, N, M, H, ENCODERS, DECODERS, HIDDEN, B, S, T = 23, 29, 12, 3, 2, 4, 20, 5, 7, 6
@@ -109,7 +109,7 @@ def test_step_by_step_equals_the_whole_target_with_every_position_and_score(posi
     source, target = draw_batch()
     with torch.no_grad():
         wanted, steps = model(source, target), model.begin(source)
-        assert isinstance(steps, Steps)
+        assert isinstance(steps, DecoderState)
         assert steps.attention() is None
         found = [steps(part) for part in target.split([1, 1, 2, 1, 1], 1)]
     assert_close(torch.stack(found, 1), wanted[:, [0, 1, 3, 4, 5]], rtol=1e-10, atol=1e-10)

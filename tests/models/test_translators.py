@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from regard.models import embedded
-from regard.tasks.interpreter import open_translator
 from regard.tasks.ship import COUNT, scored
+from regard.tasks.text_translator import open_translator
 
 NAMES = ("en-zh", "en-zh-recurrent")
 CAT = "The cat sat on the mat."

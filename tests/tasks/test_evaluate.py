@@ -10,8 +10,8 @@ import sacrebleu
 from regard.data.grammar import sentences
 from regard.errors import ConfigError, DataError, ModelError
 from regard.tasks.evaluate import PARTS, evaluate
-from regard.tasks.interpreter import Interpreter, open_translator
 from regard.tasks.sequences import Copy, SequenceSettings
+from regard.tasks.text_translator import TextTranslator, open_translator
 from regard.tasks.translate import Translate, TranslateSettings
 from regard.training.fit import fit
 from tests.tasks.tiny import SIZES, copied, run_of
@@ -78,7 +78,7 @@ def test_the_language_is_seen_from_all_answers_not_from_the_first(tmp_path):
 @pytest.mark.parametrize("lower", [True, False])
 def test_lower_compares_small_letters_and_the_cased_score_stands_beside(tmp_path, monkeypatch, lower):
     monkeypatch.setattr(
-        Interpreter, "translate", lambda self, texts, beams: [SimpleNamespace(text="Die Katze saß dort.")]
+        TextTranslator, "translate", lambda self, texts, beams: [SimpleNamespace(text="Die Katze saß dort.")]
     )
     data = tsv(tmp_path / "a.tsv", [("The cat sat there.", "die katze saß dort.")])
     found = evaluate(str(run_of()), data=str(data), lower=lower)

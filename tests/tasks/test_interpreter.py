@@ -10,7 +10,7 @@ from regard.data.special import BEGIN, END, PAD
 from regard.data.vocabulary import Vocabulary
 from regard.errors import DataError, ModelError, RegardError, RunError
 from regard.models.store import sealed
-from regard.tasks.interpreter import LONGEST, open_translator
+from regard.tasks.text_translator import LONGEST, open_translator
 from regard.trace.file import load
 from regard.training.manifest import seal
 from tests.tasks.tiny import KINDS, copied, run_of

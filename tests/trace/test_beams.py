@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 import regard
-from regard.trace.kept import ancestry, watcher
+from regard.trace.capture import ancestry, watcher
 from regard.trace.trace import Trace
 from tests.trace.rounded import Rounded
 

@@ -16,7 +16,7 @@ from torch.testing import assert_close
 from torch.utils.checkpoint import checkpoint
 
 from regard.errors import Stale
-from regard.trace.doors.kernel import DOORS, PRODUCTS
+from regard.trace.doors.dispatcher import DOORS, PRODUCTS
 from regard.trace.watch import watch
 from tests.trace.models import WAYS, Stack, expected, seeded, x_of
 
@@ -81,7 +81,7 @@ def gone() -> None:
 
 def test_alone_in_its_process_a_watch_takes_its_kernels_along_at_once() -> None:
     code = (
-        "import torch, regard; from regard.trace.doors.kernel import DOORS, PRODUCTS; import torch.nn as nn\n"
+        "import torch, regard; from regard.trace.doors.dispatcher import DOORS, PRODUCTS; import torch.nn as nn\n"
         "model = nn.MultiheadAttention(8, 2, batch_first=True); x = torch.ones(1, 3, 8)\n"
         "names = ['aten::' + n for n in ('scaled_dot_product_attention', 'softmax.int', 'matmul', 'bmm', 'einsum')]\n"
         "before = [torch._C._dispatch_dump(name) for name in names]\n"

@@ -15,8 +15,8 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 import torch
 
 from regard.errors import RegardError
+from regard.training.distributed import distributed
 from regard.training.fit import fit
-from regard.training.team import together
 from tests.training.toy import Toy, ToySettings
 
 
@@ -27,7 +27,7 @@ def do(job: dict[str, Any]) -> int:
 
 if __name__ == "__main__":
     try:
-        with together():
+        with distributed():
             codes = [do(job) for job in json.loads(sys.argv[1])]
     except RegardError as error:
         print(f"{os.environ.get('RANK', 0)}: {error}", file=sys.stderr)

@@ -16,13 +16,13 @@ from regard.attention.mask import Sizes
 from regard.attention.mask.bits import Bits, pack
 from regard.positions.alibi import ALiBi
 from regard.tokens import Tokens
-from regard.trace.kept.even import Whole, even_softmax
-from regard.trace.kept.stitched import Stitch, Stitched
-from regard.trace.layer import Layer, Seen
-from regard.trace.numbers.rollout import flow
+from regard.trace.capture.even import Whole, even_softmax
+from regard.trace.capture.stitched import Stitch, Stitched
+from regard.trace.layer import Layer, ProofSample
+from regard.trace.measure.rollout import flow
 from regard.trace.trace import Run, Trace
 from regard.views.packed import file_bytes, packed
-from regard.views.told import measures_of
+from regard.views.page_data import measures_of
 
 FOLDER = Path(__file__).parents[2] / "web" / "test" / "fixtures"
 KINDS, PAIR, LONG = "kinds", "pair", "long"
@@ -54,7 +54,7 @@ def kinds() -> Trace:
     stored = torch.softmax(draw(2, 2, 5, 5), -1).tril()
     ids = (4, 9, 4, 2, 9, 4, 7)
     seven = named("a", "b", "a", "<s>", "b", "a", "c", ids=ids, special=("<s>",)) * 2
-    seen = Seen((1, 6), torch.arange(2 * 3 * 2 * 4).view(2, 3, 2, 4).float())
+    seen = ProofSample((1, 6), torch.arange(2 * 3 * 2 * 4).view(2, 3, 2, 4).float())
     table, blind = draw(1, 3, 7, 7), Bits(pack(torch.zeros(1, 1, 1, 7, dtype=torch.bool)))
     table[..., 3, 2:] = -torch.inf
     first, second = draw(1, 2, 5, 4), draw(1, 2, 3, 4)

@@ -18,10 +18,10 @@ from regard.attention.map import AttentionMap
 from regard.errors import RegardError, Stale, TraceError
 from regard.tokens import Tokens
 from regard.trace.file import load
-from regard.trace.layer import Layer, Seen
+from regard.trace.layer import Layer, ProofSample
 from regard.trace.trace import Run, Trace
 from regard.views import lean
-from regard.views import told as told_module
+from regard.views import page_data as told_module
 from regard.views.page import Held, page_html
 from tests.views.traces import decoder, translator
 
@@ -219,7 +219,7 @@ def test_a_map_that_softmax_of_a_product_does_not_give_is_held_as_weights(opened
 def test_the_kernels_rows_come_along_and_what_only_python_uses_does_not(opened):
     trace = large(6, 1, 2, 3)
     mix = torch.randn(1, 2, 2, 3)
-    trace.layers[0].seen = Seen((0, 5), mix, allowed=torch.ones(1, 1, 2, 6, dtype=torch.bool), dropout=0.25)
+    trace.layers[0].seen = ProofSample((0, 5), mix, allowed=torch.ones(1, 1, 2, 6, dtype=torch.bool), dropout=0.25)
     seen = opened(trace).traces[0].layers[0].seen
     assert torch.equal(seen.mix, mix)
     assert (seen.rows, seen.allowed, seen.weights, seen.dropout) == ((0, 5), None, None, 0.25)

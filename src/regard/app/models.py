@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from regard.app.opened.opened import Opened
 from regard.app.refusal import Refusal, sentence_of, short
+from regard.app.runners.runner import Opened
 from regard.errors import ModelError, RegardError, is_failure
 from regard.models import embedded, store
 from regard.training.run import MANIFEST as RUN
@@ -114,7 +114,7 @@ def describe(name: str, folder: Path) -> Known:
         facts = store.describe(folder)
         task = "generate" if facts.get("kind", "gpt") == "gpt" else "translate"
         return Known(name, folder, str(facts.get("about") or facts.get("name", "")), task, True, example(task, facts))
-    from regard.app.opened.library import task_of
+    from regard.app.runners.library import task_of
 
     try:
         config = json.loads((folder / "config.json").read_bytes())
@@ -144,20 +144,20 @@ def opened(known: Known) -> Opened:
     from regard.models.folder import open_model
 
     if known.ours and known.task == "translate":
-        from regard.app.opened.translators import Translating, speech_of
+        from regard.app.runners.translators import Translating, speech_of
 
         return Translating(speech_of(known.folder))
     model, tokenizer = open_model(known.folder)
     if known.ours:
-        from regard.app.opened.writers import Writing
+        from regard.app.runners.writers import Writing
         from regard.models.gpt import GPT
 
         assert isinstance(model, GPT)
         return Writing(known.name, model, tokenizer)
     if known.task == "see":
-        from regard.app.opened.pictures import Seeing
+        from regard.app.runners.pictures import Seeing
 
         return Seeing(known.name, model, known.folder)
-    from regard.app.opened.library import Library
+    from regard.app.runners.library import Library
 
     return Library(known.name, model, tokenizer, known.task)

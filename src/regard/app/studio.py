@@ -13,12 +13,12 @@ import torch
 from regard.app.cards import Card, fresh
 from regard.app.limits import NAME, WAITING, must_be_short
 from regard.app.models import Models, model_of
-from regard.app.opened.edits import said
-from regard.app.opened.opened import Ran, Telling
+from regard.app.readers_first import ReadersFirst
 from regard.app.refusal import Refusal, Stopped, WorkerError, sentence_of
+from regard.app.runners.edits import said
+from regard.app.runners.runner import Ran, RunMonitor
 from regard.app.traces import Traces, text_of
 from regard.app.trainings import Trainings, identity
-from regard.app.way import Way
 from regard.app.wire import EditOf, RunAsk
 from regard.errors import ConfigError, WatchError
 from regard.tokens.visible import cut
@@ -46,7 +46,7 @@ class Studio:
         self.measuring = ThreadPoolExecutor(MEASURERS, "regard-measure", initializer=use_threads, initargs=(1,))
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         self.running = ThreadPoolExecutor(1, "regard-run", initializer=use_threads, initargs=(max(1, cores - ASKERS),))
-        self.waiting, self.lock, self.way = 0, threading.Lock(), Way()
+        self.waiting, self.lock, self.way = 0, threading.Lock(), ReadersFirst()
         self.welcomed: Future[Any] | None = None
 
     def add(self, path: Path, folders: list[Path]) -> None:
@@ -73,7 +73,7 @@ class Studio:
         """Start working: an empty studio runs its translator on a good sentence, so that there is something to see."""
         sys.setswitchinterval(SWITCH)  # a model holds the interpreter in small pieces; tiles must not wait for many
         if first is not None or not self.traces.listed():
-            self.welcomed = self.running.submit(run_contained, self.run, first or WELCOME, Telling())
+            self.welcomed = self.running.submit(run_contained, self.run, first or WELCOME, RunMonitor())
             self.welcomed.add_done_callback(report_failure)
 
     def close(self) -> None:
@@ -99,7 +99,7 @@ class Studio:
         with self.lock:
             self.waiting -= 1
 
-    def run(self, ask: RunAsk, telling: Telling) -> tuple[str, str | None]:
+    def run(self, ask: RunAsk, telling: RunMonitor) -> tuple[str, str | None]:
         """Run a model: (the trace's name, what it wrote). Whoever calls this waits."""
         must_be_short(ask.text)
         telling.give_way = self.way.give
@@ -128,7 +128,7 @@ class Studio:
             telling.trouble(trouble)
         return card.id, ran.output["text"]
 
-    def edit(self, wanted: str, edits: list[EditOf], telling: Telling, run: int = -1) -> dict[str, Any]:
+    def edit(self, wanted: str, edits: list[EditOf], telling: RunMonitor, run: int = -1) -> dict[str, Any]:
         """Run what made a trace again under edits: an Effect, as server.ts has it. Whoever calls this waits."""
         telling.give_way = self.way.give
         telling.must_go_on()

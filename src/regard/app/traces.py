@@ -19,8 +19,8 @@ from regard.files import put, replace
 from regard.trace.file import load, save
 from regard.trace.trace import Trace
 from regard.views.answer import Answers
-from regard.views.answer.about import Layer, Tile, read
-from regard.views.answer.shelf import Shelf
+from regard.views.answer.lru_cache import LruCache
+from regard.views.answer.questions import Layer, Tile, read
 
 FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 PASSING = 8  # looks at runs that are not over
@@ -48,7 +48,7 @@ class Traces:
         self.entries: dict[str, Entry] = {}
         self.passing: OrderedDict[tuple[str, int], Entry] = OrderedDict()  # by name, and which look it is
         self.ready: OrderedDict[tuple[str, int, int], Answers] = OrderedDict()
-        self.tiles = Shelf(TILES)
+        self.tiles = LruCache(TILES)
         self.lock = threading.RLock()
         for path in sorted(folder.glob("*.json")) if folder.is_dir() else []:
             card, file = read_card(path), path.with_suffix(".trace")

@@ -10,7 +10,7 @@ from typing import Any
 
 from regard.app.refusal import Refusal
 from regard.errors import RegardError
-from regard.tasks.shown import EXAMPLES
+from regard.tasks.read_and_written import EXAMPLES
 from regard.training.run import MANIFEST, Run
 
 LOSSES = 400  # points of a curve that a page draws

@@ -12,16 +12,16 @@ from regard.attention.bias import Bias
 from regard.attention.check import full_rank, must_be_float, must_be_tensors, sizes_of
 from regard.attention.dropping import attend_dropping
 from regard.attention.explicit import attend_explicitly
+from regard.attention.fast_path import usual
 from regard.attention.finite import expose, needs_care
 from regard.attention.fused import attend_fused
 from regard.attention.map import Asked, AttentionMap, Dropped
 from regard.attention.map.asked import Weigh
 from regard.attention.mask import Mask, Sizes, as_mask
-from regard.attention.matrix_free.by import By, must_serve
 from regard.attention.matrix_free.error import Error, error
+from regard.attention.matrix_free.mechanism import Mechanism, must_serve
+from regard.attention.observe import notify
 from regard.attention.score.base import Score
-from regard.attention.told import told
-from regard.attention.usual import usual
 from regard.attention.weigh.softmax import softmax
 from regard.eager import autocasts, has_tangent, readable, transformed
 from regard.errors import PathError, ShapeError
@@ -78,7 +78,7 @@ def attend(
     dropout: float = 0.0,
     path: str | None = None,
     generator: Generator | None = None,
-    by: By | None = None,
+    by: Mechanism | None = None,
 ) -> Attended:
     r"""Let each query gather values from the keys it may see.
 
@@ -108,7 +108,7 @@ def attend(
     if score is None and weigh is None and scale is None and bias is None and softcap is None and path is None:
         found = usual(q, k, v, mask) if sink_logits is None and not dropout and by is None else None
         if found is not None:
-            return told(Attended(*found, "fused", v), v)
+            return notify(Attended(*found, "fused", v), v)
     if by is not None:
         only = {"score": score, "weigh": weigh, "bias": bias, "softcap": softcap, "sink_logits": sink_logits}
         must_serve(by, **only, dropout=dropout, path=path)
@@ -155,7 +155,7 @@ def attend(
     )
     if by is not None:
         mix, implied = by.attend(asked, v)
-        return told(Attended(mix, AttentionMap(implied), by.name, v), v)
+        return notify(Attended(mix, AttentionMap(implied), by.name, v), v)
     why_not = unfused(asked, v, dropout, generator, live) if path != "explicit" else "path='explicit' was asked for"
     if path == "fused" and why_not:
         raise PathError(f"the fused path cannot serve this call, because {why_not}; leave path= out")
@@ -165,13 +165,13 @@ def attend(
         mix, took = attend_fused(q, k, v, sizes, seen, bias, scale, dropout, live)
         if not live or not needs_care(mix, asked, v, flagged=took == "sliced"):
             attended = Attended(mix, AttentionMap(asked, dropped=Dropped(dropout, None) if dropout else None), took, v)
-            return told(attended, v)
+            return notify(attended, v)
     asked = expose(asked) if live else asked
     dropped = as_dropped(dropout, generator, q)
     quick = None if dropped is None or path == "explicit" else attend_dropping(asked, v, dropped)
     mix = attend_explicitly(asked, v, dropped) if quick is None else quick
     attended = Attended(mix, AttentionMap(asked, dropped=dropped), "explicit", v)
-    return told(attended, v)
+    return notify(attended, v)
 
 
 def default_scale(width: int) -> float:

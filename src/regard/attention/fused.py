@@ -123,10 +123,10 @@ def once(gradients: tuple[Tensor | None, ...], _: tuple[Tensor | None, ...]) -> 
     """Called with the gradients of a fused kernel: nothing to do unless somebody will differentiate them again."""
     if not torch.is_grad_enabled():
         return None
-    return tuple(Once.apply(x) if x is not None and x.requires_grad else x for x in gradients)
+    return tuple(NoSecondDerivative.apply(x) if x is not None and x.requires_grad else x for x in gradients)
 
 
-class Once(torch.autograd.Function):
+class NoSecondDerivative(torch.autograd.Function):
     """A gradient that cannot be differentiated again."""
 
     @staticmethod

@@ -12,14 +12,14 @@ from torch import Tensor
 
 from regard.attention.attend import attend
 from regard.attention.mask import Mask, bigbird, causal, longformer, window
-from regard.attention.matrix_free.by import By
 from regard.attention.matrix_free.linformer import Linformer
+from regard.attention.matrix_free.mechanism import Mechanism
 from regard.attention.matrix_free.performer import Performer
 from regard.cli.outputs import check_target, writing
 from regard.errors import ConfigError
-from regard.trace.numbers.bar import bar
-from regard.trace.numbers.table import Record, Table, shown
-from regard.trace.swapping.cost import Spent, spent
+from regard.trace.change.cost import Spent, spent
+from regard.trace.measure.bar import bar
+from regard.trace.measure.table import Record, Table, shown
 
 MOST = 1 << 30  # bytes of the two matrices that attention written out makes, beyond which it is left out
 LONGEST = 8192  # beyond which errors are not measured: exact attention in float64 would take minutes
@@ -80,7 +80,7 @@ def check_memory(length: int, heads: int, width: int) -> None:
         )
 
 
-def ways(length: int, heads: int, width: int, keys: int) -> dict[str, Mask | By]:
+def ways(length: int, heads: int, width: int, keys: int) -> dict[str, Mask | Mechanism]:
     """Every mechanism, each with about as many keys, features or mixtures."""
     half = keys // 2
     return {
@@ -108,7 +108,7 @@ def measured(length: int, *, heads: int, width: int, keys: int) -> Iterator[Meas
         for name, attention in ways(length, heads, width, keys).items():
             mask, by = (attention, None) if isinstance(attention, Mask) else (None, attention)
 
-            def run(mask: Mask | None = mask, by: By | None = by) -> Tensor:
+            def run(mask: Mask | None = mask, by: Mechanism | None = by) -> Tensor:
                 return attend(q, k, v, mask=mask, by=by).mix
 
             cost, path = spent(run), attend(q, k, v, mask=mask, by=by).path
@@ -117,7 +117,7 @@ def measured(length: int, *, heads: int, width: int, keys: int) -> Iterator[Meas
             yield row(length, name, path, cost, dense, sees, error, astray)
 
 
-def off(by: By, q: Tensor, k: Tensor, v: Tensor) -> tuple[float | None, float | None]:
+def off(by: Mechanism, q: Tensor, k: Tensor, v: Tensor) -> tuple[float | None, float | None]:
     """How far a mechanism is from exact attention: its mix, and its weights."""
     if q.shape[-2] > LONGEST:
         return None, None

@@ -5,7 +5,7 @@ from pathlib import Path
 from regard.cli.outputs import check_target, writing
 from regard.cli.pages import translations_page
 from regard.files import put
-from regard.tasks.interpreter import Interpreter, Translation, open_translator
+from regard.tasks.text_translator import TextTranslator, Translation, open_translator
 from regard.views.alignment import alignment_text
 
 SENTENCES = (
@@ -43,7 +43,7 @@ def demo(folder: Path) -> str:
     return "\n\n".join(said)
 
 
-def size(interpreter: Interpreter) -> str:
+def size(interpreter: TextTranslator) -> str:
     return f"{sum(p.numel() for p in interpreter.model.parameters()) / 1e6:.1f} million"
 
 

@@ -9,7 +9,7 @@ import typer
 from regard.cli.serve import busy, kept, named, told
 from regard.errors import RegardError
 from regard.extras import APP, is_missing
-from regard.tasks.interpreter import Translation
+from regard.tasks.text_translator import Translation
 from regard.views.bundle import bundle
 
 HOST = "127.0.0.1"

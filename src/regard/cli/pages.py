@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from regard.tasks.interpreter import Translation
+from regard.tasks.text_translator import Translation
 from regard.trace.trace import Trace
 from regard.views.page import Held, page_html
 

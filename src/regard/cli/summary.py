@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from regard.trace.file import load
-from regard.trace.numbers.summary import summarise
-from regard.trace.numbers.table import Table
+from regard.trace.measure.summary import summarise
+from regard.trace.measure.table import Table
 
 WIDE = 1000  # columns of a file or a pipe, where nothing need be left out
 

@@ -13,8 +13,8 @@ from regard.cli.outputs import check_target, writing
 from regard.cli.texts import Line, read_lines
 from regard.data.special import END, SPECIAL
 from regard.errors import ConfigError, DataError
-from regard.tasks.interpreter import Interpreter, Translation, must_look, open_translator
-from regard.tasks.shown import looks_across
+from regard.tasks.read_and_written import looks_across
+from regard.tasks.text_translator import TextTranslator, Translation, must_look, open_translator
 
 AT_ONCE = 64  # lines of a file
 ENDINGS = (".html", ".svg", ".png", ".pdf", ".trace")
@@ -82,12 +82,12 @@ def chunks(lines: Iterable[Line], size: int) -> Iterator[list[Line]]:
         yield some
 
 
-def readable_lines(interpreter: Interpreter, lines: list[Line], length: int | None) -> list[Line]:
+def readable_lines(interpreter: TextTranslator, lines: list[Line], length: int | None) -> list[Line]:
     """The lines, cut where that is wanted; what the model cannot read is refused, with its place."""
     return [line if line.blank else readable_line(interpreter, line, length) for line in lines]
 
 
-def readable_line(interpreter: Interpreter, line: Line, length: int | None) -> Line:
+def readable_line(interpreter: TextTranslator, line: Line, length: int | None) -> Line:
     try:
         if length is not None:
             ends = [end for _, end in interpreter.source.encoding(line.text).offsets]

@@ -3,20 +3,20 @@
 import torch
 from torch import Tensor
 
-from regard.decode.chances import Chances, banned, not_numbers
 from regard.decode.closed import Stop
 from regard.decode.decoded import Decoded
 from regard.decode.limits import Limits, first
+from regard.decode.log_probs import LogProbs, banned, not_numbers
 from regard.decode.once import told_once
 from regard.decode.penalties import LengthPenalty, coverage, length_divisor
 from regard.decode.search import Search
 from regard.errors import ConfigError
-from regard.models.steps import Steps
+from regard.models.decoder_state import DecoderState
 
 
 @torch.no_grad()
 def beam(
-    steps: Steps,
+    steps: DecoderState,
     rows: int,
     *,
     beams: int = 5,
@@ -73,7 +73,7 @@ def beam(
     rule = Stop(stop, divisor, best, longest)
     search: Search | None = None
     looked: Tensor | None = None
-    measure = Chances()
+    measure = LogProbs()
     with told_once(steps, limits.begin) as keep:
         while len(ids):
             chances = measure.after(steps, ids)  # r·w n
@@ -105,7 +105,7 @@ def beam(
     return found
 
 
-def look(steps: Steps, before: Tensor | None) -> Tensor:
+def look(steps: DecoderState, before: Tensor | None) -> Tensor:
     """The share that each source position had so far, (b, s), with that of the step just made."""
     now = steps.attention()
     if now is None:

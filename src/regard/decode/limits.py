@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from regard.errors import ConfigError, ShapeError
-from regard.models.steps import Steps
+from regard.models.decoder_state import DecoderState
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Limits:
         return [self.longest] if isinstance(self.longest, int) else list(self.longest)
 
 
-def first(steps: Steps, rows: int, limits: Limits) -> Tensor:
+def first(steps: DecoderState, rows: int, limits: Limits) -> Tensor:
     """BEGIN for every row, (rows, 1), on `steps.device` where the model tells one."""
     if rows < 0:
         raise ShapeError(f"rows is {rows}, but it counts texts; give 0 or more")

@@ -3,20 +3,20 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from regard.attention.told import overheard, unheard
-from regard.models.steps import Retold, Steps
+from regard.attention.observe import has_listeners, muted
+from regard.models.decoder_state import DecoderState, Replayable
 
 Keep = Callable[[Sequence[Sequence[int]]], None]
 
 
 @contextmanager
-def told_once(steps: Steps, begin: int) -> Iterator[Keep]:
+def told_once(steps: DecoderState, begin: int) -> Iterator[Keep]:
     """What is computed in here is not told; the texts that `keep` is given are, afterwards, where somebody listens."""
-    if not overheard() or not isinstance(steps, Retold) or not steps.repeatable:
+    if not has_listeners() or not isinstance(steps, Replayable) or not steps.repeatable:
         yield lambda written: None
         return
     kept: list[Sequence[int]] = []
-    with unheard():
+    with muted():
         yield kept.extend
     if kept:
         steps.again(kept, begin)

@@ -10,12 +10,12 @@ from regard.decode.filters import keep_min_p, keep_top_k, keep_top_p
 from regard.decode.limits import Limits
 from regard.decode.single import write
 from regard.errors import ConfigError, ShapeError
-from regard.models.steps import Steps
+from regard.models.decoder_state import DecoderState
 
 
 @torch.no_grad()
 def sample(
-    steps: Steps,
+    steps: DecoderState,
     rows: int,
     *,
     temperature: float | int = 1.0,

@@ -5,12 +5,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from regard.decode.back_pointers import BackPointers
 from regard.decode.candidates import candidates
 from regard.decode.closed import Closed, Stop
 from regard.decode.decoded import Decoded
 from regard.decode.limits import Limits
 from regard.decode.penalties import LengthPenalty
-from regard.decode.told import Told
 
 
 class Move(NamedTuple):
@@ -45,7 +45,7 @@ class Search:
         self.so_far = like.new_zeros(rows, 1)  # r w: one beam per row, until it has said something
         self.closed = Closed.none(rows, beams, like)
         self.done = Closed.none(rows, beams, like)  # of all rows, filled in as they end
-        self.told = Told()
+        self.told = BackPointers()
 
     @property
     def said(self) -> int:

@@ -5,22 +5,22 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from regard.decode.chances import Chances, banned, not_numbers
 from regard.decode.decoded import Decoded
 from regard.decode.limits import Limits, first
+from regard.decode.log_probs import LogProbs, banned, not_numbers
 from regard.decode.once import told_once
-from regard.models.steps import Steps
+from regard.models.decoder_state import DecoderState
 
 Choose = Callable[[Tensor, Tensor], Tensor]  # log-probabilities (b, n) and the rows they are of (b,) → ids (b,)
 
 
-def write(steps: Steps, rows: int, limits: Limits, choose: Choose) -> list[Decoded]:
+def write(steps: DecoderState, rows: int, limits: Limits, choose: Choose) -> list[Decoded]:
     """Every row to its end, each token as `choose` says. Rows that have ended leave the batch."""
     ids = first(steps, rows, limits)
     alive = torch.arange(rows, device=ids.device)  # which row stands where
     longest = limits.per_row(rows, ids.device)
     score = torch.zeros(rows, dtype=torch.float32, device=ids.device)
-    measure = Chances()
+    measure = LogProbs()
     told: list[Tensor] = []
     with told_once(steps, limits.begin) as keep:
         while len(alive):

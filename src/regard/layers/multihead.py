@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from regard.attention.attend import Attended, Maskable, attend
 from regard.attention.bias import Bias
 from regard.attention.mask import Mask, allowed, rule
-from regard.attention.matrix_free.by import By, must_serve
+from regard.attention.matrix_free.mechanism import Mechanism, must_serve
 from regard.attention.score.base import Score
 from regard.errors import CacheError, PositionError, ShapeError
 from regard.layers.cache import KeyValueCache
@@ -61,7 +61,7 @@ class MultiHead(nn.Module):
         softcap: float | None = None,
         sinks: bool = False,
         dropout: float = 0.0,
-        attention: By | Mask | None = None,
+        attention: Mechanism | Mask | None = None,
     ) -> None:
         super().__init__()
         if heads < 1:
@@ -100,7 +100,7 @@ class MultiHead(nn.Module):
             self.by.check(heads, kv_heads, self.head_width)
 
     @property
-    def by(self) -> By | None:
+    def by(self) -> Mechanism | None:
         """The mechanism that stands in for exact attention, where there is one."""
         return None if isinstance(self.attention, Mask) else self.attention
 

@@ -17,7 +17,7 @@ from regard.errors import CacheError, DtypeError, PositionError, ShapeError
 from regard.layers import EncoderBlock, KeyValueCache, MultiHead, Residual
 from regard.layers.dropout import Dropout
 from regard.layers.norm import make_norm
-from regard.models.parts import make_added, make_inside, must_be_positions, must_be_sizes
+from regard.models.parts import attention_positions, input_positions, must_be_positions, must_be_sizes
 from regard.positions import Learned, Rotary, Sinusoid
 
 POSITIONS = ("learned", "sinusoid", "rotary", "alibi", "none")
@@ -67,9 +67,9 @@ class GPT(nn.Module):
         must_be_positions(positions, POSITIONS)
         self.vocabulary, self.width, self.context = vocabulary, width, context
         self.embed = nn.Embedding(vocabulary, width)
-        self.added = make_added(positions, context, width)
+        self.added = input_positions(positions, context, width)
         self.dropout = Dropout(dropout)
-        inside = make_inside(positions, width, heads)
+        inside = attention_positions(positions, width, heads)
         hidden = 4 * width if hidden is None else hidden
         self.blocks = nn.ModuleList(
             EncoderBlock(

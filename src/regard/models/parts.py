@@ -5,14 +5,14 @@ from regard.errors import ShapeError
 from regard.positions import ALiBi, Learned, Rotary, Sinusoid
 
 
-def make_added(positions: str, context: int, width: int) -> Learned | Sinusoid | None:
+def input_positions(positions: str, context: int, width: int) -> Learned | Sinusoid | None:
     """What is added to the embeddings, where something is."""
     if positions == "learned":
         return Learned(context, width)
     return Sinusoid(width) if positions == "sinusoid" else None
 
 
-def make_inside(positions: str, width: int, heads: int) -> Rotary | Bias | None:
+def attention_positions(positions: str, width: int, heads: int) -> Rotary | Bias | None:
     """What attention does about positions, where it does; one for all layers: it keeps a table, and learns nothing."""
     if positions == "rotary":
         return Rotary(width // heads)

@@ -10,11 +10,11 @@ from torch import Tensor, nn
 
 from regard.attention.mask import Mask, padding
 from regard.errors import ShapeError
+from regard.models.decoder_state import DecoderState
 from regard.models.padded import lengths_of, must_be_ids, must_fit
 from regard.models.parts import must_be_sizes, must_share
 from regard.models.recurrent import RecurrentEncoder, State
 from regard.models.recurrent_decoder import ATTENTIONS, RecurrentDecoder
-from regard.models.steps import Steps
 
 
 class Read(NamedTuple):
@@ -129,11 +129,11 @@ class Seq2Seq(nn.Module):
         )
         return hidden
 
-    def begin(self, source: Tensor) -> Steps:
+    def begin(self, source: Tensor) -> DecoderState:
         """The source read once, and nothing written yet: feed it the token that begins a text."""
-        from regard.models.seq2seq_steps import Seq2SeqSteps
+        from regard.models.seq2seq_state import Seq2SeqState
 
-        return Seq2SeqSteps(self, source, self._read(source))
+        return Seq2SeqState(self, source, self._read(source))
 
     @property
     def head_weight(self) -> Float[Tensor, "n m"]:

@@ -13,9 +13,9 @@ from regard.attention.mask import causal, padding
 from regard.layers import DecoderBlock, EncoderBlock, KeyValueCache
 from regard.layers.dropout import Dropout
 from regard.layers.norm import make_norm
+from regard.models.decoder_state import DecoderState
 from regard.models.padded import lengths_of, must_be_ids, must_fit
-from regard.models.parts import make_added, make_inside, must_be_positions, must_be_sizes, must_share
-from regard.models.steps import Steps
+from regard.models.parts import attention_positions, input_positions, must_be_positions, must_be_sizes, must_share
 from regard.positions import Learned, Sinusoid
 
 POSITIONS = ("sinusoid", "learned", "rotary", "alibi", "none")
@@ -85,7 +85,7 @@ class Translator(nn.Module):
         )
         self.source_embed = nn.Embedding(source_vocabulary, width)
         self.target_embed = None if shared else nn.Embedding(target_vocabulary, width)
-        inside = make_inside(positions, width, heads)
+        inside = attention_positions(positions, width, heads)
         hidden = 4 * width if hidden is None else hidden
         encoders = (
             EncoderBlock(
@@ -101,7 +101,7 @@ class Translator(nn.Module):
             )
             for _ in range(decoder_layers)
         )  # fmt: skip
-        placed = [make_added(positions, context, width) for _ in range(2)]
+        placed = [input_positions(positions, context, width) for _ in range(2)]
         last = [make_norm(norm, width, bias=bias) if order == "pre" else nn.Identity() for _ in range(2)]
         self.encoder = Encoder(nn.ModuleList(encoders), placed[0], last[0], dropout)
         self.decoder = Decoder(nn.ModuleList(decoders), placed[1], last[1], dropout)
@@ -133,12 +133,12 @@ class Translator(nn.Module):
         memory, mask, _ = self._read(source)
         return self.decoder(target, self.target_table, memory, memory_mask=mask)
 
-    def begin(self, source: Tensor) -> Steps:
+    def begin(self, source: Tensor) -> DecoderState:
         """The source read once, and nothing written yet: feed it the token that begins a text."""
-        from regard.models.translator_steps import TranslatorSteps
+        from regard.models.translator_state import TranslatorState
 
         memory, mask, lengths = self._read(source)
-        return TranslatorSteps(self, source, memory, self.decoder.make_caches(memory), mask, lengths)
+        return TranslatorState(self, source, memory, self.decoder.make_caches(memory), mask, lengths)
 
     @property
     def head_weight(self) -> Float[Tensor, "n m"]:

@@ -10,8 +10,8 @@ from torch import Tensor
 from regard.data.grammar import Aligned, word_spans
 from regard.data.special import END
 from regard.errors import DataError
-from regard.tasks.interpreter import Interpreter, must_look
-from regard.tasks.shown import watched
+from regard.tasks.read_and_written import watched
+from regard.tasks.text_translator import TextTranslator, must_look
 from regard.tasks.translate import shown
 
 Span = tuple[int, int]
@@ -60,7 +60,7 @@ def belonging(tokens: Sequence[Span], words: Sequence[Span]) -> Float[Tensor, "w
 
 
 @torch.no_grad()
-def quality(interpreter: Interpreter, pairs: Sequence[Aligned]) -> Quality:
+def quality(interpreter: TextTranslator, pairs: Sequence[Aligned]) -> Quality:
     """How well each cross-attention, mean over its heads, finds the words that mean each other.
 
     The true translation is fed, so that every word has its true partner. Each target word that has one is linked to

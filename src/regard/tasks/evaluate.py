@@ -9,10 +9,10 @@ from regard.data.split import Reference, references
 from regard.errors import ConfigError, ModelError
 from regard.models import store
 from regard.tasks.alignment import quality
-from regard.tasks.interpreter import Interpreter, open_translator, place_of
+from regard.tasks.read_and_written import looks_across
 from regard.tasks.registry import names, task_named
 from regard.tasks.score import library, scores, tokenizer_for
-from regard.tasks.shown import looks_across
+from regard.tasks.text_translator import TextTranslator, open_translator, place_of
 from regard.tasks.translate import TranslateSettings, pairs_from, pairs_of, parts_of
 from regard.training.run import MANIFEST, Run
 from regard.training.settings import settings_from
@@ -103,7 +103,7 @@ def asked_of(settings: TranslateSettings, data: str | None, part: str, count: in
     return Asked(references(parts[part]), [])
 
 
-def settings_of(interpreter: Interpreter, where: str) -> TranslateSettings:
+def settings_of(interpreter: TextTranslator, where: str) -> TranslateSettings:
     """The settings by which a translator was trained."""
     given = interpreter.facts.get("settings")
     if given is None and (Path(where) / MANIFEST).exists():

@@ -10,7 +10,7 @@ from torch import nn
 from regard.data.examples import Examples
 from regard.data.special import SPECIAL
 from regard.models import store
-from regard.tasks.shown import Shown, show
+from regard.tasks.read_and_written import ReadAndWritten, show
 from regard.tasks.writing import WriterSettings, Writing, write
 from regard.training.task import Better
 
@@ -72,7 +72,7 @@ class Sequences(Writing):
     def show(self, model: nn.Module, folder: Path) -> None:
         sources = [self.validation[i].source for i in range(3)]
         shown = [
-            Shown(source, [self.words[x] for x in source], written.ids, [self.words[x] for x in written.ids])
+            ReadAndWritten(source, [self.words[x] for x in source], written.ids, [self.words[x] for x in written.ids])
             for source, written in zip(sources, write(model, sources))
         ]
         show(model, shown, folder)

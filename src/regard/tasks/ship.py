@@ -11,7 +11,7 @@ from regard.data.grammar import sentences
 from regard.models import store
 from regard.tasks.alignment import quality
 from regard.tasks.evaluate import evaluate
-from regard.tasks.interpreter import open_translator
+from regard.tasks.text_translator import open_translator
 from regard.tasks.translate import SOURCE, TARGET
 from regard.training.run import Run
 

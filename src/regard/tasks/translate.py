@@ -16,8 +16,8 @@ from regard.data.split import references, split
 from regard.data.vocabulary import Vocabulary
 from regard.errors import ConfigError, DataError
 from regard.models import store
+from regard.tasks.read_and_written import ReadAndWritten, show
 from regard.tasks.score import library, scores, tokenizer_for
-from regard.tasks.shown import Shown, show
 from regard.tasks.writing import WriterSettings, Writing, write
 from regard.training.task import Better
 
@@ -152,9 +152,11 @@ def translate(
     return [target.decode(found.ids) for found in write(model, asked, beams=beams, **more)]
 
 
-def shown(source: Vocabulary, target: Vocabulary, text: str, ids: Sequence[int], written: Sequence[int]) -> Shown:
+def shown(
+    source: Vocabulary, target: Vocabulary, text: str, ids: Sequence[int], written: Sequence[int]
+) -> ReadAndWritten:
     """A text, read as `ids`, with what was written for it, tokens named."""
-    return Shown(ids, [*source.tokens(text), SPECIAL[END]], written, names_of(target, written))
+    return ReadAndWritten(ids, [*source.tokens(text), SPECIAL[END]], written, names_of(target, written))
 
 
 def names_of(vocabulary: Vocabulary, ids: Sequence[int]) -> list[str]:

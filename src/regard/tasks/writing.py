@@ -8,7 +8,7 @@ import torch
 from pydantic import Field
 from torch import nn
 
-from regard.attention.told import unheard
+from regard.attention.observe import muted
 from regard.data.batches import batches, share
 from regard.data.examples import Batch, Examples
 from regard.decode import Decoded, Limits, beam, greedy
@@ -146,7 +146,7 @@ def write(
         for row, i in enumerate(chosen):
             source[row, : len(sources[i])] = torch.as_tensor(sources[i])
         limits = Limits(longest=[2 * len(sources[i]) + 20 for i in chosen])
-        with unheard():  # who watches is told of all that was written, in one pass
+        with muted():  # who watches is told of all that was written, in one pass
             steps = model.begin(source.to(device))
         if beams == 1:
             found = greedy(steps, len(chosen), limits=limits)

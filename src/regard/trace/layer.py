@@ -10,12 +10,12 @@ from regard.errors import TraceError
 from regard.tokens import Tokens
 
 if TYPE_CHECKING:
-    from regard.trace.numbers.gradient import GradientMap
-    from regard.trace.numbers.measure import Measures
+    from regard.trace.measure.gradient import GradientMap
+    from regard.trace.measure.measure import Measures
 
 
 @dataclass
-class Seen:
+class ProofSample:
     """What was copied while the kernel ran, to prove the map by; all of it for a few query rows only."""
 
     rows: tuple[int, ...] = ()  # which query rows
@@ -53,7 +53,7 @@ class Layer:
     door: str = ""  # where it was seen
     queries: tuple[Tokens, ...] | None = None
     keys: tuple[Tokens, ...] | None = None
-    seen: Seen | None = None
+    seen: ProofSample | None = None
     gradient: Tensor | None = None  # b h q e: how the loss changes with the mix, after a backward pass
     notes: list[str] = field(default_factory=list)
 
@@ -79,19 +79,19 @@ class Layer:
 
     def measure(self) -> "Measures":
         """Entropy, distance and shares of every head."""
-        from regard.trace.numbers.measure import measure
+        from regard.trace.measure.measure import measure
 
         return measure(self)
 
     def similarity(self) -> Tensor:
         """How alike the heads look, (b, h, h): 1 for the same map, 0 for maps that share no key."""
-        from regard.trace.numbers.measure import similarity
+        from regard.trace.measure.measure import similarity
 
         return similarity(self)
 
     def gradient_map(self) -> "GradientMap":
         """Gradient × attention, asked like the weights; after a backward pass under `watch(gradients=True)`."""
-        from regard.trace.numbers.gradient import gradient_map
+        from regard.trace.measure.gradient import gradient_map
 
         return gradient_map(self)
 

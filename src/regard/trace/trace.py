@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from anywidget import AnyWidget
     from matplotlib.figure import Figure
 
-    from regard.trace.numbers.gradient import SideBySide
-    from regard.trace.numbers.measure import Measures
-    from regard.trace.numbers.rollout import Flow
-    from regard.trace.numbers.summary import Summary
+    from regard.trace.measure.gradient import SideBySide
+    from regard.trace.measure.measure import Measures
+    from regard.trace.measure.rollout import Flow
+    from regard.trace.measure.summary import Summary
     from regard.trace.verify import Proofs
 
 Path = str | int | tuple[str, str]
@@ -118,37 +118,37 @@ class Trace:
 
     def measures(self) -> "list[Measures]":
         """Entropy, distance and shares (first, self, previous, …) of every head, layer by layer."""
-        from regard.trace.numbers.measure import measures
+        from regard.trace.measure.measure import measures
 
         return measures(self.layers)
 
     def summary(self, batch: int | None = None) -> "Summary":
         """The measures of all heads as one table: sortable, and records for pandas and polars."""
-        from regard.trace.numbers.summary import summarise
+        from regard.trace.measure.summary import summarise
 
         return summarise(self, batch)
 
     def rollout(self, token: int, **how: Any) -> Tensor:
         """How much of each input reaches `token` at each depth (attention rollout); see `numbers.rollout`."""
-        from regard.trace.numbers.rollout import rollout
+        from regard.trace.measure.rollout import rollout
 
         return rollout(self, token, **how)
 
     def flow(self, token: int, **how: Any) -> "Flow":
         """The same for encoder–decoders: to the target's tokens and to the source's."""
-        from regard.trace.numbers.rollout import flow
+        from regard.trace.measure.rollout import flow
 
         return flow(self, token, **how)
 
     def spread(self, token: int, **how: Any) -> Tensor:
         """How far an input token reaches."""
-        from regard.trace.numbers.rollout import spread
+        from regard.trace.measure.rollout import spread
 
         return spread(self, token, **how)
 
     def side_by_side(self, token: int, **how: Any) -> "SideBySide":
         """Raw attention, rollout and gradient × attention of one query, because raw weights alone mislead."""
-        from regard.trace.numbers.gradient import side_by_side
+        from regard.trace.measure.gradient import side_by_side
 
         return side_by_side(self, token, **how)
 

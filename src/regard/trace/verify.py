@@ -20,9 +20,9 @@ from regard.attention.map import Asked, AttentionMap
 from regard.attention.map.asked import wide
 from regard.attention.weigh.softmax import softmax
 from regard.errors import MapError, Stale
-from regard.trace.kept.held import HOLLOW
-from regard.trace.kept.stitched import Stitched
-from regard.trace.layer import Layer, Seen
+from regard.trace.capture.layer_capture import PADDING_ROWS_EMPTY
+from regard.trace.capture.stitched import Stitched
+from regard.trace.layer import Layer, ProofSample
 from regard.trace.trace import Run
 
 ULPS = {torch.float64: 64.0, torch.float32: 64.0, torch.float16: 4.0, torch.bfloat16: 4.0}
@@ -97,7 +97,7 @@ def prove(layer: Layer) -> Proof:
         seen.mix = seen.mix.to(layer.weights.device)
     if isinstance(layer.weights._source, Stitched):
         return prove_parts(layer, layer.weights._source)
-    if HOLLOW in layer.notes:
+    if PADDING_ROWS_EMPTY in layer.notes:
         blind = ~layer.weights.allowed[..., list(seen.rows), :].any(-1, keepdim=True)
         softmax_seen = None if seen.weights is None else seen.weights.masked_fill(blind, 0.0)
         seen = layer.seen = replace(seen, mix=seen.mix.masked_fill(blind, 0.0), weights=softmax_seen)
@@ -137,7 +137,7 @@ def prove_parts(layer: Layer, source: Stitched) -> Proof:
             v = layer.v[:, :, part.column : part.column + k]
         one = replace(layer, weights=AttentionMap(part.source), q=part.source.q, k=part.source.k, v=v, notes=[])
         one.seen = rows_from(layer.seen, range(first, first + q), slice(part.column, part.column + k))
-        one.notes = [note for note in layer.notes if note == HOLLOW]
+        one.notes = [note for note in layer.notes if note == PADDING_ROWS_EMPTY]
         proofs.append(prove(one))
         first += q
     errors = {name: [getattr(proof, name) for proof in proofs] for name in ("output", "kernel", "normaliser")}
@@ -147,13 +147,13 @@ def prove_parts(layer: Layer, source: Stitched) -> Proof:
     return Proof(layer.name, layer.weights.kind, "unproven" if doubt else "proven", **worst, why=why)
 
 
-def rows_from(seen: Seen | None, rows: range, columns: slice) -> Seen | None:
+def rows_from(seen: ProofSample | None, rows: range, columns: slice) -> ProofSample | None:
     """What was copied at some rows, counted from the first of them."""
     if seen is None or seen.mix is None:
         return seen
     at = [i for i, row in enumerate(seen.rows) if row in rows]
     weights = None if seen.weights is None else seen.weights[:, :, at, columns]
-    return Seen(tuple(seen.rows[i] - rows.start for i in at), seen.mix[:, :, at], weights=weights)
+    return ProofSample(tuple(seen.rows[i] - rows.start for i in at), seen.mix[:, :, at], weights=weights)
 
 
 def output_error(layer: Layer, weights: Tensor) -> tuple[float | None, str]:

@@ -9,19 +9,19 @@ from typing import Any
 import torch
 from torch import nn
 
-from regard.attention.told import TOLD
+from regard.attention.observe import OBSERVER
 from regard.errors import WatchError
+from regard.trace.capture.naming import Naming
+from regard.trace.capture.retention import Retention
+from regard.trace.capture.room import make_room
+from regard.trace.capture.watcher import Watcher
+from regard.trace.doors.dispatcher import DOORS
 from regard.trace.doors.flex import open_flex
 from regard.trace.doors.handwritten import settle
-from regard.trace.doors.kernel import DOORS
 from regard.trace.doors.own import attend_told
-from regard.trace.doors.scene import SCENE, Ear, Scene
+from regard.trace.doors.scope import SCOPE, Listener, ListenerScope
 from regard.trace.file import finish, hand_over
 from regard.trace.file.stream import Writer
-from regard.trace.kept.keep import Keeper
-from regard.trace.kept.naming import Naming
-from regard.trace.kept.room import make_room
-from regard.trace.kept.watcher import Watcher
 from regard.trace.trace import Trace
 
 
@@ -62,7 +62,7 @@ def watch(
         make_room()
     chosen = (layers,) if isinstance(layers, str) else None if layers is None else tuple(layers)
     writer = None if to is None else Writer(to)
-    keeper = Keeper(values, dtype, None if device is None else torch.device(device), graph, writer)
+    keeper = Retention(values, dtype, None if device is None else torch.device(device), graph, writer)
     watcher = Watcher(model, keeper, Naming(tokenizer), layers=chosen, gradients=gradients)
     if chosen is not None and not any(watcher.wanted(path) for path, _ in watcher.tree.values()):
         known = ", ".join(path for path, _ in list(watcher.tree.values())[1:9])
@@ -71,9 +71,9 @@ def watch(
     trace._live, trace._over = watcher.runs, False
     trace._prints = Prints(model, watcher.modules())
     try:
-        with listening(watcher) as scene:
+        with listening(watcher) as scope:
             yield trace
-            settle(scene)
+            settle(scope)
             watcher.finish()
         if writer is not None:
             trace.notes += watcher.notes
@@ -109,25 +109,25 @@ def versions_of(modules: Iterable[nn.Module]) -> int:
 
 
 @contextmanager
-def listening(ear: Ear) -> Iterator[Scene]:
-    """Doors open, and this ear among those who hear in this context."""
-    before = SCENE.get()
-    scene = Scene((*(() if before is None else before.ears), ear))
+def listening(listener: Listener) -> Iterator[ListenerScope]:
+    """Doors open, and this listener among those who hear in this context."""
+    before = SCOPE.get()
+    scope = ListenerScope((*(() if before is None else before.listeners), listener))
     with ExitStack() as undo:
         DOORS.open()
         undo.callback(DOORS.close)
-        modules = list(ear.modules())
+        modules = list(listener.modules())
         undo.callback(open_flex(modules))
         if is_compiled(modules):
             undo.enter_context(torch.compiler.set_stance("force_eager"))
-        undo.callback(SCENE.reset, SCENE.set(scene))
-        undo.callback(TOLD.reset, TOLD.set(attend_told))
+        undo.callback(SCOPE.reset, SCOPE.set(scope))
+        undo.callback(OBSERVER.reset, OBSERVER.set(attend_told))
         try:
-            yield scene
+            yield scope
         finally:
-            scene.candidates.clear()
-            scene.quiet(over=True)
-            ear.release()
+            scope.candidates.clear()
+            scope.quiet(over=True)
+            listener.release()
 
 
 def must_be_watchable(model: Any) -> None:

@@ -4,13 +4,13 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from regard.training.task import Work
+from regard.training.task import PreparedTask
 
 
 class Computing(nn.Module):
     """The loss as a module, so that what wraps modules (DDP, FSDP, a compiler) wraps all of it."""
 
-    def __init__(self, model: nn.Module, work: Work) -> None:
+    def __init__(self, model: nn.Module, work: PreparedTask) -> None:
         super().__init__()
         self.model = model
         self.work = work

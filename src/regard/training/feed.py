@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch.utils.data import DataLoader, Dataset
 
+from regard.training.distributed import ProcessGroup
 from regard.training.settings import Settings
-from regard.training.task import Work
-from regard.training.team import Team
+from regard.training.task import PreparedTask
 
 GRACE = 10.0  # seconds that a worker goes on after SIGTERM
 
@@ -28,9 +28,9 @@ class Update(NamedTuple):
 class Shares(Dataset[Update]):
     """One entry per update: the share of this process, in parts."""
 
-    def __init__(self, work: Work, batches: Sequence[np.ndarray], team: Team, accumulate: int) -> None:
+    def __init__(self, work: PreparedTask, batches: Sequence[np.ndarray], group: ProcessGroup, accumulate: int) -> None:
         self.work, self.batches, self.accumulate = work, batches, accumulate
-        self.rank, self.world = team.rank, team.world
+        self.rank, self.world = group.rank, group.world
 
     def __len__(self) -> int:
         return len(self.batches)
@@ -45,9 +45,11 @@ class Shares(Dataset[Update]):
         return Update(indices, work.weight(indices), parts)
 
 
-def feed(work: Work, batches: Sequence[np.ndarray], team: Team, settings: Settings) -> Generator[Update, None, None]:
+def feed(
+    work: PreparedTask, batches: Sequence[np.ndarray], group: ProcessGroup, settings: Settings
+) -> Generator[Update, None, None]:
     """The updates in order. Workers end when it is closed."""
-    shares = Shares(work, batches, team, settings.gradient_accumulation)
+    shares = Shares(work, batches, group, settings.gradient_accumulation)
     if not settings.num_workers:
         yield from (shares[i] for i in range(len(shares)))
         return

@@ -23,6 +23,7 @@ from regard.training.board import board, writer_class
 from regard.training.checkpoint import Checkpoint
 from regard.training.compute import Computing, seed_of, size_of
 from regard.training.device import chosen, moved, own_randomness
+from regard.training.distributed import ProcessGroup, distributed, full
 from regard.training.feed import Update, feed
 from regard.training.recorder import Recorder
 from regard.training.restore import distinct, put_optimizer, put_weights
@@ -31,8 +32,7 @@ from regard.training.run import TIMING, Run
 from regard.training.schedule import rate_at
 from regard.training.settings import Settings
 from regard.training.stop import NAMES, Stop, listening
-from regard.training.task import Task, Work
-from regard.training.team import Team, full, together
+from regard.training.task import PreparedTask, Task
 
 
 class Event(NamedTuple):
@@ -47,7 +47,7 @@ Tell = Callable[[Event], None]
 
 
 @dataclass
-class Place:
+class Progress:
     """Where a run stands, beside its weights. As a checkpoint has it, nothing was told of the step yet."""
 
     step: int = 0  # updates made
@@ -78,15 +78,15 @@ def fit(task: Task, settings: Settings, folder: Path, *, resume: bool = False, t
         writer_class()  # before anything is written
     chosen(settings.device)  # likewise
     task.check_requirements(settings)
-    with together() as team:
-        run = Run(Path(team.share(str(folder))))  # each process may have thought of another one
-        with run.alone(new=not resume) if team.first else nullcontext():
-            if team.first and not resume:
+    with distributed() as group:
+        run = Run(Path(group.share(str(folder))))  # each process may have thought of another one
+        with run.alone(new=not resume) if group.first else nullcontext():
+            if group.first and not resume:
                 run.begin(task.name, settings.model_dump(mode="json"))
-            team.wait()
-            if not team.first:
+            group.wait()
+            if not group.first:
                 run.described()  # a folder that not all processes see is noticed here
-                return Fit(task, settings, run, team, lambda event: None).go(resume)
+                return Fit(task, settings, run, group, lambda event: None).go(resume)
             with board(run.folder, wanted=settings.tensorboard) as draw:
 
                 def both(event: Event) -> None:
@@ -95,7 +95,7 @@ def fit(task: Task, settings: Settings, folder: Path, *, resume: bool = False, t
                     say(event)
 
                 try:
-                    ready = Fit(task, settings, run, team, both)
+                    ready = Fit(task, settings, run, group, both)
                 except RegardError:
                     if not resume:
                         run.withdraw()  # nothing was learnt yet: the folder is free for another try
@@ -106,18 +106,18 @@ def fit(task: Task, settings: Settings, folder: Path, *, resume: bool = False, t
 class Fit:
     """One run while it runs."""
 
-    def __init__(self, task: Task, settings: Settings, run: Run, team: Team, tell: Tell) -> None:
-        self.task, self.settings, self.run, self.team, self.tell = task, settings, run, team, tell
+    def __init__(self, task: Task, settings: Settings, run: Run, group: ProcessGroup, tell: Tell) -> None:
+        self.task, self.settings, self.run, self.group, self.tell = task, settings, run, group, tell
         self.device = chosen(settings.device)
         torch.manual_seed(settings.seed)
-        if team.first:  # what is learnt from the data, such as a vocabulary, is written once
-            self.work: Work = task.prepare(settings, run.folder)
-        team.wait()
-        if not team.first:
+        if group.first:  # what is learnt from the data, such as a vocabulary, is written once
+            self.work: PreparedTask = task.prepare(settings, run.folder)
+        group.wait()
+        if not group.first:
             torch.manual_seed(settings.seed)
             self.work = task.prepare(settings, run.folder)
         self.model = self.work.model.to(self.device)  # drawn on the CPU, so the first weights are the same anywhere
-        self.place = Place()
+        self.place = Progress()
         self.scores: dict[str, float] = {}
         self.recorder = Recorder(run, settings, lambda text: tell(Event("notice", self.place.step, {"text": text})))
         self.stop = Stop()
@@ -126,14 +126,14 @@ class Fit:
     def go(self, resume: bool) -> Result:
         settings = self.settings
         before = self.recorder.newest() if resume else None
-        if self.team.share(before and before.step) != (before and before.step):
+        if self.group.share(before and before.step) != (before and before.step):
             raise RunError(
-                f"process {self.team.rank} sees other checkpoints in {self.run.folder} than the first one; "
+                f"process {self.group.rank} sees other checkpoints in {self.run.folder} than the first one; "
                 "give all processes the same folder"
             )
-        self.split = self.team.world > 1 and settings.parallel == "fsdp"
-        self.unsplit = copy.deepcopy(self.model) if self.split and self.team.first else self.model
-        computing = self.team.wrap(Computing(self.model, self.work), settings.parallel)
+        self.split = self.group.world > 1 and settings.parallel == "fsdp"
+        self.unsplit = copy.deepcopy(self.model) if self.split and self.group.first else self.model
+        computing = self.group.wrap(Computing(self.model, self.work), settings.parallel)
         self.optimizer = torch.optim.AdamW(
             self.model.parameters(),
             lr=settings.lr,
@@ -143,7 +143,7 @@ class Fit:
         )
         if before is not None:
             self.restore(before)
-        if self.team.first:
+        if self.group.first:
             self.recorder.cut(self.place.step)
             if before is not None:
                 self.recorder.prune(self.place.step, self.place.best_step)  # as the save did that is gone on from
@@ -174,7 +174,7 @@ class Fit:
             batches = self.work.batches(place.epoch)
             if not batches:
                 raise RunError("there is nothing to learn from: no example is left after the limits on length")
-            with closing(feed(self.work, batches[place.index :], self.team, settings)) as fed:
+            with closing(feed(self.work, batches[place.index :], self.group, settings)) as fed:
                 for parts in fed:
                     yield parts
                     if place.step >= settings.steps or place.over:
@@ -193,17 +193,17 @@ class Fit:
         )
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        torch.manual_seed(seed_of(settings.seed, place.step, self.team.rank))
+        torch.manual_seed(seed_of(settings.seed, place.step, self.group.rank))
         self.model.train()
         self.optimizer.zero_grad(set_to_none=True)
         loss = nll = 0.0
         for part, last in batch.parts:
             whole, sums = self.compute(part, last)
-            (whole * (self.team.world / batch.weight)).backward()
+            (whole * (self.group.world / batch.weight)).backward()
             loss, nll = loss + sums[0], nll + sums[1]
         norm = self.clip()
         heard = self.stop.signal
-        loss, nll, *asked = self.team.add(loss, nll, *(float(heard == number) for number in NAMES))
+        loss, nll, *asked = self.group.add(loss, nll, *(float(heard == number) for number in NAMES))
         self.stopping = next((int(number) for number, count in zip(NAMES, asked) if count), None)
         self.must_be_finite(loss, norm, batch)
         self.optimizer.step()
@@ -258,7 +258,7 @@ class Fit:
             self.show()
         if due.validates(settings, place.step):
             self.validate()
-        if self.team.world == 1:  # together, what was heard since is agreed on in the next update
+        if self.group.world == 1:  # together, what was heard since is agreed on in the next update
             self.stopping = self.stop.signal
         if self.stopping is not None and not saved:
             self.save(moment)
@@ -277,7 +277,7 @@ class Fit:
         self.place.since = {"loss": 0.0, "nll": 0.0, "count": 0.0}
         taken = time.perf_counter() - self.started
         speed = (self.place.step - self.first_step) / taken
-        if self.team.first:
+        if self.group.first:
             self.recorder.record(line)
             if speed:  # of a step that this process made
                 self.recorder.record({"step": self.place.step, "seconds": taken, "updates_per_second": speed}, TIMING)
@@ -286,7 +286,7 @@ class Fit:
     def show(self) -> None:
         """What the model attends to now, written by the first process."""
         model, folder = self.whole(), self.run.shown / checkpoints.name_of(self.place.step)
-        if self.team.first:
+        if self.group.first:
             with self.judging(model), self.recorder.writing(folder):
                 self.work.show(model, folder)
         self.tell(Event("shown", self.place.step, {}))
@@ -294,17 +294,17 @@ class Fit:
     def validate(self) -> None:
         """Scores of the model as it is; the first process computes them, the others wait."""
         place, scores, model = self.place, {}, self.whole()
-        if self.team.first:
+        if self.group.first:
             with self.judging(model):
                 scores = self.work.validate(model)
-        self.scores = scores = self.team.share(scores)
+        self.scores = scores = self.group.share(scores)
         better = self.beaten_by(scores)
         if better:
             place.best, place.best_step, place.waited = scores[self.work.better.score], place.step, 0
         else:
             place.waited += 1
             place.over = bool(self.settings.patience) and place.waited >= self.settings.patience
-        if self.team.first:
+        if self.group.first:
             self.recorder.record({"step": place.step, "validation": scores})
         self.tell(Event("validation", place.step, dict(scores) | {"better": better}))
 
@@ -322,7 +322,7 @@ class Fit:
         """The model in one piece, on the first process; where it is split, all of them must ask for it."""
         if self.split:
             weights = self.weights()
-            if self.team.first:
+            if self.group.first:
                 put_weights(self.unsplit, weights)
         return self.unsplit
 
@@ -335,11 +335,11 @@ class Fit:
 
     def save(self, moment: dict[str, Any]) -> None:
         step, tensors = self.place.step, self.state()
-        if self.team.first:
+        if self.group.first:
             self.recorder.save(Checkpoint(step, {"place": moment, "scores": self.scores}, tensors))
             self.recorder.prune(step, self.place.best_step)
         self.tell(Event("checkpoint", step, {}))
-        self.team.wait()
+        self.group.wait()
 
     def restore(self, before: Checkpoint) -> None:
         """Stand exactly where the checkpoint was taken."""
@@ -347,13 +347,13 @@ class Fit:
         own = {name.removeprefix("model."): x for name, x in tensors.items() if name.startswith("model.")}
         put_weights(self.model, own)
         put_optimizer(self.model, self.optimizer, tensors)
-        self.place = Place(**before.facts["place"])
+        self.place = Progress(**before.facts["place"])
         self.scores = dict(before.facts["scores"])
 
     def finish(self) -> None:
         """The result as a model that opens by itself: the average where it is better than the best, or the best."""
-        if not self.team.first:
-            self.scores = self.team.share(None)
+        if not self.group.first:
+            self.scores = self.group.share(None)
             return
         taken = choose_weights(
             self.run.checkpoints, self.settings, self.place.step, self.place.best_step, self.score, self.beaten_by
@@ -366,7 +366,7 @@ class Fit:
         facts |= {"steps": self.place.step, "scores": self.scores}
         with self.recorder.writing(self.run.model):
             self.work.export(self.unsplit, self.run.model, facts)
-        self.team.share(self.scores)
+        self.group.share(self.scores)
 
     def score(self, weights: dict[str, Tensor]) -> dict[str, float]:
         """Scores of these weights, which the model then holds."""

@@ -21,7 +21,7 @@ class Better(NamedTuple):
 
 
 @runtime_checkable
-class Work(Protocol):
+class PreparedTask(Protocol):
     """A task made ready by its settings: everything here is a function of them and of the files they name."""
 
     model: nn.Module
@@ -74,6 +74,6 @@ class Task(Protocol):
         """Refuse, with the line that installs it, where something is missing that a validation will need."""
         ...
 
-    def prepare(self, settings: Any, folder: Path) -> Work:
+    def prepare(self, settings: Any, folder: Path) -> PreparedTask:
         """Read, encode, and make the model; what was learnt from the data, such as a vocabulary, lies in `folder`."""
         ...

@@ -10,10 +10,10 @@ from regard.attention.map import Asked, AttentionMap
 from regard.attention.map.blocks import Source
 from regard.attention.map.given import Stored
 from regard.errors import TraceError
+from regard.trace.capture.stitched import Stitch, Stitched
 from regard.trace.file.stream import key_of
 from regard.trace.file.written import how, in_order, mask_of, plain, source_of
-from regard.trace.kept.stitched import Stitch, Stitched
-from regard.trace.layer import Layer, Seen
+from regard.trace.layer import Layer, ProofSample
 from regard.trace.trace import Run
 
 PRECISIONS = ("float16", "float32")
@@ -72,7 +72,7 @@ def lean_layer(layer: Layer, source: Source, rounding: Rounding, *, values: bool
     if isinstance(source, Stored) and not isinstance(source_of(layer.weights), Stored):
         notes.append(f"the map was {how(source_of(layer.weights))} and is held as weights")
     seen = layer.seen
-    copied = None if seen is None or seen.mix is None else Seen(seen.rows, seen.mix, dropout=seen.dropout)
+    copied = None if seen is None or seen.mix is None else ProofSample(seen.rows, seen.mix, dropout=seen.dropout)
     v = rounding(layer.v) if values and layer.v is not None else None
     weights = AttentionMap(source, dropped=layer.weights.dropped)
     return replace(layer, weights=weights, q=None, k=None, v=v, gradient=None, seen=copied, notes=notes)

@@ -20,7 +20,7 @@ from regard.trace.trace import Run, Trace
 from regard.views.bundle import bundle
 from regard.views.lean import Error, Rounding, error_of, lean, size_of
 from regard.views.packed import file_bytes, packed
-from regard.views.told import safe_json, safe_script, told_of
+from regard.views.page_data import safe_json, safe_script, told_of
 
 FORMAT = 1
 ROOM = 1_900_000  # bytes of all numbers up to which v is held too,

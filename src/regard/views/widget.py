@@ -8,8 +8,8 @@ from regard.errors import RegardError, TraceError
 from regard.extras import NOTEBOOK, importing
 from regard.trace.trace import Path, Trace
 from regard.views.bundle import bundle
+from regard.views.page_data import safe_json
 from regard.views.still import still_html
-from regard.views.told import safe_json
 
 if TYPE_CHECKING:
     from anywidget import AnyWidget

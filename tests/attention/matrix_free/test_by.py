@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import regard
-from regard.attention.matrix_free import By, Linformer, Performer
+from regard.attention.matrix_free import Linformer, Mechanism, Performer
 from regard.attention.weigh import sparsemax
 from regard.errors import PathError
 
@@ -26,7 +26,7 @@ X = torch.randn(1, 2, N, D, generator=torch.Generator().manual_seed(0))
     ],
 )
 def test_what_needs_scores_or_weights_is_refused_by_name(by, name, value):
-    assert isinstance(by, By)
+    assert isinstance(by, Mechanism)
     with pytest.raises(PathError, match=rf"{name}= came with by={type(by).__name__}.* leave out {name}= or by="):
         regard.attend(X, X, X, by=by, **{name: value})
 

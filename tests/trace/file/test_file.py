@@ -21,12 +21,12 @@ from regard.errors import Stale, TraceError
 from regard.positions.alibi import ALiBi
 from regard.positions.buckets import Buckets
 from regard.tokens import Tokens
+from regard.trace.capture.diagonals import Diagonals
+from regard.trace.capture.even import Whole, even_softmax
+from regard.trace.capture.stitched import Stitch, Stitched
 from regard.trace.file import load, save
 from regard.trace.file.container import open_container
-from regard.trace.kept.diagonals import Diagonals
-from regard.trace.kept.even import Whole, even_softmax
-from regard.trace.kept.stitched import Stitch, Stitched
-from regard.trace.layer import Layer, Seen
+from regard.trace.layer import Layer, ProofSample
 from regard.trace.trace import Run, Trace
 
 B, H, G, Q, K, D, E = 2, 6, 3, 7, 11, 5, 4
@@ -218,7 +218,7 @@ def test_half_of_a_surrogate_pair_becomes_one_mark(tmp_path):
 
 def test_all_that_a_layer_knows_comes_back(tmp_path):
     source = asked(groups=G)
-    seen = Seen(
+    seen = ProofSample(
         (0, 3, 6),
         torch.randn(B, H, 3, E),
         torch.rand(B, 1, 3, K) > 0.5,
@@ -281,7 +281,7 @@ def test_an_expanded_batch_is_written_once_and_comes_back_whole(tmp_path):
 
 def test_the_safetensors_library_opens_the_file(tmp_path):
     source = asked(groups=G, mask=regard.causal(), bias=torch.randn(1, H, Q, K))
-    odd = Seen((1,), torch.randn(B, H, 1, E).half(), torch.rand(B, 1, 1, K) > 0.5)
+    odd = ProofSample((1,), torch.randn(B, H, 1, E).half(), torch.rand(B, 1, 1, K) > 0.5)
     trip(tmp_path, layer_of(source, seen=odd), layer_of(asked(), "blocks.1"))
     arrays = load_file(tmp_path / "a.trace")
     assert torch.from_numpy(arrays["0/blocks.0.attention/k"]).equal(source.k)

@@ -21,14 +21,14 @@ print(peak() - before)
 """
 
 
-def grown(tmp_path, layers):
+def grow(tmp_path, layers):
     """MB that the peak of a process grows by."""
     words = [sys.executable, "-c", CHILD, str(layers), str(tmp_path / "a.trace")]
     return int(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
 
 
 def test_memory_does_not_grow_with_the_number_of_layers(tmp_path):
-    few, many = grown(tmp_path, 3), grown(tmp_path, 13)
+    few, many = grow(tmp_path, 3), grow(tmp_path, 13)
     written = (13 - 3) * 3 * 6  # MB more: q, k and v of each layer are 6 MB
     print(f"3 layers {few} MB, 13 layers {many} MB")
     assert many - few < written / 2

@@ -15,8 +15,8 @@ from regard.attention.map import AttentionMap
 from regard.attention.map.asked import Asked
 from regard.attention.mask import Sizes
 from regard.tokens import Tokens
-from regard.trace.kept.stitched import Stitch, Stitched
-from regard.trace.layer import Layer, Seen
+from regard.trace.capture.stitched import Stitch, Stitched
+from regard.trace.layer import Layer, ProofSample
 from regard.trace.trace import Run, Trace
 from regard.views.answer import Answers
 
@@ -57,7 +57,7 @@ def asked(mask, allowed, *, b=2, h=4, g=None, q=13, k=13, d=5, e=3, bias=None, a
     found = regard.attend(queries, keys, values, mask=mask, bias=bias, softcap=cap, sink_logits=sink)
     shown = tuple(Tokens(tuple(f"{entry}.{i}" for i in range(q))) for entry in range(b))
     rows = (0, q // 2, q - 1)
-    seen = Seen(rows=rows, mix=found.mix[:, :, list(rows)])
+    seen = ProofSample(rows=rows, mix=found.mix[:, :, list(rows)])
     named = {"queries": shown, "keys": shown} if q == k else {}
     layer = Layer("blocks.0", "self", found.weights, queries, keys, values, seen=seen, **named)
     scores = queries.double() @ keys.double().repeat_interleave(h // g, 1).mT / math.sqrt(d)
@@ -127,7 +127,7 @@ def generated() -> Case:
 @cache
 def translated() -> Case:
     """The last cross-attention of the translator that comes with the package."""
-    from regard.tasks.interpreter import open_translator
+    from regard.tasks.text_translator import open_translator
 
     trace = open_translator("en-zh").translate(["The girl who is reading a book is my sister."])[0].trace()
     layer = next(layer for layer in reversed(trace.layers) if layer.kind == "cross")

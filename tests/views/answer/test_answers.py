@@ -14,7 +14,7 @@ from regard.errors import RegardError, TraceError
 from regard.tokens import Tokens
 from regard.trace.layer import Layer
 from regard.trace.trace import Run, Trace
-from regard.views.answer import Answers, about, answers, pyramid
+from regard.views.answer import Answers, answers, pyramid, questions
 from tests.views.answer.cases import CASES, ask, asked, close, triangle
 from tests.views.traces import decoder, translator
 
@@ -143,7 +143,7 @@ def test_every_question_has_an_interface_and_an_answer(repository):
     text = (repository / "web/src/trace/source.ts").read_text(encoding="utf-8")
     body = text.split("export interface Source {")[1]
     found = [line.strip().split("(")[0] for line in body.split("\n}")[0].splitlines() if "Promise<" in line]
-    assert found == list(about.ASKS)
+    assert found == list(questions.ASKS)
 
 
 def test_no_gradient_is_needed_and_none_is_sent():

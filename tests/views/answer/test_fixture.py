@@ -13,7 +13,7 @@ from safetensors.numpy import load
 import regard
 from regard.attention.map import AttentionMap
 from regard.tokens import Tokens
-from regard.trace.layer import Layer, Seen
+from regard.trace.layer import Layer, ProofSample
 from regard.trace.trace import Run, Trace
 from regard.views.answer import Answers
 
@@ -50,7 +50,7 @@ def made() -> tuple[dict, bytes]:
     tokens = (Tokens(strange, ids=tuple(range(N))),)
     stored = torch.softmax(waves(1, HEADS, N, N, seed=1.1), -1)
     first = Layer("blocks.0", "self", asked.weights, q.float(), k.float(), v.float(), queries=tokens, keys=tokens)
-    first.seen = Seen(rows=(11,), mix=asked.mix[:, :, 11:12])
+    first.seen = ProofSample(rows=(11,), mix=asked.mix[:, :, 11:12])
     second = Layer("blocks.1", "self", AttentionMap.stored(stored.float()), queries=tokens, keys=tokens)
     answers = Answers(Trace([Run([first, second])], model="Small"), identity="fixture", name="a fixture")
     blobs = [answers.ask(what, about) for what, about in ASKS]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from regard.trace.kept.stitched import Stitched
+from regard.trace.capture.stitched import Stitched
 from regard.views.answer import Answers, numbers
 from tests.views.answer.cases import CASES, ask, close
 from tests.views.answer.test_tiles import near

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from regard.errors import TraceError
-from regard.views.answer import Answers, lines, pyramid
+from regard.views.answer import Answers, pyramid
 from tests.views.answer.cases import CASES, ask, close
 from tests.views.answer.test_tiles import near
 

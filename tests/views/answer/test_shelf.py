@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from regard.views.answer.shelf import Shelf
+from regard.views.answer.lru_cache import LruCache
 
 
 def thing(size: int) -> SimpleNamespace:
@@ -12,7 +12,7 @@ def thing(size: int) -> SimpleNamespace:
 
 
 def test_what_was_not_used_for_longest_goes_first():
-    shelf = Shelf(room=100)
+    shelf = LruCache(room=100)
     for name in "abc":
         shelf.get(name, lambda: thing(30))
     shelf.get("a", lambda: pytest.fail("it is there"))
@@ -22,7 +22,7 @@ def test_what_was_not_used_for_longest_goes_first():
 
 
 def test_one_that_is_larger_than_the_room_is_kept_until_the_next():
-    shelf = Shelf(room=100)
+    shelf = LruCache(room=100)
     shelf.get("large", lambda: thing(500))
     assert shelf.has("large")
     shelf.get("small", lambda: thing(1))
@@ -31,7 +31,7 @@ def test_one_that_is_larger_than_the_room_is_kept_until_the_next():
 
 
 def test_a_maker_that_fails_leaves_nothing_and_may_try_again():
-    shelf = Shelf()
+    shelf = LruCache()
     with pytest.raises(ZeroDivisionError):
         shelf.get("x", lambda: 1 // 0)
     assert shelf.get("x", lambda: 3) == 3
@@ -39,7 +39,7 @@ def test_a_maker_that_fails_leaves_nothing_and_may_try_again():
 
 
 def test_bytes_count_as_many_as_they_are_and_may_be_looked_at_without_waiting():
-    shelf = Shelf(10)
+    shelf = LruCache(10)
     shelf.get("a", lambda: b"123456")
     assert (shelf.peek("a"), shelf.peek("b"), shelf.used) == (b"123456", None, 6)
     shelf.get("b", lambda: b"12345")

@@ -8,7 +8,7 @@ import torch
 
 from regard.attention.map.map import AttentionMap
 from regard.attention.mask.bits import Bits, pack
-from regard.trace.kept.even import Whole, even_softmax
+from regard.trace.capture.even import Whole, even_softmax
 from regard.trace.layer import Layer
 from regard.trace.trace import Run, Trace
 from regard.views.answer import Answers, pyramid

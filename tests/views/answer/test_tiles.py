@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from regard.errors import TraceError
-from regard.views.answer import Answers, lines, pyramid, tiles, walk
+from regard.views.answer import Answers, pyramid, tiles, walk
 from tests.views.answer.cases import CASES, ask, asked, close
 
 

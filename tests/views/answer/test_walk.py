@@ -9,7 +9,7 @@ import regard
 from regard.attention.map.asked import Asked
 from regard.attention.map.blocks import Scratch
 from regard.views.answer import walk
-from regard.views.answer.lines import Lines
+from regard.views.answer.head_rows import Lines
 from regard.views.answer.pyramid import cells_of
 from tests.views.answer.cases import CASES, asked, close, draw, triangle
 

@@ -12,8 +12,8 @@ from starlette.websockets import WebSocketDisconnect
 
 from regard.app import limits
 from regard.app.access import with_token
-from regard.app.opened.opened import Telling
 from regard.app.refusal import Stopped, refusal_of
+from regard.app.runners.runner import RunMonitor
 from regard.app.studio import Studio
 from regard.app.wire import RunAsk, answer, read
 from regard.errors import RegardError
@@ -52,7 +52,7 @@ async def serve_run(studio: Studio, websocket: WebSocket) -> None:
         ask = await question(websocket)
         if studio.waiting:
             tell({"kind": "progress", "text": "waiting for another run to end", "share": None, "step": "waiting"})
-        work = studio.queue(lambda: finished(studio, ask, Telling(tell, left.is_set), tell))
+        work = studio.queue(lambda: finished(studio, ask, RunMonitor(tell, left.is_set), tell))
     except RegardError as error:
         tell(failed(error))
     leaving = asyncio.create_task(until_closed(websocket))
@@ -98,7 +98,7 @@ def failed(error: RegardError) -> dict[str, Any]:
     return {"kind": "failed", "text": told.pop("error"), **told}
 
 
-def finished(studio: Studio, ask: RunAsk, telling: Telling, tell: Any) -> None:
+def finished(studio: Studio, ask: RunAsk, telling: RunMonitor, tell: Any) -> None:
     """Run, and tell how it ended; whatever a model raises becomes one sentence."""
     try:
         trace, text = studio.run(ask, telling)

@@ -17,8 +17,8 @@ from starlette.responses import Response
 
 from regard.app import limits
 from regard.app.access import with_token
-from regard.app.opened.opened import Telling
 from regard.app.refusal import Refusal, refusal_of
+from regard.app.runners.runner import RunMonitor
 from regard.app.studio import ASKERS, MEASURERS, Studio, run_contained
 from regard.app.traces import full
 from regard.app.wire import EditAsk, NameAsk, answer, json_of, read
@@ -128,7 +128,7 @@ def add(app: FastAPI, studio: Studio) -> None:
     async def edited(request: Request, wanted: str) -> Response:
         run, edits = run_of(request), read(EditAsk, await limits.body_of(request)).edits
         left = threading.Event()
-        telling = Telling(stopped=left.is_set)
+        telling = RunMonitor(stopped=left.is_set)
         watching = asyncio.create_task(until_gone(request, left))
         try:
             work = studio.queue(lambda: studio.edit(wanted, edits, telling, run))

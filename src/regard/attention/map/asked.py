@@ -9,7 +9,7 @@ from torch import Tensor
 from regard.attention.bias import Bias
 from regard.attention.heads import grouped, times
 from regard.attention.mask import Mask, Sizes
-from regard.attention.mask.lead import Index, Lead, Where, bounds, pick, places, tile, whole
+from regard.attention.mask.lead import Index, LeadingIndex, Where, bounds, pick, places, tile, whole
 from regard.attention.score.base import Score
 from regard.attention.weigh.softmax import softmax
 from regard.eager import version
@@ -43,7 +43,7 @@ class Asked:
         softcap: float | None = None,
         sink: Tensor | None = None,
         weigh: Weigh = softmax,
-        lead: Lead | None = None,
+        lead: LeadingIndex | None = None,
         live: bool = True,
     ) -> None:
         self.q, self.k, self.sizes = q, k, sizes
@@ -76,7 +76,7 @@ class Asked:
         """Everything that a gradient may flow to; None where there is nothing."""
         return self.q, self.k, self.sink, self.bias
 
-    def where(self) -> Lead:
+    def where(self) -> LeadingIndex:
         if self.lead is None:
             self.lead = whole(self.sizes, self.device)
         return self.lead

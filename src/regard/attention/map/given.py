@@ -8,7 +8,7 @@ from torch import Tensor
 
 from regard.attention.map.asked import Asked, take, wide
 from regard.attention.mask import Mask, Sizes
-from regard.attention.mask.lead import Index, Lead, Where, pick, places, tile, whole
+from regard.attention.mask.lead import Index, LeadingIndex, Where, pick, places, tile, whole
 from regard.eager import version
 from regard.errors import MapError, ShapeError, Stale
 
@@ -18,7 +18,9 @@ class Stored:
 
     kind = "stored"
 
-    def __init__(self, kept: Float[Tensor, "*_b q k"], mask: Mask | None = None, lead: Lead | None = None) -> None:
+    def __init__(
+        self, kept: Float[Tensor, "*_b q k"], mask: Mask | None = None, lead: LeadingIndex | None = None
+    ) -> None:
         if kept.ndim < 2:
             raise ShapeError(f"stored weights have shape {tuple(kept.shape)}; give (…, q, k)")
         self.kept, self.mask = kept, mask
@@ -83,7 +85,7 @@ class Implied:
         device: torch.device,
         dtype: torch.dtype = torch.float32,
         chosen: tuple[Index, ...] = (),
-        lead: Lead | None = None,
+        lead: LeadingIndex | None = None,
         mask: Mask | None = None,
         exact: Asked | None = None,
     ) -> None:

@@ -12,14 +12,14 @@ Index = int | slice | Tensor
 Where = slice | Tensor
 
 
-class Lead(NamedTuple):
+class LeadingIndex(NamedTuple):
     """Batch entry and head of every map there is, as indices that broadcast to the leading axes."""
 
     shape: tuple[int, ...]
     b: Int[Tensor, "..."]
     h: Int[Tensor, "..."]
 
-    def pick(self, chosen: tuple[Index, ...]) -> "Lead":
+    def pick(self, chosen: tuple[Index, ...]) -> "LeadingIndex":
         """The part that `chosen` picks, one index per leading axis."""
         b, h = pick(self.b, chosen), pick(self.h, chosen)
         shape = []
@@ -28,22 +28,22 @@ class Lead(NamedTuple):
                 shape.append(len(range(*index.indices(size))))
             elif isinstance(index, Tensor):
                 shape.append(index.shape[0])
-        return Lead((*shape, *self.shape[len(chosen) :]), b, h)
+        return LeadingIndex((*shape, *self.shape[len(chosen) :]), b, h)
 
 
-def whole(sizes: Sizes, device: torch.device | str | None) -> Lead:
+def whole(sizes: Sizes, device: torch.device | str | None) -> LeadingIndex:
     """All batch entries and all heads. Batch axes are counted as one."""
     lead = sizes.lead
     zero = torch.zeros((1,) * len(lead), dtype=torch.long, device=device)
     if not lead:
-        return Lead((), zero, zero)
+        return LeadingIndex((), zero, zero)
     h = torch.arange(lead[-1], device=device).view((1,) * (len(lead) - 1) + (-1,))
     if len(lead) == 1:
-        return Lead(lead, zero, h)
+        return LeadingIndex(lead, zero, h)
     count = 1
     for size in sizes.batch:
         count *= size
-    return Lead(lead, torch.arange(count, device=device).view(*sizes.batch, 1), h)
+    return LeadingIndex(lead, torch.arange(count, device=device).view(*sizes.batch, 1), h)
 
 
 def pick(t: Tensor, chosen: tuple[Index, ...], *, offset: int = 0) -> Tensor:
@@ -79,7 +79,7 @@ def bounds(where: slice, length: int) -> tuple[int, int, int]:
 
 
 def tile(
-    mask: Mask, sizes: Sizes, lead: Lead, rows: Where = slice(None), columns: Where = slice(None)
+    mask: Mask, sizes: Sizes, lead: LeadingIndex, rows: Where = slice(None), columns: Where = slice(None)
 ) -> Bool[Tensor, "..."]:
     """The mask at these rows and columns, broadcasting against the leading axes."""
     device = lead.b.device

@@ -1,8 +1,8 @@
 """Attention without its matrix: Linformer and Performer, given to `attend` as `by=`."""
 
-from regard.attention.matrix_free.by import By, Cost
 from regard.attention.matrix_free.linformer import Linformer
+from regard.attention.matrix_free.mechanism import Cost, Mechanism
 from regard.attention.matrix_free.performer import Performer
 from regard.attention.matrix_free.prefix import Running
 
-__all__ = ["By", "Cost", "Linformer", "Performer", "Running"]
+__all__ = ["Cost", "Linformer", "Mechanism", "Performer", "Running"]

@@ -15,7 +15,7 @@ from regard.attention.map.asked import Asked, share, take
 from regard.attention.map.given import Implied
 from regard.attention.mask import Sizes
 from regard.attention.mask.lead import Index, Where, pick
-from regard.attention.matrix_free.by import Cost, Learned, drawing, must_count
+from regard.attention.matrix_free.mechanism import Cost, Learned, drawing, must_count
 from regard.attention.matrix_free.seen import Seen, seen_of
 from regard.attention.weigh.softmax import softmax
 from regard.eager import autocasts, readable

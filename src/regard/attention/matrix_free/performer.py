@@ -12,8 +12,8 @@ from regard.attention.heads import grouped, times
 from regard.attention.map.asked import Asked, seen_by_any, take
 from regard.attention.map.given import Implied
 from regard.attention.mask.lead import Index, Where, places
-from regard.attention.matrix_free.by import Cost, Learned, drawing, must_count
 from regard.attention.matrix_free.features import KINDS, draw
+from regard.attention.matrix_free.mechanism import Cost, Learned, drawing, must_count
 from regard.attention.matrix_free.prefix import (
     LOWEST,
     TRIANGLE,

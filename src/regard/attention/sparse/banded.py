@@ -7,7 +7,7 @@ from torch import Tensor
 
 from regard.attention.mask import Mask, Sizes
 from regard.attention.mask.window import Window
-from regard.attention.sparse.kernel import Sparse
+from regard.attention.sparse.banded_kernel import Sparse
 from regard.attention.sparse.strips import BLOCK, Pattern
 
 SHORTEST = 512  # keys; below, one dense call is as quick

@@ -5,18 +5,20 @@ from typing import Any
 
 from torch import Tensor
 
-from regard.attention.told import UNHEARD
-from regard.trace.doors.scene import Call, Scene, deaf
+from regard.attention.observe import MUTED
+from regard.trace.doors.scope import Call, ListenerScope, paused
 
 
-def changed(scene: Scene, owners: list[Any], call: Call, mix: Tensor, back: Callable[[Tensor], Tensor]) -> Tensor:
-    """The mix after every editor, in the order they were opened. `call.grown` and `call.shaped` say what it is.
+def changed(
+    scope: ListenerScope, owners: list[Any], call: Call, mix: Tensor, back: Callable[[Tensor], Tensor]
+) -> Tensor:
+    """The mix after every editor, in the order they were opened. `call.raw_mix` and `call.to_bhqe` say what it is.
 
-    `back` undoes `call.shaped`. Where nobody changes anything, the very same tensor goes on.
+    `back` undoes `call.to_bhqe`. Where nobody changes anything, the very same tensor goes on.
     """
-    with deaf(scene):
-        for ear in owners:
-            other = ear.change(call)
+    with paused(scope):
+        for listener in owners:
+            other = listener.change(call)
             if other is not None:
                 mix = back(other).reshape(mix.shape).to(mix.dtype)
     return mix
@@ -24,13 +26,13 @@ def changed(scene: Scene, owners: list[Any], call: Call, mix: Tensor, back: Call
 
 def told(owners: list[Any], call: Call) -> None:
     """Tell every listener. What goes wrong while one keeps a call is a refusal, never an error in the model's run."""
-    if UNHEARD.get():
+    if MUTED.get():
         return
-    for ear in owners:
+    for listener in owners:
         if call.refused:
-            ear.refuse(call.place, call.refused)
+            listener.refuse(call.place, call.refused)
             continue
         try:
-            ear.hear(call)
+            listener.hear(call)
         except Exception as error:
-            ear.refuse(call.place, f"what it computed could not be kept ({type(error).__name__}: {error})")
+            listener.refuse(call.place, f"what it computed could not be kept ({type(error).__name__}: {error})")

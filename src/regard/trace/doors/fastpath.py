@@ -11,9 +11,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from regard.trace.doors.call_site import CallSite, place_of
 from regard.trace.doors.change import changed, told
-from regard.trace.doors.place import Place, place_of
-from regard.trace.doors.scene import Call, Scene, deaf, scene_now
+from regard.trace.doors.scope import Call, ListenerScope, current_scope, paused
 
 LAYER, HEADS = "_transformer_encoder_layer_fwd", "_native_multi_head_attention"
 
@@ -33,25 +33,25 @@ def open_fastpath() -> Callable[[], None]:
 
 def in_front(operator: Callable[..., Any], read: Callable[..., "Read"]) -> Callable[..., Any]:
     def native(*args: Any, **named: Any) -> Any:
-        scene = scene_now()
-        place = None if scene is None else place_of(sys._getframe(1))
-        if scene is None or place is None:
+        scope = current_scope()
+        place = None if scope is None else place_of(sys._getframe(1))
+        if scope is None or place is None:
             return operator(*args, **named)
         attention = getattr(place.module, "self_attn", place.module)  # the layer's operator computes its attention too
         place = place._replace(module=attention)
-        owners = scene.owners(attention)
+        owners = scope.owners(attention)
         if not owners:
             return operator(*args, **named)
-        with deaf(scene), torch.no_grad():
+        with paused(scope), torch.no_grad():
             found = operator(*args, **named)
             try:
                 call, rest = read(place, *args, **named)
                 call.notes.append(said(rest(), found[0] if isinstance(found, tuple) else found, args[0]))
             except (RuntimeError, TypeError, ValueError, IndexError) as error:
-                for ear in owners:
-                    ear.refuse(place, f"torch's native operator could not be read: {error}")
+                for listener in owners:
+                    listener.refuse(place, f"torch's native operator could not be read: {error}")
                 return found
-            found = went_on(scene, owners, call, rest, found)
+            found = went_on(scope, owners, call, rest, found)
             told(owners, call)
         return found
 
@@ -61,12 +61,12 @@ def in_front(operator: Callable[..., Any], read: Callable[..., "Read"]) -> Calla
 Read = tuple[Call, Callable[[], Tensor]]
 
 
-def went_on(scene: Scene, owners: list[Any], call: Call, rest: Callable[[], Tensor], found: Any) -> Any:
+def went_on(scope: ListenerScope, owners: list[Any], call: Call, rest: Callable[[], Tensor], found: Any) -> Any:
     """What the operator gave; where its mix was edited, what its other parts make of that instead."""
     mine = call.mix
     assert mine is not None
-    call.grown, call.shaped = mine, lambda x: x
-    call.mix = changed(scene, owners, call, mine, lambda x: x)
+    call.raw_mix, call.to_bhqe = mine, lambda x: x
+    call.mix = changed(scope, owners, call, mine, lambda x: x)
     if call.mix is mine:
         return found
     first = found[0] if isinstance(found, tuple) else found
@@ -75,7 +75,7 @@ def went_on(scene: Scene, owners: list[Any], call: Call, rest: Callable[[], Tens
         real = padded(first)[1]
         assert real is not None
         made = torch._nested_tensor_from_mask(made[:, : real.shape[1]], real, mask_check=False)
-    call.mix = call.shaped(call.grown)
+    call.mix = call.to_bhqe(call.raw_mix)
     return (made, *found[1:]) if isinstance(found, tuple) else made
 
 
@@ -123,13 +123,13 @@ def masked(mask: Tensor | None, kind: int | None, real: Tensor | None, heads: in
     return allowed if seen is None else allowed & seen
 
 
-def recorded(place: Place, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Call:
+def recorded(place: CallSite, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Call:
     scale = q.shape[-1] ** -0.5
     mix = F.scaled_dot_product_attention(q, k, v, mask, scale=scale)
     return Call(place, "fast path", q=q, k=k, v=v, scale=scale, mask=mask, mix=mix, raw=(mask, False, scale))
 
 
-def layer_call(place: Place, src: Tensor, embed: int, heads: int, weight: Tensor, bias: Tensor, *rest: Any) -> Read:
+def layer_call(place: CallSite, src: Tensor, embed: int, heads: int, weight: Tensor, bias: Tensor, *rest: Any) -> Read:
     out_weight, out_bias, gelu, first, eps, w1, b1, w2, b2, up, up_bias, down, down_bias, mask, kind = rest
     x, real = padded(src)
     shape = (embed,)
@@ -148,7 +148,7 @@ def layer_call(place: Place, src: Tensor, embed: int, heads: int, weight: Tensor
 
 
 def heads_call(
-    place: Place,
+    place: CallSite,
     query: Tensor,
     key: Tensor,
     value: Tensor,

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention.heads import grouped, times
-from regard.trace.doors.kernel import tell, unreadable
-from regard.trace.doors.place import place_of
+from regard.trace.doors.call_site import place_of
+from regard.trace.doors.dispatcher import tell, unreadable
 from regard.trace.doors.rows import SAMPLED, sampled
-from regard.trace.doors.scene import Call, deaf, scene_now
+from regard.trace.doors.scope import Call, current_scope, paused
 
 LOCK = threading.Lock()
 USED: dict[tuple[str, str], int] = {}  # how many watches hold a wrapped name of a source file
@@ -83,38 +83,38 @@ def means(value: Any, original: Any) -> bool:
 
 def heard(function: Callable[..., Any]) -> Callable[..., Any]:
     def flex_attention(query: Tensor, key: Tensor, value: Tensor, *args: Any, **named: Any) -> Any:
-        scene = scene_now()
-        place = None if scene is None else place_of(sys._getframe(1))
-        owners = [] if scene is None or place is None else scene.owners(place.module)
-        if scene is None or place is None or not owners or scene.pending is not None:  # the registry tells of it
+        scope = current_scope()
+        place = None if scope is None else place_of(sys._getframe(1))
+        owners = [] if scope is None or place is None else scope.owners(place.module)
+        if scope is None or place is None or not owners or scope.pending is not None:  # the registry tells of it
             return function(query, key, value, *args, **named)
         why_not = unreadable(query, key)
         if why_not:
-            for ear in owners:
-                ear.refuse(place, why_not)
+            for listener in owners:
+                listener.refuse(place, why_not)
             return function(query, key, value, *args, **named)
         given = dict(zip(("score_mod", "block_mask", "scale"), args)) | named
         scale = given.get("scale")
         scale = query.shape[-1] ** -0.5 if scale is None else float(scale)
         call = Call(place, "flex", q=query, k=key, v=value, scale=scale)
-        with deaf(scene), torch.no_grad():
+        with paused(scope), torch.no_grad():
             call.mask = allowed_by(given.get("block_mask"), query, key)
             if given.get("score_mod") is not None:
                 changed_by(given["score_mod"], call, probe(function, query, key, args, named))
         rest: list[Any] = []
 
         def run() -> Tensor:
-            scene.deaf += 1
+            scope.paused += 1
             try:
                 found = function(query, key, value, *args, **named)
             finally:
-                scene.deaf -= 1
+                scope.paused -= 1
             if isinstance(found, tuple):
                 rest.extend(found[1:])
                 return found[0]
             return found
 
-        mix = tell(scene, owners, call, run, shape=lambda x: x, back=lambda x: x)
+        mix = tell(scope, owners, call, run, shape=lambda x: x, back=lambda x: x)
         return (mix, *rest) if rest else mix
 
     flex_attention._regard_hears = function  # type: ignore[attr-defined]

@@ -8,37 +8,37 @@ from torch import Tensor
 
 from regard.eager import version
 from regard.errors import WatchError
+from regard.trace.doors.call_site import CallSite, around, place_of
 from regard.trace.doors.change import changed, told
-from regard.trace.doors.place import Place, around, place_of
-from regard.trace.doors.scene import Call, Candidate, Scene, deaf, scene_now
+from regard.trace.doors.scope import Call, Candidate, ListenerScope, current_scope, paused
 
 HEADS = ("num_heads", "num_attention_heads", "n_heads", "n_head", "heads", "num_head")
 
 
-def softmax_seen(scene: Scene, frame: FrameType, out: Tensor) -> None:
+def softmax_seen(scope: ListenerScope, frame: FrameType, out: Tensor) -> None:
     """Remember a softmax until we know whether values follow it."""
-    if scene.pending is not None:
-        scene.pending.softmaxes.append(out)
+    if scope.pending is not None:
+        scope.pending.softmaxes.append(out)
         return
     if torch._C._functorch.is_functorch_wrapped_tensor(out) or out.is_meta:
         return
     place = place_of(frame)
-    if place is None or not scene.owners(place.module):
+    if place is None or not scope.owners(place.module):
         return
-    if scene.candidates and scene.candidates[0].place.call is not place.call:
-        settle(scene)
-    for candidate in scene.candidates:
+    if scope.candidates and scope.candidates[0].place.call is not place.call:
+        settle(scope)
+    for candidate in scope.candidates:
         if candidate.met:  # what was told a moment ago is one of several softmaxes, so it is no whole map
             candidate.met = False
-            for ear in scene.owners(place.module):
-                ear.retract(place)
-    scene.candidates.append(Candidate(place, around(place), out, version(out)))
+            for listener in scope.owners(place.module):
+                listener.retract(place)
+    scope.candidates.append(Candidate(place, around(place), out, version(out)))
 
 
-def settle(scene: Scene) -> None:
+def settle(scope: ListenerScope) -> None:
     """A module's call is over: say what was not understood, and forget the rest."""
-    candidates, scene.candidates = scene.candidates, []
-    scene.quiet()
+    candidates, scope.candidates = scope.candidates, []
+    scope.quiet()
     if not candidates or all(candidate.met for candidate in candidates):
         return
     place = candidates[0].place
@@ -48,8 +48,8 @@ def settle(scene: Scene) -> None:
     why = f"a softmax of shape {shapes} was never multiplied by values, so it was not taken for an attention map"
     if len(candidates) > 1:
         why = f"its call has {len(candidates)} softmaxes, so no single map can be told"
-    for ear in scene.owners(place.module):
-        ear.refuse(place, why)
+    for listener in scope.owners(place.module):
+        listener.refuse(place, why)
 
 
 def product(
@@ -67,18 +67,18 @@ def product(
     `order` are the axes of the outcome that stand for those of `left`, the last for that of `right`; `recorded` says
     whether autograd sees what is done here, `named` whether the axes were named, as in an einsum.
     """
-    scene = scene_now()
-    if scene is None or not scene.candidates or scene.pending is not None:
+    scope = current_scope()
+    if scope is None or not scope.candidates or scope.pending is not None:
         return run()
-    candidate = scene.candidates[-1]
+    candidate = scope.candidates[-1]
     if candidate.met or not fits(candidate.weights, left, right, shared=named):
         return run()
     here = common(place_of(frame), candidate)
     if here is None:
         return run()
-    if len(scene.candidates) > 1:  # BigBird has five softmaxes in one call, Nystromformer three: never a guess
+    if len(scope.candidates) > 1:  # BigBird has five softmaxes in one call, Nystromformer three: never a guess
         return run()
-    owners = scene.owners(here.module)
+    owners = scope.owners(here.module)
     candidate.met = True
     heads = candidate.weights.shape[1] if candidate.weights.ndim == 4 else heads_of(here)
     weights, notes = as_used(candidate.weights, left)
@@ -95,16 +95,16 @@ def product(
         call.used = as_four(left.detach(), heads)
     call.alive = as_four(left if notes else candidate.weights, heads)
     mix = run()
-    scene.quiet()
+    scope.quiet()
     ordered = order or tuple(range(mix.ndim))
     if mix.ndim == left.ndim == len(ordered):
-        call.grown, call.shaped = mix, lambda x: as_four(x.permute(ordered), heads)
+        call.raw_mix, call.to_bhqe = mix, lambda x: as_four(x.permute(ordered), heads)
         mine = mix
-        mix = changed(scene, owners, call, mix, lambda x: back(x, left, ordered))
+        mix = changed(scope, owners, call, mix, lambda x: back(x, left, ordered))
         if mix is not mine and not recorded:
             no_gradient(left, right)
-    with deaf(scene), torch.no_grad():
-        call.mix = None if call.grown is None or call.shaped is None else call.shaped(call.grown.detach())
+    with paused(scope), torch.no_grad():
+        call.mix = None if call.raw_mix is None or call.to_bhqe is None else call.to_bhqe(call.raw_mix.detach())
         told(owners, call)
     return mix
 
@@ -129,7 +129,7 @@ def no_gradient(*operands: Tensor) -> None:
             x.register_hook(refuse)
 
 
-def common(here: Place | None, candidate: Candidate) -> Place | None:
+def common(here: CallSite | None, candidate: Candidate) -> CallSite | None:
     """The module call in which both the softmax and this product stand; None where there is none near."""
     if here is None or here.call is candidate.place.call:
         return here
@@ -174,7 +174,7 @@ def as_used(softmax: Tensor, left: Tensor) -> tuple[Tensor, list[str]]:
     return left.detach(), ["the softmax was changed before it met the values; the map is what met them"]
 
 
-def heads_of(place: Place) -> int | None:
+def heads_of(place: CallSite) -> int | None:
     for name in HEADS:
         heads = getattr(place.module, name, None)
         if isinstance(heads, int) and heads > 0:

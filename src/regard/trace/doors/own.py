@@ -7,24 +7,24 @@ import torch
 from torch import Tensor
 
 from regard.attention.map import Asked
+from regard.trace.doors.call_site import place_of
 from regard.trace.doors.change import changed, told
-from regard.trace.doors.kernel import four, unreadable
-from regard.trace.doors.place import place_of
-from regard.trace.doors.scene import Call, deaf, scene_now
+from regard.trace.doors.dispatcher import four, unreadable
+from regard.trace.doors.scope import Call, current_scope, paused
 
 
 def attend_told(found: Any, v: Tensor) -> Any:
     """Hear one call of `attend`; an editor may put another mix in its place."""
-    scene = scene_now()
-    place = None if scene is None else place_of(sys._getframe(2))
-    owners = [] if scene is None or place is None else scene.owners(place.module)
-    if scene is None or place is None or not owners:
+    scope = current_scope()
+    place = None if scope is None else place_of(sys._getframe(2))
+    owners = [] if scope is None or place is None else scope.owners(place.module)
+    if scope is None or place is None or not owners:
         return found
     mix, weights = found.mix, found.weights
     why_not = unreadable(mix, v)
     if why_not:
-        for ear in owners:
-            ear.refuse(place, why_not)
+        for listener in owners:
+            listener.refuse(place, why_not)
         return found
     source = weights._source
     call = Call(place, "attend", v=led(v), map=weights)
@@ -32,10 +32,10 @@ def attend_told(found: Any, v: Tensor) -> Any:
         call.q, call.k = led(source.q), led(source.k)
         call.scale, call.softcap = source.scale, source.softcap
     call.dropout = weights.dropped.p if weights.dropped is not None else 0.0
-    call.grown, call.shaped = mix, led
-    mix = changed(scene, owners, call, mix, lambda x: x)
-    with deaf(scene), torch.no_grad():
-        call.mix = call.shaped(call.grown.detach())
+    call.raw_mix, call.to_bhqe = mix, led
+    mix = changed(scope, owners, call, mix, lambda x: x)
+    with paused(scope), torch.no_grad():
+        call.mix = call.to_bhqe(call.raw_mix.detach())
         told(owners, call)
     return found._replace(mix=mix, weights=weights if call.editing is None else call.editing.map(weights))
 

@@ -14,11 +14,11 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention.heads import grouped, times
+from regard.trace.doors.call_site import place_of
+from regard.trace.doors.dispatcher import tell, unreadable
 from regard.trace.doors.flex import allowed_by
-from regard.trace.doors.kernel import tell, unreadable
-from regard.trace.doors.place import place_of
 from regard.trace.doors.rows import SAMPLED, sampled
-from regard.trace.doors.scene import Call, Pending, deaf, scene_now
+from regard.trace.doors.scope import Call, Pending, current_scope, paused
 
 LIBRARY = "transformers.modeling_utils"
 
@@ -36,7 +36,7 @@ def open_registry() -> Callable[[], None]:
     @wraps(original)
     def get_interface(self: Any, *args: Any, **named: Any) -> Any:
         function = original(self, *args, **named)
-        return function if scene_now() is None else heard(function)
+        return function if current_scope() is None else heard(function)
 
     interface.get_interface = get_interface
 
@@ -50,9 +50,9 @@ def heard(function: Callable[..., Any]) -> Callable[..., Any]:
     """The same attention function, for one call, with somebody listening."""
 
     def attention(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, *args: Any, **named: Any) -> Any:
-        scene = scene_now()
-        owners = [] if scene is None else scene.owners(module)
-        if scene is None or not owners or scene.pending is not None:
+        scope = current_scope()
+        owners = [] if scope is None else scope.owners(module)
+        if scope is None or not owners or scope.pending is not None:
             return function(module, query, key, value, *args, **named)
         place = place_of(sys._getframe(1))
         assert place is not None  # the caller is a method of the module
@@ -60,13 +60,13 @@ def heard(function: Callable[..., Any]) -> Callable[..., Any]:
         if query.ndim != 4 or key.ndim != 4:
             why_not = why_not or f"its q has shape {tuple(query.shape)}, not (b, h, q, d)"
         if why_not:
-            for ear in owners:
-                ear.refuse(place, why_not)
+            for listener in owners:
+                listener.refuse(place, why_not)
             return function(module, query, key, value, *args, **named)
         mask = args[0] if args else named.get("attention_mask")
         pending = Pending(module)
         if hasattr(mask, "mask_mod"):  # flex gets a function of cells; the kernel itself may be compiled, and unseen
-            with deaf(scene), torch.no_grad():
+            with paused(scope), torch.no_grad():
                 mask, pending.flex = allowed_by(mask, query, key), True
         scale = named.get("scaling")
         call = Call(
@@ -85,19 +85,19 @@ def heard(function: Callable[..., Any]) -> Callable[..., Any]:
         second: list[Any] = []
 
         def run() -> Tensor:
-            scene.pending = pending
+            scope.pending = pending
             try:
                 mix, *rest = function(module, query, key, value, *args, **named)
             finally:
-                scene.pending = None
+                scope.pending = None
             second.extend(rest)
-            with deaf(scene):
+            with paused(scope):
                 conclude(call, pending)
             return mix
 
         # The registry's functions give b q h e.
         mix = tell(
-            scene, owners, call, run, shape=lambda x: as_heads(x, query), back=lambda x: x.transpose(1, 2).contiguous()
+            scope, owners, call, run, shape=lambda x: as_heads(x, query), back=lambda x: x.transpose(1, 2).contiguous()
         )
         return (mix, *(second or [None]))
 

@@ -5,7 +5,7 @@ from typing import Any
 from torch import Tensor
 
 from regard.trace.file.array import read_when_asked, tensor_of
-from regard.trace.layer import Layer, Seen
+from regard.trace.layer import Layer, ProofSample
 
 
 def for_all(name: str) -> Any:
@@ -26,7 +26,7 @@ class FileLayer(Layer):
     q, k, v, gradient = (for_all(name) for name in ("q", "k", "v", "gradient"))
 
 
-class FileSeen(Seen):
+class FileSeen(ProofSample):
     """What was copied while the kernel ran, in a file."""
 
     files: dict[str, Any]

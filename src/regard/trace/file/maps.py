@@ -13,10 +13,10 @@ from regard.attention.map.given import Stored
 from regard.attention.mask import Mask, Sizes
 from regard.attention.mask.base import Cells
 from regard.attention.mask.bits import Bits
-from regard.attention.mask.lead import Index, Lead, Where, whole
+from regard.attention.mask.lead import Index, LeadingIndex, Where, whole
 from regard.attention.weigh.softmax import softmax
+from regard.trace.capture.diagonals import Diagonals
 from regard.trace.file.array import FileArray, pick_of, read_when_asked, rows_of
-from regard.trace.kept.diagonals import Diagonals
 
 Numbers = FileArray | Tensor
 
@@ -40,7 +40,7 @@ class FileAsked(Asked):
         softcap: float | None = None,
         sink: Numbers | None = None,
         weigh: Weigh = softmax,
-        lead: Lead | None = None,
+        lead: LeadingIndex | None = None,
     ) -> None:
         self.files = {"q": q, "k": k, "bias": bias, "sink": sink}
         self.sizes, self.score, self.scale, self.mask = sizes, None, scale, mask
@@ -114,7 +114,7 @@ class FileStored(Stored):
     files: dict[str, Any]
     kept = read_when_asked("kept")
 
-    def __init__(self, kept: Numbers, mask: Mask | None = None, lead: Lead | None = None) -> None:
+    def __init__(self, kept: Numbers, mask: Mask | None = None, lead: LeadingIndex | None = None) -> None:
         self.kept, self.mask = kept, mask
         self.sizes = Sizes(tuple(kept.shape[:-2]), kept.shape[-2], kept.shape[-1])
         if mask is not None and lead is None:

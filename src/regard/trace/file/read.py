@@ -12,6 +12,8 @@ from regard.attention.mask.spans import Spans
 from regard.attention.weigh.softmax import softmax
 from regard.errors import TraceError
 from regard.tokens import Tokens
+from regard.trace.capture.even import Whole, even_softmax
+from regard.trace.capture.stitched import Stitch, Stitched
 from regard.trace.file.array import FileArray
 from regard.trace.file.container import Container, open_container
 from regard.trace.file.header import parse_json
@@ -27,8 +29,6 @@ from regard.trace.file.manifest import (
     manifest_of,
 )
 from regard.trace.file.maps import FileAsked, FileBits, FileDiagonals, FileStored
-from regard.trace.kept.even import Whole, even_softmax
-from regard.trace.kept.stitched import Stitch, Stitched
 from regard.trace.layer import Layer
 from regard.trace.trace import Run, Trace
 

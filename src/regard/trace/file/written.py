@@ -22,13 +22,13 @@ from regard.errors import TraceError
 from regard.positions.alibi import ALiBi
 from regard.positions.buckets import Buckets
 from regard.tokens import Tokens
+from regard.trace.capture.compact import compact_mask, of_mask
+from regard.trace.capture.diagonals import Diagonals
+from regard.trace.capture.even import Whole, even_softmax
 from regard.trace.file.array import FileArray, unread
 from regard.trace.file.manifest import VERSION
 from regard.trace.file.stream import Writer
-from regard.trace.kept.compact import compact_mask, of_mask
-from regard.trace.kept.diagonals import Diagonals
-from regard.trace.kept.even import Whole, even_softmax
-from regard.trace.layer import Layer, Seen
+from regard.trace.layer import Layer, ProofSample
 from regard.trace.trace import Trace
 
 HALVES = re.compile("[\ud800-\udfff]")
@@ -168,7 +168,7 @@ class Written:
             return {"diagonals": self.array("bias/diagonals", unread(found, "values"))}
         return {"tensor": self.array("bias", found)}
 
-    def seen(self, seen: Seen) -> dict[str, Any]:
+    def seen(self, seen: ProofSample) -> dict[str, Any]:
         return {
             "rows": [int(row) for row in seen.rows],
             "mix": self.array("seen/mix", unread(seen, "mix")),

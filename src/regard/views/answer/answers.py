@@ -10,14 +10,14 @@ import torch
 from regard.errors import TraceError
 from regard.trace.layer import Layer
 from regard.trace.trace import Run, Trace
-from regard.views.answer import about, whole
+from regard.views.answer import layer_answers, questions
+from regard.views.answer.head_rows import Lines
 from regard.views.answer.info import Named, layer_told, precision, sides
-from regard.views.answer.lines import Lines
+from regard.views.answer.lru_cache import ROOM, LruCache
 from regard.views.answer.numbers import numbers
 from regard.views.answer.pack import Answer, pack
 from regard.views.answer.pyramid import Cells, pyramid
 from regard.views.answer.rows import column, hidden, row, top
-from regard.views.answer.shelf import ROOM, Shelf
 from regard.views.answer.tiles import thumbs, tile
 
 serials = count()
@@ -61,7 +61,7 @@ class Answers:
         self.identity, self.name, self.output, self.picture = identity, name, output, picture
         self.serial = next(serials)  # by which somebody may keep what was answered: no other has it, ever
         self.named = Named(self.run)
-        self.shelf = Shelf(room)
+        self.shelf = LruCache(room)
 
     def info(self) -> dict[str, Any]:
         """The JSON of `TraceInfo`. To be written in ASCII, because half a surrogate pair is no UTF-8."""
@@ -83,43 +83,43 @@ class Answers:
 
     def ask(self, what: Any, about_: Any) -> bytes:
         """The answer to one question, packed; `RegardError` in one sentence where there is none."""
-        at = about.read(what, about_)
+        at = questions.read(what, about_)
         with torch.no_grad():
             return pack(self.answer(what, at))
 
-    def answer(self, what: str, at: about.About) -> Answer:
-        if isinstance(at, about.Flow):
-            return whole.flow(self.trace, self.named, at)
-        assert isinstance(at, about.Layer)
+    def answer(self, what: str, at: questions.About) -> Answer:
+        if isinstance(at, questions.Flow):
+            return layer_answers.flow(self.trace, self.named, at)
+        assert isinstance(at, questions.Layer)
         layer = self.layer(at)
         if what == "proof":
-            return self.shelf.get(("proof", at.layer), partial(whole.proof, layer))
-        assert isinstance(at, about.Entry)
+            return self.shelf.get(("proof", at.layer), partial(layer_answers.proof, layer))
+        assert isinstance(at, questions.Entry)
         entry = (at.layer, at.batch)
         if what == "measures":
-            return self.shelf.get(("measures", *entry), partial(whole.measures, layer, at.batch))
-        if isinstance(at, about.Thumbs):
+            return self.shelf.get(("measures", *entry), partial(layer_answers.measures, layer, at.batch))
+        if isinstance(at, questions.Thumbs):
             heads = [self.lines(*entry, head) for head in range(layer.heads)]
             return thumbs(heads, at.size)
-        assert isinstance(at, about.Head)
+        assert isinstance(at, questions.Head)
         lines = self.lines(*entry, at.head)
         return self.of_head(at, layer, lines, partial(self.base, lines, (*entry, at.head)))
 
-    def of_head(self, at: about.Head, layer: Layer, lines: Lines, base: Callable[[], Cells]) -> Answer:
+    def of_head(self, at: questions.Head, layer: Layer, lines: Lines, base: Callable[[], Cells]) -> Answer:
         match at:
-            case about.Tile():
+            case questions.Tile():
                 return tile(lines, base, at)
-            case about.Row():
+            case questions.Row():
                 return row(lines, at.query)
-            case about.Column():
+            case questions.Column():
                 return column(lines, base, at.key)
-            case about.Top():
+            case questions.Top():
                 return top(lines, at.first, at.queries, at.count)
-            case about.Numbers():
+            case questions.Numbers():
                 return numbers(lines, layer, at)
         return self.shelf.get(("hidden", at.layer, at.batch, at.head), partial(hidden, lines))
 
-    def layer(self, at: about.Layer) -> Layer:
+    def layer(self, at: questions.Layer) -> Layer:
         """The layer that is meant, after a check that it has that batch entry and head."""
         layers = self.run.layers
         if at.layer >= len(layers):
@@ -127,11 +127,11 @@ class Answers:
                 "layer.none", layer=at.layer, layers=len(layers)
             )
         layer = layers[at.layer]
-        if isinstance(at, about.Entry) and at.batch >= layer.batch:
+        if isinstance(at, questions.Entry) and at.batch >= layer.batch:
             raise TraceError(f"{layer.name} saw a batch of {layer.batch}, but entry {at.batch} was asked for").coded(
                 "batch.none", layer=layer.name, batches=layer.batch, batch=at.batch
             )
-        if isinstance(at, about.Head) and at.head >= layer.heads:
+        if isinstance(at, questions.Head) and at.head >= layer.heads:
             raise TraceError(f"{layer.name} has {layer.heads} heads, but head {at.head} was asked for").coded(
                 "head.none", layer=layer.name, heads=layer.heads, head=at.head
             )

@@ -7,7 +7,7 @@ from regard.attention.map.given import Stored
 from regard.tokens import Tokens
 from regard.trace.file.array import unread
 from regard.trace.layer import Layer
-from regard.trace.numbers.stacks import in_decoder
+from regard.trace.measure.stacks import in_decoder
 from regard.trace.trace import Run
 from regard.views.answer.pieces import pieces_of
 

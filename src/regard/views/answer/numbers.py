@@ -7,10 +7,10 @@ from torch import Tensor
 
 from regard.attention.heads import times
 from regard.attention.weigh.softmax import softmax
-from regard.trace.kept.even import even_softmax
+from regard.trace.capture.even import even_softmax
 from regard.trace.layer import Layer
-from regard.views.answer import about
-from regard.views.answer.lines import Lines, scratch_for
+from regard.views.answer import questions
+from regard.views.answer.head_rows import Lines, scratch_for
 from regard.views.answer.pack import Answer
 from regard.views.answer.pieces import Piece, allowed_at, pieces_of, scores_at, touching
 from regard.views.answer.rows import must_be, top
@@ -26,7 +26,7 @@ class Part(NamedTuple):
     columns: Tensor
 
 
-def numbers(lines: Lines, layer: Layer, at: about.Numbers) -> Answer:
+def numbers(lines: Lines, layer: Layer, at: questions.Numbers) -> Answer:
     """q, k, their products, bias, scores, mask, weights, v and the mix, for the part around one query and key."""
     must_be(at.query, lines.q, "query", "queries")
     must_be(at.key, lines.k, "key", "keys")
@@ -66,7 +66,7 @@ def numbers(lines: Lines, layer: Layer, at: about.Numbers) -> Answer:
     return Answer(told, arrays)
 
 
-def shown(lines: Lines, at: about.Numbers) -> Part:
+def shown(lines: Lines, at: questions.Numbers) -> Part:
     """All of a small map; of a large one the row in hand, its strongest keys and the key in hand."""
     if lines.q * lines.k <= SMALL:
         return Part(torch.arange(lines.q), torch.arange(lines.k))
@@ -139,7 +139,7 @@ def normalisers(pieces: list[Piece], rows: Tensor, scores: Tensor | None, allowe
     return {"highest": highest, "total": total, "sink": sink}
 
 
-def values_of(layer: Layer, at: about.Numbers) -> Tensor | None:
+def values_of(layer: Layer, at: questions.Numbers) -> Tensor | None:
     """The values of one head, (k, e); heads of a group share theirs."""
     v = layer.v
     if v is None or v.ndim != 4 or v.shape[-2] != layer.weights.shape[-1]:
@@ -148,7 +148,7 @@ def values_of(layer: Layer, at: about.Numbers) -> Tensor | None:
     return v[at.batch if v.shape[0] > 1 else 0, head].detach().float().cpu()
 
 
-def kernel_of(layer: Layer, at: about.Numbers) -> Tensor | None:
+def kernel_of(layer: Layer, at: questions.Numbers) -> Tensor | None:
     """What the model's own kernel gave for the row in hand, where it was copied and nothing was dropped."""
     seen = layer.seen
     if seen is None or seen.mix is None or seen.dropout or at.query not in seen.rows:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from regard.attention.map.asked import Asked
 from regard.attention.map.blocks import Source
-from regard.trace.kept.stitched import Stitched
+from regard.trace.capture.stitched import Stitched
 
 
 class Piece(NamedTuple):

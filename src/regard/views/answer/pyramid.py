@@ -8,9 +8,9 @@ from torch import Tensor
 
 from regard.views.answer import walk
 from regard.views.answer.fold import highest, lengths, opened, share, sums
-from regard.views.answer.lines import Lines, scratch_for
+from regard.views.answer.head_rows import Lines, scratch_for
+from regard.views.answer.hidden_weight import may_stray, mean, parted
 from regard.views.answer.pack import Answer
-from regard.views.answer.stray import may_stray, mean, parted
 
 CELLS = 1 << 22  # of the base level
 

@@ -9,7 +9,7 @@ from regard.attention.map.asked import Asked
 from regard.attention.map.blocks import Block
 from regard.attention.map.statistics import largest, masked_scores, soften
 from regard.errors import TraceError
-from regard.views.answer.lines import Lines, scratch_for
+from regard.views.answer.head_rows import Lines, scratch_for
 from regard.views.answer.pack import Answer
 from regard.views.answer.pieces import allowed_at, scores_at
 from regard.views.answer.pyramid import Cells, base_of

@@ -6,20 +6,20 @@ import torch
 from torch import Tensor
 
 from regard.errors import TraceError
-from regard.views.answer import about
+from regard.views.answer import questions
 from regard.views.answer.fold import added, fold, lengths, opened, share
-from regard.views.answer.lines import Lines
+from regard.views.answer.head_rows import Lines
+from regard.views.answer.hidden_weight import may_stray, parted
+from regard.views.answer.hidden_weight import mean as mean_of
 from regard.views.answer.pack import Answer
 from regard.views.answer.pyramid import Cells, base_of, cells_of, coarser, told
-from regard.views.answer.stray import may_stray, parted
-from regard.views.answer.stray import mean as mean_of
 
 TILE = 256  # cells on a side
 AT_ONCE = 1 << 19  # weights of single rows: few enough to stay in a processor's own memory
 WHOLE = 1 << 22  # weights of a layer up to which its small pictures are made of all of them
 
 
-def tile(lines: Lines, base: Callable[[], Cells], at: about.Tile) -> Answer:
+def tile(lines: Lines, base: Callable[[], Cells], at: questions.Tile) -> Answer:
     """One tile: max, mean over what may be looked at, and how much of it that is.
 
     Levels from the base on are folded from `base()`; a finer tile needs only its own rows and columns, so it does not

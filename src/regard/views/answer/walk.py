@@ -17,7 +17,7 @@ from regard.attention.map.asked import Asked
 from regard.attention.map.blocks import Block, Scratch
 from regard.attention.map.deadline import check_time
 from regard.views.answer.fold import added, fold
-from regard.views.answer.lines import Lines
+from regard.views.answer.head_rows import Lines
 
 QUERIES, KEYS = 256, 1024  # of one block: 1 MB of scores
 HELPERS = 4  # threads of one walk at most

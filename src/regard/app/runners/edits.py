@@ -1,0 +1,69 @@
+"""Edits as a browser names them → edits of a model."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+from torch import nn
+
+from regard.app.refusal import Refusal
+from regard.app.wire import EditOf
+from regard.trace.change.edit import Editor, edit
+
+
+@contextmanager
+def edited(model: nn.Module, layers: list[str], edits: list[EditOf], *, stepwise: bool = False) -> Iterator[None]:
+    """The model under these edits; as it is where there are none."""
+    with edit(model) if edits else nullcontext(None) as editor:
+        for one in edits:
+            apply(editor, layers, one, stepwise=stepwise)
+        yield
+
+
+def apply(editor: Editor | None, layers: list[str], one: EditOf, *, stepwise: bool) -> None:
+    """Ask the editor for one edit. A `stepwise` model calls its attention once for each query."""
+    assert editor is not None
+    path, heads = name_of(layers, one.layer), one.heads
+    if one.kind == "mute":
+        editor.mute(path, heads)
+    elif one.kind == "uniform":
+        editor.replace(path, heads)
+    elif one.kind == "scale":
+        if one.factor is None:
+            raise Refusal("an edit that scales needs a factor, and none came; give one", 422).coded("edit.factor")
+        editor.scale(path, heads, one.factor)
+    elif stepwise and one.query is not None:
+        editor.block(0, one.key, f"{path}#{one.query + 1}", heads)
+    else:
+        editor.block(one.query, one.key, path, heads)
+
+
+def name_of(layers: list[str], number: int) -> str:
+    if number >= len(layers):
+        raise Refusal(f"an edit names layer {number}, but there are {len(layers)}; count from 0", 422).coded(
+            "layer.none", layer=number, layers=len(layers)
+        )
+    return layers[number]
+
+
+def placed(edits: list[EditOf]) -> bool:
+    """Whether an edit is meant for one position, which free writing may or may not come to."""
+    return any(one.kind == "block" and one.query is not None for one in edits)
+
+
+def said(edits: list[EditOf], layers: list[str]) -> str:
+    """The edits in a few words, for a name."""
+    words = [phrase(one, layers) for one in edits[:3]]
+    return ", ".join(words) + (f" and {len(edits) - 3} more" if len(edits) > 3 else "")
+
+
+def phrase(one: EditOf, layers: list[str]) -> str:
+    where: Any = name_of(layers, one.layer)
+    heads = "" if one.heads is None else f" {'+'.join(map(str, one.heads[:6]))}{'…' if len(one.heads) > 6 else ''}"
+    edge = "" if one.kind != "block" else f" {_place(one.query)}→{_place(one.key)}"
+    factor = f" ×{one.factor:g}" if one.kind == "scale" and one.factor is not None else ""
+    return f"{one.kind} {where}{heads}{edge}{factor}"
+
+
+def _place(number: int | None) -> str:
+    return "*" if number is None else str(number)

@@ -1,0 +1,62 @@
+"""A Translator in the middle of writing: each token is read once."""
+
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from regard.attention.attend import Maskable
+from regard.layers.listen import listen
+from regard.models.beam_rows import BeamRows, seen_of
+from regard.models.translator import Caches, Translator
+
+
+class TranslatorState(BeamRows):
+    """What a Translator has read and written, one row per text, as `model.begin(source)` gives it.
+
+    >>> import torch
+    >>> model = Translator(11, 13, width=8, heads=2, layers=1).eval()
+    >>> steps = model.begin(torch.tensor([[5, 6, 2], [7, 2, 0]]))
+    >>> steps(torch.tensor([[1], [1]])).shape
+    torch.Size([2, 13])
+    >>> steps.reorder(torch.tensor([0, 0, 1]))
+    >>> steps.attention().shape
+    torch.Size([3, 3])
+    """
+
+    def __init__(
+        self,
+        model: Translator,
+        source: Int[Tensor, "b s"],
+        memory: Float[Tensor, "b s m"],
+        caches: Caches,
+        mask: Maskable | None,
+        lengths: Int[Tensor, " b"] | None,
+    ) -> None:
+        self.model, self.memory, self.caches, self.mask, self.lengths = model, memory, caches, mask, lengths
+        super().__init__(source, memory, shared=True)
+
+    def __call__(self, ids: Int[Tensor, "b t"]) -> Float[Tensor, "b n"]:
+        """Reads the next tokens of every row; the logits of the token after the last of them."""
+        return F.linear(self.hidden(ids), *self.head)
+
+    def hidden(self, ids: Int[Tensor, "b t"]) -> Float[Tensor, "b m"]:
+        """The same before the head."""
+        model = self.model
+        with listen() as heard:
+            hidden = model.decoder(ids, model.target_table, self.memory, memory_mask=self.mask, cache=self.caches)
+        self.look(heard)
+        return hidden[:, -1]
+
+    def reorder(self, index: Int[Tensor, " c"]) -> None:
+        """Row i becomes what row index[i] was."""
+        taken = self.move(index)
+        for own, others in self.caches:
+            own.reorder(index)
+            if taken is not None:
+                others.reorder(taken)
+        if taken is None:
+            return
+        self.memory = self.memory[taken]
+        if self.lengths is not None:
+            self.lengths = self.lengths[taken]
+            self.mask = seen_of(self.lengths, self.memory.shape[1])

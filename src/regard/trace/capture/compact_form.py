@@ -1,0 +1,116 @@
+"""Mask and bias of a call in their small form, looked at once although every layer is handed the same tensors."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from regard.attention.bias import Bias
+from regard.attention.mask import Mask, Sizes
+from regard.attention.mask.causal import Causal
+from regard.trace.capture.compact import compact_mask, dense_of, four_axes, of_mask, split_bias
+from regard.trace.capture.diagonals import Diagonals
+from regard.trace.doors.scope import Call
+
+
+@dataclass(frozen=True)
+class CompactForm:
+    """The mask and bias of a call in their small form, and how many keys are left when unseen last ones are cut."""
+
+    mask: Mask | None
+    bias: Tensor | Bias | None
+    uniform: bool
+    keys: int
+    hollow: bool = False  # rows that see nothing are even over all slots of a cache, of which only some are kept
+
+
+class Memo:
+    """Small forms made in one step: layers share their mask and bias tensors, so each is looked at once."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[object, ...], CompactForm] = {}
+        self.alive: list[Tensor] = []  # so that an id stays the id of the same tensor
+        self.copies: dict[int, Tensor] = {}
+
+    def copy(self, ids: Tensor) -> Tensor:
+        """Token ids as they are now, (b, n); layers share them."""
+        if id(ids) not in self.copies:
+            self.alive.append(ids)
+            self.copies[id(ids)] = (ids[None] if ids.ndim == 1 else ids).detach().cpu().clone()
+        return self.copies[id(ids)]
+
+    def form(self, call: Call, sizes: Sizes) -> CompactForm:
+        if call.map is not None:
+            source = call.map._source
+            return CompactForm(getattr(source, "mask", None), getattr(source, "bias", None), False, sizes.k)
+        if call.mask is None and call.bias is None:
+            plain = (call.causal, sizes.k)
+            if plain not in self.known:
+                self.known[plain] = CompactForm(Causal("first") if call.causal else None, None, False, sizes.k)
+            return self.known[plain]
+        key = (mark(call.mask), mark(call.bias), call.causal, sizes)
+        if key not in self.known:
+            self.known[key] = form(call, sizes)
+            self.alive += [x for x in (call.mask, call.bias) if x is not None]
+        return self.known[key]
+
+
+def mark(x: Tensor | None) -> tuple[int, int] | None:
+    return None if x is None else (id(x), 0 if x.is_inference() else x._version)
+
+
+def form(call: Call, sizes: Sizes) -> CompactForm:
+    """What may be looked at, and what is added to the scores, as small as can be said exactly."""
+    mask: Mask | None = Causal("first") if call.causal else None
+    bias: Tensor | Diagonals | None = None
+    uniform = False
+    for added in (call.mask, call.bias):
+        if added is None:
+            continue
+        added = four_axes(added.detach(), sizes)[..., : sizes.k]
+        if added.dtype == torch.bool:
+            part = compact_mask(added, sizes)
+        else:
+            part, more, blind = split_bias(added, sizes)
+            uniform = uniform or (blind and call.sink is None)  # a sink takes a row that sees nothing
+            if more is not None:
+                bias = more if bias is None else both(bias, more, sizes)
+        if part is not None:
+            mask = part if mask is None else of_mask(mask & part, sizes)
+    keys = sizes.k
+    if mask is not None and call.cached and sizes.q < sizes.k:
+        last = of_mask(mask, sizes)
+        stop = sizes.k if last is None else last.span(0, sizes.q, sizes)[1]
+        if 0 < stop < sizes.k:  # a static cache: nobody sees the room at its end
+            fewer = Sizes(sizes.lead, sizes.q, stop)
+            seen = dense_of(last, sizes)[..., :stop]
+            less: Tensor | Bias | None = None
+            if isinstance(bias, Tensor):
+                less = bias[..., :stop].clone()
+            elif bias is not None:
+                less = Shifted(bias, sizes.k - stop)
+            return CompactForm(compact_mask(seen, fewer), less, False, stop, hollow=uniform)
+    if isinstance(bias, Tensor) and bias.data_ptr() in {x.data_ptr() for x in (call.mask, call.bias) if x is not None}:
+        bias = bias.clone()
+    return CompactForm(mask, bias, uniform, keys)
+
+
+def both(a: Tensor | Diagonals, b: Tensor | Diagonals, sizes: Sizes) -> Tensor:
+    """Two biases that were both added."""
+    found: Tensor | None = None
+    q = torch.arange(sizes.q) + sizes.offset
+    for part in (a, b):
+        dense = part if isinstance(part, Tensor) else part.block(q, torch.arange(sizes.k))[None]
+        found = dense if found is None else found + dense
+    assert found is not None
+    return found
+
+
+class Shifted:
+    """A bias by distance whose queries now stand elsewhere on the axis of keys."""
+
+    def __init__(self, bias: Bias, by: int) -> None:
+        self.bias, self.by, self.heads = bias, by, bias.heads
+
+    def block(self, queries: Tensor, keys: Tensor, of: Tensor | None = None) -> Tensor:
+        return self.bias.block(queries + self.by, keys, of)

@@ -1,0 +1,297 @@
+"""Who listens while a model is watched: sorts calls into runs and layers, and keeps what decides each map."""
+
+from dataclasses import dataclass, field
+from types import FrameType
+
+import torch
+from torch import Tensor, nn
+
+from regard.errors import WatchError
+from regard.trace.capture.ancestry import ancestry, doubts
+from regard.trace.capture.assemble import assembled
+from regard.trace.capture.compact_form import Memo
+from regard.trace.capture.layer_capture import Block, LayerCapture
+from regard.trace.capture.match import moved
+from regard.trace.capture.naming import Naming, ids_of
+from regard.trace.capture.retention import Retention
+from regard.trace.changes import changes_in
+from regard.trace.doors.call_site import CallSite, Stack, kind_of, stack_of, tree_of
+from regard.trace.doors.listener import ModelListener
+from regard.trace.doors.scope import Call
+from regard.trace.trace import Run
+
+Key = tuple[str, int]
+
+
+@dataclass(eq=False)
+class Session:
+    """One top-level method of the model that is running, or ran: a forward pass, or a whole `generate()`."""
+
+    frame: FrameType | None
+    held: dict[Key, LayerCapture] = field(default_factory=dict)
+    steps: int = 0
+    pixels: tuple[int, ...] | None = None
+    refused: dict[str, str] = field(default_factory=dict)
+    changes: dict[str, None] = field(default_factory=dict)  # what was edited, also in layers that are not kept
+    origins: dict[int, Tensor] = field(default_factory=dict)  # step → b b: which entries each one may continue
+    stayed: set[int] = field(default_factory=set)  # steps at which all keys of some layer say: each one itself
+    sequences: Tensor | None = None  # what `generate` gave back, once it is known
+
+    def links(self) -> dict[int, Tensor]:
+        """Which entries each one may continue, by all layers together; no item where each can only be itself.
+
+        Where one layer tells entries apart that look alike in the window of another, it decides.
+        """
+        found = {}
+        for step, origins in self.origins.items():
+            itself = origins.diagonal() & (step in self.stayed)
+            only = torch.where(itself[:, None], torch.eye(len(origins), dtype=torch.bool), origins)
+            if moved(only) is not None:
+                found[step] = only
+        return found
+
+
+class Watcher(ModelListener):
+    """A listener for one watched model."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        keeper: Retention,
+        naming: Naming,
+        *,
+        layers: tuple[str, ...] | None = None,
+        gradients: bool = False,
+        budget: int = 1 << 30,
+    ) -> None:
+        super().__init__(tree_of(model))
+        self.keeper, self.naming, self.chosen = keeper, naming, layers
+        self.gradients, self.budget, self.stored = gradients, budget, 0
+        self.sessions: list[Session] = []
+        self.stack: Stack | None = None  # of the last call
+        self.counts: dict[str, int] = {}
+        self.memo = Memo()
+        self.notes: list[str] = []
+        self.changes: list[str] = []  # of a run that no layer which is kept has begun yet
+
+    # A listener
+
+    def refuse(self, place: CallSite | None, why: str) -> None:
+        path = self.path(place)
+        if not self.wanted(path):
+            return
+        if not self.sessions:
+            self.sessions.append(Session(None))
+        self.sessions[-1].refused.setdefault(path or "the model", why)
+
+    def note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def wanted(self, path: str) -> bool:
+        return self.chosen is None or any(f".{part}." in f".{path}." for part in self.chosen)
+
+    def hear(self, call: Call) -> None:
+        path = self.path(call.place)
+        if torch._C._current_graph_task_id() != -1:  # activation checkpointing computes it again for the backward pass
+            self.compare(path, call)
+            return
+        if not self.wanted(path):
+            self.note_changes(call)
+            return
+        stack = stack_of(call.place, self.tree, self.stack)
+        kind = kind_of(call.place, *call.lengths, call.causal)
+        call.cached = kind.cached
+        held, occurrence = self.enter(stack, path, call)
+        session = self.sessions[-1]
+        session.pixels = session.pixels or stack.given.pixels
+        session.changes |= dict.fromkeys([*self.changes, *changes_in(call.notes)])
+        self.changes.clear()
+        ids = self.ids_of(stack, call)
+        if held is None:
+            if not self.affordable(path, call):
+                return
+            name = path or type(call.place.module).__name__
+            name = name if occurrence == 1 else f"{name}#{occurrence}"
+            held = LayerCapture(name, kind.name, call.door, self.keeper, notes=list(call.notes))
+            held.first(call, self.memo, ids)
+            session.held[path, occurrence] = held
+        at = self.which(stack, call)
+        if at is not None:
+            held.rival = held.rival or stack.given.rivals[at]
+            held.outermost = at >= len(stack.given.ids) - len(stack.outermost.ids)
+        block = held.blocks[-1]
+        block.step = session.steps
+        if block.origins is not None:
+            known = session.origins.get(session.steps)
+            session.origins[session.steps] = block.origins if known is None else known & block.origins
+        elif held.kind != "cross" and len(held.blocks) > 1:
+            session.stayed.add(session.steps)
+        if self.gradients and call.raw_mix is not None and call.raw_mix.requires_grad:
+            follow(call, block)
+
+    def note_changes(self, call: Call) -> None:
+        """A layer that is not kept was edited: that is told of its run, which may not have begun yet."""
+        found = changes_in(call.notes)
+        if not found:
+            return
+        same = self.stack is not None and stack_of(call.place, self.tree, self.stack).step is self.stack.step
+        if same and self.sessions:
+            self.sessions[-1].changes |= dict.fromkeys(found)
+        else:
+            self.changes += found
+
+    def compare(self, path: str, call: Call) -> None:
+        """A recomputation is no new call, but it must be the old one: otherwise say so."""
+        first = [
+            held.blocks[0].q for session in self.sessions for (name, _), held in session.held.items() if name == path
+        ]
+        if call.q is None or any(q is None or (q.shape == call.q.shape and torch.equal(q, call.q)) for q in first):
+            return
+        self.note(
+            f"{path} came out otherwise when it was computed again for the backward pass; the first time is shown"
+        )
+
+    def enter(self, stack: Stack, path: str, call: Call) -> tuple[LayerCapture | None, int]:
+        """Which layer of which run a call belongs to: (what is held of it and was extended, or None; occurrence)."""
+        session = self.sessions[-1] if self.sessions else None
+        before, self.stack = self.stack, stack
+        if session is not None and before is not None and stack.step is before.step:
+            known = session.held.get((path, self.counts.get(path, 0)))
+            if known is not None and known.looks_again(call):  # a recurrent decoder asks once per step
+                known.next_row(call, self.memo, self.ids_of(stack, call))
+                return known, self.counts[path]
+            self.counts[path] = occurrence = self.counts.get(path, 0) + 1
+            held = session.held.get((path, occurrence))
+            if held is None:
+                return None, occurrence
+            if held.extend(call, self.memo, self.ids_of(stack, call), same=True) is not None:
+                return held, occurrence
+            self.begin(stack, occurrence, path)
+            return None, occurrence
+        same = session is not None and session.frame is stack.session
+        self.counts, self.memo = {path: 1}, Memo()
+        held = None if session is None else session.held.get((path, 1))
+        if session is not None and held is not None:
+            session.steps += 1
+            if held.extend(call, self.memo, self.ids_of(stack, call), same=same) is not None:
+                session.frame = stack.session
+                return held, 1
+            session.steps -= 1
+        elif session is not None and same:
+            session.steps += 1
+            return None, 1
+        self.begin(stack, 1, path)
+        return None, 1
+
+    def retract(self, place: CallSite) -> None:
+        path = self.path(place)
+        if self.sessions and self.sessions[-1].held.pop((path, self.counts.get(path, 0)), None) is not None:
+            self.counts[path] -= 1
+
+    def begin(self, stack: Stack, occurrence: int, path: str) -> None:
+        self.settle()
+        if self.sessions and self.sessions[-1].frame is None and not self.sessions[-1].held:
+            self.sessions[-1].frame = stack.session  # only refusals so far
+        else:
+            self.sessions.append(Session(stack.session))
+        self.counts = {path: occurrence}
+
+    def settle(self) -> None:
+        """The last session may be over: learn what its method gave back, as long as its frame is still at hand."""
+        if self.sessions:
+            session = self.sessions[-1]
+            if session.frame is not None:
+                session.sequences = result_of(session.frame)
+
+    def affordable(self, path: str, call: Call) -> bool:
+        """Whether weights that must be stored fit the budget."""
+        if call.q is not None or call.weights is None or self.keeper.writer is not None:
+            return True
+        self.stored += call.weights.numel() * call.weights.element_size()
+        if self.stored <= self.budget:
+            return True
+        self.refuse_later(path, call)
+        return False
+
+    def refuse_later(self, path: str, call: Call) -> None:
+        assert call.weights is not None
+        self.sessions[-1].refused.setdefault(
+            path or "the model",
+            f"its map of shape {tuple(call.weights.shape)} must be stored as seen, which is beyond the budget of "
+            f"{self.budget >> 20} MB; watch fewer layers with layers=, or write to a file with to=",
+        )
+
+    def ids_of(self, stack: Stack, call: Call) -> Tensor | None:
+        """The token ids that went in around this call, where they are as many as its queries."""
+        at = self.which(stack, call)
+        return None if at is None else self.memo.copy(stack.given.ids[at])
+
+    @staticmethod
+    def which(stack: Stack, call: Call) -> int | None:
+        q_length, _ = call.lengths
+        return next((i for i, ids in enumerate(stack.given.ids) if ids.shape[-1] == q_length), None)
+
+    # What came of it
+
+    def runs(self) -> list[Run]:
+        """All that was seen, as runs of layers."""
+        self.settle()
+        found = []
+        self.naming.read_inputs([held for session in self.sessions for held in session.held.values() if held.blocks])
+        for session in self.sessions:
+            helds = [held for held in session.held.values() if held.blocks]
+            kept = ancestry(session.sequences, session.links(), helds)
+            run = Run([assembled(held, kept) for held in helds])
+            for layer, held in zip(run.layers, helds):
+                layer.notes += doubts(held, ids_of(held, kept), kept, session.sequences)
+                for block in held.blocks:
+                    block.layer = layer
+            run.notes = [*session.changes, *(f"{path} was refused: {why}" for path, why in session.refused.items())]
+            self.naming.name(run, helds, kept, session.pixels)
+            found.append(run)
+        return found
+
+    def finish(self) -> None:
+        """The block is over without an error: say so where there was nothing to see."""
+        seen = [held.blocks[0].sizes for session in self.sessions for held in session.held.values() if held.blocks]
+        self.naming.must_fit([(sizes.q, sizes.k) for sizes in seen])
+        if not seen and not self.notes and not any(session.refused for session in self.sessions):
+            raise WatchError(
+                "the watch saw no attention: the model was not called in this thread inside the block, it ran under "
+                "torch.func or as an exported program, or it has no attention (recurrent mixers have none)"
+            )
+
+    def release(self) -> None:
+        """Let go of the model and of every frame."""
+        self.settle()
+        self.tree, self.stack = {}, None
+        self.memo = Memo()
+        for session in self.sessions:
+            session.frame = None
+
+
+def follow(call: Call, block: Block) -> None:
+    """Keep how the loss changes with the mix, when a backward pass comes by."""
+    to_bhqe, raw_mix = call.to_bhqe, call.raw_mix
+    assert to_bhqe is not None
+    assert raw_mix is not None
+
+    def gradient(arrived: Tensor) -> None:
+        block.gradient = to_bhqe(arrived.detach())
+        if block.layer is not None:
+            block.layer.gradient = block.gradient
+
+    raw_mix.register_hook(gradient)
+
+
+def result_of(frame: FrameType) -> Tensor | None:
+    """The sequences that a finished `generate` gave back, read from what its frame still holds."""
+    if frame.f_code.co_name != "generate":
+        return None
+    for name in ("result", "outputs", "output"):
+        found = frame.f_locals.get(name)
+        found = getattr(found, "sequences", found)
+        if isinstance(found, Tensor) and found.ndim == 2 and not found.is_floating_point():
+            return found.detach().cpu().clone()
+    return None

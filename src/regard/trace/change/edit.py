@@ -1,0 +1,229 @@
+"""`with edit(model) as e:` the same door as watching, to change instead of look."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from regard.attention.map import AttentionMap
+from regard.errors import WatchError
+from regard.trace.change.aim import Named, Part, named_of, parts_of, shown
+from regard.trace.change.changing import Changing
+from regard.trace.change.edits import HOW, Block, Edit, Force, Mute, Reference, Replace, Scale, Zero, said
+from regard.trace.change.effect import Effect, compared
+from regard.trace.change.elsewhere import FromTrace, Recorder, feeding, fresh
+from regard.trace.doors.handwritten import settle
+from regard.trace.doors.scope import SCOPE
+from regard.trace.layer import Layer
+from regard.trace.trace import Trace
+from regard.trace.watch import listening, must_be_watchable
+
+
+class Editor:
+    """What to change about a model's attention. Edits hold until the block ends, in the order they were asked for.
+
+    `path` is any part of a module's path that fits one attention layer, several such, or None for every layer;
+    `path#2` is the second call of a module that is called several times. `heads` is one number, several, a slice, or
+    None for all. `query` and `key` are positions, counted from 0 or from the end, several, a slice, or None for all;
+    under a cache they count from the first token that was ever fed.
+
+    Maps are edited first, then what the heads give: a muted head stays mute whatever is done to its map.
+
+    >>> import regard, torch
+    >>> layer = regard.MultiHead(8, 2)
+    >>> with torch.no_grad(), edit(layer) as e:
+    ...     e.force(query=2, key=0, weight=0.75)
+    ...     e.block(query=2, key=1, heads=1)
+    ...     weights = layer.attend(torch.zeros(1, 4, 8)).weights
+    >>> e.edits, weights[0, :, 2]
+    ([], tensor([[0.7500, 0.0833, 0.0833, 0.0833],
+                 [0.8182, 0.0000, 0.0909, 0.0909]]))
+    """
+
+    def __init__(self, model: nn.Module, tokenizer: Any = None, read: Callable[[Any], Tensor] | None = None) -> None:
+        self._model: Any = model  # None after the block: nothing keeps the model alive
+        self._tokenizer, self._read = tokenizer, read
+        self._listener = Changing(model)
+
+    def mute(self, path: Any = None, heads: Any = None, *, how: str = "zero", reference: Any = None) -> None:
+        """Silence heads: their output is 0, or stands for nothing in particular.
+
+        `how="mean"` gives the mean over the positions of the call, or of `reference`; `how="resample"` gives what the
+        head gave for the next entry of the batch, or at the same place in `reference`. That is a trace or a layer of
+        one, or inputs of the model (a mapping, a tuple, or a tensor), which then runs at once; for the mean also a
+        list of such. Sources: Michel et al. 2019 (arXiv 1905.10650) for zero, Wang et al. 2022 (arXiv 2211.00593) for
+        mean and resample.
+        """
+        if how not in HOW:
+            raise WatchError(f"heads are muted by {', '.join(HOW)}, but how={how!r} came")
+        at, those = self._aim(path, heads)
+        known = None if reference is None else self._elsewhere(reference, at, how)
+        if known is not None and how == "zero":
+            raise WatchError("a head that is muted to zero needs no reference; leave it out, or say how='mean'")
+        words = said("mute", path, those, how=None if how == "zero" else how)
+        self._add(Mute(words, at, those, how, known))
+
+    def scale(self, path: Any, heads: Any, factor: Any) -> None:
+        """Multiply what heads give by a number."""
+        at, those = self._aim(path, heads)
+        self._add(Scale(said("scale", path, those, by=factor), at, those, number(factor, "factor")))
+
+    def block(self, query: Any = None, key: Any = None, path: Any = None, heads: Any = None) -> None:
+        """Hide keys from queries: −inf before softmax, so that the rest of the row grows.
+
+        A query that then sees nothing gets nothing. Source: Geva et al. 2023 (arXiv 2304.14767).
+        """
+        self._add(Block(*self._edge("block", query, key, path, heads)))
+
+    def zero(self, query: Any = None, key: Any = None, path: Any = None, heads: Any = None) -> None:
+        """Set weights to 0 after softmax: the rest of the row stays as it is, and no longer adds to one."""
+        self._add(Zero(*self._edge("zero", query, key, path, heads)))
+
+    def force(self, query: Any = None, key: Any = None, weight: Any = 1.0, path: Any = None, heads: Any = None) -> None:
+        """Give a key this weight; the other keys of the row share what is left, in their proportions.
+
+        Several keys share `weight` evenly. The edge gets it even where the mask hid the key, as the future is hidden
+        in a causal model; a row without other visible keys adds to `weight` alone.
+        """
+        amount = number(weight, "weight")
+        if not 0.0 <= amount <= 1.0:
+            raise WatchError(f"weight is {weight}, but it is a share of a row; give a number from 0 to 1")
+        words, at, those, queries, keys = self._edge("force", query, key, path, heads, weight=weight)
+        if keys is None:
+            raise WatchError("an edge is forced to some key, but none was named; give key=")
+        self._add(Force(words, at, those, queries, keys, amount))
+
+    def replace(self, path: Any = None, heads: Any = None, by: Any = "uniform") -> None:
+        """Put another map in place of heads' own.
+
+        `by` is "uniform" (even over the keys that the mask lets a query see), a layer of a trace, an `AttentionMap`,
+        or a tensor, (q, k), (h, q, k) or (b, h, q, k), used as it is.
+        """
+        at, those = self._aim(path, heads)
+        self._add(Replace(said("replace", path, those), at, those, None, None, as_map(by)))
+
+    def clear(self) -> None:
+        """Take all edits back; the block goes on with the model as it is."""
+        self._listener.edits.clear()
+        self._listener.met.clear()
+
+    @property
+    def edits(self) -> list[str]:
+        """What was asked for, in order."""
+        return [edit.said for edit in self._listener.edits]
+
+    @property
+    def notes(self) -> list[str]:
+        """What could not be edited, one sentence each."""
+        return self._listener.notes()
+
+    def run(self, *args: Any, **inputs: Any) -> Effect:
+        """Call the model as it is and under the edits, without gradients, and compare what comes out.
+
+        Both runs draw the same random numbers, and each gets its own copy of a cache among the inputs.
+        """
+        listener = self._listener
+        if not listener.tree:
+            raise WatchError("the block of this edit is over; call run inside of it")
+        with torch.no_grad():
+            with torch.random.fork_rng(), listener.at_rest():
+                before = self._model(*fresh(args), **fresh(inputs))
+            after = self._model(*fresh(args), **fresh(inputs))
+        scope = SCOPE.get()
+        if scope is not None:
+            settle(scope)
+        listener.finish()
+        return compared(before, after, inputs, self._tokenizer, self._read, [*self.edits, *self.notes])
+
+    def _aim(self, path: Any, heads: Any) -> tuple[tuple[Part, ...] | None, Named]:
+        if not self._listener.tree:
+            raise WatchError("the block of this edit is over; ask for edits inside of it")
+        return parts_of(path, self._listener.tree), named_of(heads, "heads")
+
+    def _edge(
+        self, verb: str, query: Any, key: Any, path: Any, heads: Any, **more: Any
+    ) -> tuple[str, tuple[Part, ...] | None, Named, Named, Named]:
+        at, those = self._aim(path, heads)
+        queries, keys = named_of(query, "query"), named_of(key, "key")
+        if queries is None and keys is None:
+            raise WatchError(f"{verb} needs an edge, but neither query= nor key= came; give one or both")
+        told = {"query": queries, "key": keys}
+        words = {name: shown(named) for name, named in told.items() if named is not None}
+        return said(verb, path, those, **words, **more), at, those, queries, keys
+
+    def _elsewhere(self, given: Any, at: tuple[Part, ...] | None, how: str) -> Reference:
+        if isinstance(given, Trace | Layer):
+            return FromTrace(given)
+        many = given if isinstance(given, list) else [given]
+        if how != "mean" and len(many) != 1:
+            raise WatchError(f"a head is resampled from one run, but {len(many)} inputs came; give one, or how='mean'")
+        recorder = Recorder(self._listener.tree, at, means=how == "mean")
+        with torch.no_grad(), torch.random.fork_rng(), self._listener.at_rest(), listening(recorder):
+            for one in many:
+                feeding(self._model, one)()
+        return recorder
+
+    def _add(self, edit: Edit) -> None:
+        self._listener.edits.append(edit)
+
+
+def number(given: Any, what: str) -> float:
+    try:
+        return float(given)
+    except (TypeError, ValueError):
+        raise WatchError(f"{what} is {given!r}; give a number") from None
+
+
+def as_map(by: Any) -> AttentionMap | None:
+    """The map to put in place, (b, h, q, k); None is uniform."""
+    if isinstance(by, str) and by == "uniform":
+        return None
+    if isinstance(by, Layer):
+        by = by.weights
+    if isinstance(by, AttentionMap):
+        if len(by.shape) == 4:
+            return by
+        by = by.dense() if len(by.shape) in (2, 3) else by
+    if not isinstance(by, Tensor) or not by.is_floating_point() or not 2 <= by.ndim <= 4:
+        what = f"{tuple(by.shape)} of {by.dtype}" if isinstance(by, Tensor) else repr(by)
+        raise WatchError(
+            f"a map is replaced by 'uniform', a layer of a trace, an AttentionMap or weights as (b, h, q, k), "
+            f"(h, q, k) or (q, k), but {what} came"
+        )
+    if bool((by < 0).any()):
+        raise WatchError("weights are shares, but some that came are below 0; give numbers from 0 on")
+    return AttentionMap.stored(by.reshape((1,) * (4 - by.ndim) + tuple(by.shape)))
+
+
+@contextmanager
+def edit(model: Any, tokenizer: Any = None, *, read: Callable[[Any], Tensor] | None = None) -> Iterator[Editor]:
+    """An `Editor` whose edits the model runs under while the block lasts; afterwards it is as it was.
+
+    Heads are muted or scaled, edges blocked, zeroed or forced, maps replaced. Only the heads and rows that are named
+    are computed again; with nothing asked for, the model stays bit for bit the same. Edits nest, and go with `watch`
+    in either order: what is watched is the edited model. Only this context is edited: other threads are not.
+
+    An edit that fell nowhere (a layer without attention, a position beyond the end) is an error when the block ends.
+    `e.run(…)` calls the model without and with the edits and gives the change in its output, with tokens if a
+    `tokenizer` is given; `read` picks the tensor to compare from what the model returns.
+
+    >>> import regard, torch
+    >>> layer = torch.nn.TransformerEncoderLayer(8, 2, 16, dropout=0, batch_first=True)
+    >>> x = torch.randn(1, 3, 8)
+    >>> with torch.no_grad(), edit(layer) as e:
+    ...     e.mute("self_attn")
+    ...     muted = layer.self_attn(x, x, x)[0]
+    >>> torch.equal(muted, layer.self_attn.out_proj.bias.expand(1, 3, 8))
+    True
+    """
+    must_be_watchable(model)
+    editor = Editor(model, tokenizer, read)
+    try:
+        with listening(editor._listener) as scope:
+            yield editor
+            settle(scope)
+            editor._listener.finish()
+    finally:
+        editor._model = None

@@ -1,0 +1,144 @@
+"""What the heads of a model give on something else: on other inputs, or in a trace."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from regard.attention.heads import grouped, times
+from regard.attention.map.blocks import BUDGET
+from regard.errors import TraceError, WatchError
+from regard.trace.change.aim import Part
+from regard.trace.doors.call_site import CallSite, Tree, stack_of
+from regard.trace.doors.listener import ModelListener
+from regard.trace.doors.scope import Call
+from regard.trace.layer import Layer
+from regard.trace.trace import Trace, find
+
+
+class Counting:
+    """Which call of its module a call is, in one call of the model: ALBERT calls one module many times."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self.step: object = None
+        self.counts: dict[str, int] = {}
+
+    def __call__(self, place: CallSite, path: str) -> int:
+        step = stack_of(place, self.tree, None).step
+        if step is not self.step:
+            self.step, self.counts = step, {}
+        self.counts[path] = self.counts.get(path, 0) + 1
+        return self.counts[path]
+
+
+def name_of(place: CallSite, path: str, call: int) -> str:
+    """What a trace calls this layer."""
+    name = path or type(place.module).__name__
+    return name if call == 1 else f"{name}#{call}"
+
+
+class Recorder(ModelListener):
+    """A listener that keeps what the heads of some layers give, or only the mean of it."""
+
+    def __init__(self, tree: Tree, at: tuple[Part, ...] | None, *, means: bool) -> None:
+        super().__init__(tree)
+        self.at, self.means = at, means
+        self.counting = Counting(tree)
+        self.found: dict[str, Tensor] = {}
+        self.seen: dict[str, int] = {}  # how many rows a mean was taken over
+
+    def hear(self, call: Call) -> None:
+        path = self.path(call.place)
+        count = self.counting(call.place, path)
+        if call.mix is None or (self.at is not None and not any(part.fits(path, count) for part in self.at)):
+            return
+        name, mix = name_of(call.place, path, count), call.mix.detach()
+        if not self.means:
+            self.found[name] = mix.clone()
+            return
+        rows = mix.shape[0] * mix.shape[2]
+        total = mix.to(torch.promote_types(mix.dtype, torch.float32)).sum((0, 2))
+        self.found[name] = self.found[name] + total if name in self.found else total
+        self.seen[name] = self.seen.get(name, 0) + rows
+
+    def retract(self, place: CallSite) -> None:
+        path = self.path(place)
+        self.found.pop(name_of(place, path, self.counting.counts.get(path, 1)), None)
+
+    def release(self) -> None:
+        self.tree, self.counting = {}, Counting({})
+
+    # A reference
+
+    def mix(self, layer: str) -> Tensor:
+        return known(self.found, layer)
+
+    def mean(self, layer: str) -> Tensor:
+        return known(self.found, layer) / self.seen[layer]
+
+
+def known(found: dict[str, Tensor], layer: str) -> Tensor:
+    if layer not in found:
+        raise WatchError(
+            f"the reference inputs never reached {layer}; give inputs on which the model runs the same way"
+        )
+    return found[layer]
+
+
+class FromTrace:
+    """What the heads of the last run in a trace gave: weights times values, computed when first asked for."""
+
+    def __init__(self, given: Trace | Layer) -> None:
+        self.layers = [given] if isinstance(given, Layer) else given.layers
+        self.only = isinstance(given, Layer)
+        self.made: dict[str, Tensor] = {}
+
+    def mix(self, layer: str) -> Tensor:
+        if layer not in self.made:
+            try:
+                found = self.layers[0] if self.only else find(self.layers, layer)
+            except TraceError as error:
+                raise WatchError(f"the reference has no layer {layer}: {error}") from None
+            self.made[layer] = mix_of(found)
+        return self.made[layer]
+
+    def mean(self, layer: str) -> Tensor:
+        return self.mix(layer).mean((0, 2))
+
+
+def mix_of(layer: Layer) -> Tensor:
+    """(b, h, q, e) of a layer that was watched, in blocks of rows."""
+    if layer.v is None:
+        raise WatchError(f"the reference keeps no values of {layer.name}; watch it with values=True")
+    b, h, q, k = layer.weights.shape
+    height = max(1, BUDGET // max(1, b * h * k))
+    v = layer.v.to(layer.weights.dtype)
+    parts = [
+        grouped(times, layer.weights[..., slice(first, first + height), :], v[..., :k, :])
+        for first in range(0, q, height)
+    ]
+    return torch.cat(parts, 2).detach()
+
+
+def feeding(model: Callable[..., Any], inputs: Any) -> Callable[[], Any]:
+    """How to call a model on what was given: names to values, a tuple, or one value."""
+    if isinstance(inputs, Mapping):
+        return lambda: model(**fresh(dict(inputs)))
+    if isinstance(inputs, tuple):
+        return lambda: model(*fresh(inputs))
+    return lambda: model(fresh(inputs))
+
+
+def fresh(given: Any) -> Any:
+    """The same arguments for one more run: a cache among them is copied, because a run writes to it."""
+    from copy import deepcopy
+
+    if isinstance(given, dict):
+        return {name: fresh(value) for name, value in given.items()}
+    if isinstance(given, list | tuple) and type(given) in (list, tuple):
+        return type(given)(fresh(value) for value in given)
+    if given is None or isinstance(given, Tensor | nn.Module | str | int | float | bool) or callable(given):
+        return given
+    return deepcopy(given)

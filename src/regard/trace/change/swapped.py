@@ -1,0 +1,150 @@
+"""What came of a swap: what the model gives, how long it takes, what it holds, layer by layer."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regard.trace.change.effect import Effect, Small
+from regard.trace.change.exchanging import Met
+from regard.trace.measure.table import Record, Table, Tabled
+
+MB = 1 << 20
+
+
+@dataclass(eq=False, repr=False)
+class Swapped(Tabled):
+    """What a model gave with its own attention and with another, and what both took.
+
+    `effect` compares the outputs position by position, `layers` says what became of each attention layer. Ratios are
+    own / other: 2 is twice as fast, or half the memory. They are None where nothing was measured.
+    """
+
+    attention: str
+    effect: Effect
+    layers: dict[str, Met]
+    seconds: float  # of the model as it is
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def output(self) -> Any:
+        """All that the model returned under the swap."""
+        return self.effect.output
+
+    @property
+    def error(self) -> float:
+        """‖other − own‖ / ‖own‖ of what the model gives, padding left out."""
+        own, other = self.real(self.effect.before), self.real(self.effect.after)
+        size = float(own.norm())
+        away = float((other - own).norm())
+        return away / size if size else float("inf") if away else 0.0
+
+    @property
+    def largest(self) -> float:
+        """The largest change of any number that the model gives."""
+        return self.effect.largest
+
+    @property
+    def agreement(self) -> float | None:
+        """At how many positions, as a share, the strongest token stays the same; None where there are no logits."""
+        if self.effect.kl is None:
+            return None
+        own, other = (self.real(x).argmax(-1) for x in (self.effect.before, self.effect.after))
+        return float((own == other).double().mean()) if own.numel() else 1.0
+
+    @property
+    def kl(self) -> float | None:
+        """The mean divergence of the other distribution from the own one, in nats; None where there are no logits."""
+        kl = self.effect.kl
+        return None if kl is None else self.effect.mean(kl)
+
+    @property
+    def swapped(self) -> list[str]:
+        """The layers that were swapped."""
+        return [name for name, met in self.layers.items() if not met.why]
+
+    @property
+    def kept(self) -> dict[str, str]:
+        """The layers that were left as they are, and why."""
+        return {name: met.why for name, met in self.layers.items() if met.why}
+
+    @property
+    def attention_time(self) -> float | None:
+        """How many times faster the swapped layers compute their attention."""
+        own, new = self.spent()
+        return own / new if own and new else None
+
+    @property
+    def time(self) -> float | None:
+        """How many times faster the model is: its seconds, less its attention's, plus the other's."""
+        own, new = self.spent()
+        return self.seconds / max(self.seconds - own + new, new) if own and new else None
+
+    @property
+    def memory(self) -> float | None:
+        """How many times less one call of attention holds at most; below 1 where the own kernel holds less."""
+        own = max((met.own.bytes or 0 for met in self.layers.values() if met.own), default=0)
+        new = max((met.new.bytes or 0 for met in self.layers.values() if met.new), default=0)
+        return own / new if own and new else None
+
+    def spent(self) -> tuple[float, float]:
+        """Seconds of attention in all swapped layers, both ways; 0 where they were not measured."""
+        both = [(met.own.seconds, met.new.seconds) for met in self.layers.values() if met.own and met.new]
+        return sum(own for own, _ in both), sum(new for _, new in both)
+
+    def real(self, x: Tensor) -> Tensor:
+        """Positions that are no padding."""
+        x = x.detach().to(torch.float64)
+        return x.reshape(-1, x.shape[-1]) if self.effect.real is None else x[self.effect.real]
+
+    def table(self) -> Table:
+        """One line for each attention layer, and what it comes to."""
+        rows = [line(name, met) for name, met in self.layers.items()]
+        for row in rows:
+            if not self.kept:
+                del row["left as it is, because"]
+        return Small(rows, self.title, [*self.said(), *self.notes])
+
+    @property
+    def title(self) -> str:
+        return f"{self.attention} in {len(self.swapped)} of {len(self.layers)} layers"
+
+    def said(self) -> list[str]:
+        """What changed, how much faster, how much smaller, and how that was measured."""
+        off = f"{self.effect.what}: off by {self.error:.2%} of its size, {self.largest:.3g} at most"
+        if self.agreement is not None and self.kl is not None:
+            off += f"; the strongest agrees at {self.agreement:.1%} of positions, KL {self.kl:.3g} nats on average"
+        found = [off]
+        if self.time is not None:
+            found.append(
+                f"time: attention {self.attention_time:.3g} × as fast, the model {self.time:.3g} × (its own time, less "
+                "its attention, plus the other, both measured on the same tensors, the least of 3)"
+            )
+        held = [met for met in self.layers.values() if met.new is not None and met.new.bytes is not None]
+        if held:
+            own = max((met.own.bytes or 0 for met in held if met.own), default=0)
+            new = max(met.new.bytes or 0 for met in held if met.new)
+            matrix = max(met.matrix for met in held)
+            found.append(
+                f"memory: one call of attention holds {new / MB:.3g} MB at most beyond q, k, v, mask and mix; its own "
+                f"{own / MB:.3g} MB, the matrix of weights would be {matrix / MB:.3g} MB"
+            )
+        return found
+
+
+def line(name: str, met: Met) -> Record:
+    """One layer."""
+    own, new = met.own, met.new
+    faster = own.seconds / new.seconds if own and new and new.seconds else None
+    return {
+        "layer": name,
+        "kind": met.kind,
+        "q": met.q,
+        "k": met.k,
+        "path": met.path or None,
+        "× as fast": faster,
+        "MB": None if new is None or new.bytes is None else new.bytes / MB,
+        "own MB": None if own is None or own.bytes is None else own.bytes / MB,
+        "left as it is, because": met.why or None,
+    }

@@ -1,0 +1,34 @@
+"""Who listens to one model: knows its modules and their paths, and lets every call pass."""
+
+from collections.abc import Iterator
+
+from torch import Tensor, nn
+
+from regard.trace.doors.call_site import CallSite, Tree
+from regard.trace.doors.scope import Call
+
+
+class ModelListener:
+    """What listeners of one model share; each adds what it hears, what it changes, and how it lets go."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+
+    def owns(self, module: nn.Module) -> bool:
+        return id(module) in self.tree
+
+    def modules(self) -> Iterator[nn.Module]:
+        return (module for _, module in self.tree.values())
+
+    def path(self, place: CallSite | None) -> str:
+        """The path of the module that was called; empty for the model itself, or where the module is not known."""
+        return "" if place is None else self.tree[id(place.module)][0]
+
+    def hear(self, call: Call) -> None:
+        return None
+
+    def refuse(self, place: CallSite | None, why: str) -> None:
+        return None
+
+    def change(self, call: Call) -> Tensor | None:
+        return None

@@ -1,0 +1,146 @@
+"""Who listens in this context, and what is half seen."""
+
+import threading
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor, nn
+
+from regard.attention.map import AttentionMap
+from regard.trace.doors.call_site import CallSite
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """One computation of attention, as a door saw it: everything that decides the weights, nothing computed from it.
+
+    Shapes are (b, h, q, d), (b, g, k, d), (b, g, k, e). `mask` is bool (True may look) or float (to be added).
+    Where the map cannot be asked, `weights` holds what was seen; `map` is a map that already knows itself.
+    """
+
+    place: CallSite
+    door: str
+    q: Tensor | None = None
+    k: Tensor | None = None
+    v: Tensor | None = None
+    scale: float = 1.0
+    mask: Tensor | None = None
+    causal: bool = False  # aligned to the first key, as the kernel's flag is
+    bias: Tensor | None = None
+    softcap: float | None = None
+    sink: Tensor | None = None  # (h,)
+    dropout: float = 0.0
+    mix: Tensor | None = None  # b h q e
+    raw_mix: Tensor | None = None  # the tensor whose gradient is the gradient of the mix, before reshaping
+    weights: Tensor | None = None  # b h q k: the softmax that was seen
+    map: AttentionMap | None = None
+    raw: tuple[Tensor | None, bool, float | None] | None = None  # mask, causal flag and scale as the kernel got them
+    cached: bool = False  # whether the module was handed a cache, whose last slots may be empty room
+    rng: Tensor | None = None  # the random state before a call that drops weights
+    used: Tensor | None = None  # b h q k: the weights after dropout, where they were seen
+    notes: list[str] = field(default_factory=list)
+    refused: str = ""  # why there is no map of it
+    to_bhqe: Callable[[Tensor], Tensor] | None = None  # how `raw_mix` becomes b h q e
+    alive: Tensor | None = None  # b h q k: stored weights with their graph, for who computes with them
+    editing: Any = None  # what editors change about this call (trace/change/edited.py)
+
+    @property
+    def lengths(self) -> tuple[int, int]:
+        """How many queries and keys it has."""
+        if self.q is not None and self.k is not None:
+            return self.q.shape[-2], self.k.shape[-2]
+        shape = self.map.shape if self.map is not None else (0, 0) if self.weights is None else self.weights.shape
+        return shape[-2], shape[-1]
+
+
+@runtime_checkable
+class Listener(Protocol):
+    """Somebody who wants to know of calls, and may change them."""
+
+    def owns(self, module: nn.Module) -> bool: ...
+
+    def modules(self) -> Iterable[nn.Module]:
+        """Every module that is listened to."""
+        ...
+
+    def hear(self, call: Call) -> None: ...
+
+    def refuse(self, place: CallSite | None, why: str) -> None: ...
+
+    def retract(self, place: CallSite) -> None:
+        """The last call told from there was only part of something else."""
+        ...
+
+    def release(self) -> None: ...
+
+    def change(self, call: Call) -> Tensor | None:
+        """Another mix (b, h, q, e) instead of the model's, which is `call.to_bhqe(call.raw_mix)`; None leaves it."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class Pending:
+    """A call of the registry that is running: the kernel inside tells it what finally arrived there."""
+
+    module: nn.Module
+    kernels: list[tuple[Tensor | None, bool, float | None, float, int, torch.dtype]] = field(default_factory=list)
+    softmaxes: list[Tensor] = field(default_factory=list)
+    flex: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Candidate:
+    """A softmax that may be attention: it is, when its output meets values."""
+
+    place: CallSite
+    outer: CallSite | None  # the module around, in which softmax and product may be modules of their own
+    weights: Tensor
+    version: int | None  # of the weights when softmax gave them
+    met: bool = False
+
+
+@dataclass(eq=False)
+class ListenerScope:
+    """What one context's listeners have before them."""
+
+    listeners: tuple[Listener, ...]
+    pending: Pending | None = None
+    candidates: list[Candidate] = field(default_factory=list)
+    paused: int = 0  # while we ourselves compute
+    products: Callable[[], None] | None = None  # how to stop overhearing products, while one is waited for
+
+    def quiet(self, *, over: bool = False) -> None:
+        """No product is waited for any more; beside other threads the door stays open until all is over."""
+        if self.products is not None and (over or threading.active_count() == 1):
+            self.products()
+            self.products = None
+
+    def owners(self, module: nn.Module) -> list[Listener]:
+        return [listener for listener in self.listeners if listener.owns(module)]
+
+
+SCOPE: ContextVar[ListenerScope | None] = ContextVar("regard_scene", default=None)
+
+
+def current_scope() -> ListenerScope | None:
+    """The scope of this context, where somebody listens and it makes sense to."""
+    scope = SCOPE.get()
+    if scope is None or scope.paused or torch.compiler.is_compiling():
+        return None
+    return scope
+
+
+class paused:  # noqa: N801 - reads as a statement: `with paused(scope):`
+    """While we compute something ourselves, no door tells of it."""
+
+    def __init__(self, scope: ListenerScope) -> None:
+        self.scope = scope
+
+    def __enter__(self) -> None:
+        self.scope.paused += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.scope.paused -= 1

@@ -1,1 +1,0 @@
-"""Another attention in the place of a model's own, for a while, and what that changes."""
