@@ -14,7 +14,7 @@ export default defineConfig({
     assetsInlineLimit: () => true,
     // Not Vite's library mode: that leaves the spaces in and does not say that this is production.
     rollupOptions: {
-      input: "src/hosts/regard.ts",
+      input: "src/entry/regard.ts",
       preserveEntrySignatures: "strict",
       output: { format: "es", entryFileNames: "regard.js", inlineDynamicImports: true },
     },

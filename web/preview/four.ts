@@ -4,8 +4,8 @@
  */
 import { Choice, FIRST, type ViewName } from "../src/choose/choice";
 import { DARK, LIGHT } from "../src/paint/theme";
-import { language, say } from "../src/shell/language";
-import type { View } from "../src/views/view";
+import { language, say } from "../src/language/language";
+import type { View } from "../src/views/parts/view";
 import { fake } from "../test/fake";
 import { crossing, dressed, pictured, trainings } from "../test/views/numbers.fakes";
 
@@ -59,8 +59,8 @@ const source =
 const other = name === "compare" && !ask.has("alone") ? fake(
   words(number("m", number("n", 12))).reverse(), { ...sizes, d: sizes.d + 1 }, { name: "second", model: "Other" },
 ) : null;
-const views = import.meta.glob<Record<string, View>>("../src/views/*.ts");
-const loaded = await views[`../src/views/${name}.ts`]!();
+const views = import.meta.glob<Record<string, View>>("../src/views/*/*.ts");
+const loaded = await views[`../src/views/${name}/${name}.ts`]!();
 const el = document.querySelector<HTMLElement>("#view")!;
 const choice = new Choice(
   {

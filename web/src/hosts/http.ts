@@ -2,13 +2,13 @@
  * The server behind a page of `regard serve`: questions by fetch, runs by WebSocket. The token is a cookie that no
  * script can read; the browser sends it by itself.
  */
-import { isAbort, spoken } from "../shell/failing";
-import { type Key, say } from "../shell/language";
-import { type Ask, openAsked, readAnswer } from "../trace/asked";
-import { type About, Coded } from "../trace/coded";
+import { isAbort, spoken } from "../language/errorText";
+import { type Key, say } from "../language/language";
+import { type Ask, openAsked, readAnswer } from "../trace/remoteSource";
+import { type About, Coded } from "../trace/errors";
 import type { Source, TraceInfo } from "../trace/source";
 import type { Effect, ModelInfo, RunEvent, Server, TraceCard, TrainingCard } from "./server";
-import { smaller } from "./smaller";
+import { smaller } from "./shrinkPicture";
 
 /** What the browser gives us; a test gives something else. */
 export interface Ground {

@@ -35,3 +35,7 @@ export function fewDigits(value: number): string {
 /** A share in four letters or so: 0.91, 5e-3. For the ends of lines. */
 export const shortShare = (share: number): string =>
   (share === 0 ? "0" : share >= 0.0095 ? share.toFixed(2) : share.toExponential(0));
+
+/** A share as a reader says it: 91 %, and "< 1 %" rather than nothing. */
+export const percent = (share: number): string =>
+  share > 0 && share < 0.005 ? "< 1 %" : `${Math.round(100 * share)} %`;

@@ -1,9 +1,9 @@
 /** The top bar: what is being looked at, what runs next, language, colours, help. */
 import { turn } from "./appearance";
 import { speak } from "./begin";
-import { language, say } from "./language";
-import { heldName, openFile, openTrace } from "./opening";
-import { Pick } from "./pick";
+import { language, say } from "../language/language";
+import { heldName, openFile, openTrace } from "./openTrace";
+import { Pick } from "./filePicker";
 import { Compose } from "./run";
 import type { Studio } from "./state";
 

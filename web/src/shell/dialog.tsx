@@ -1,7 +1,7 @@
 /** A dialog of the browser's own: it keeps the focus inside, closes on Escape and gives the focus back. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { say } from "./language";
+import { say } from "../language/language";
 
 interface About {
   readonly open: boolean;

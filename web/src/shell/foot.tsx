@@ -1,15 +1,16 @@
 /** The foot: how it is drawn, and how to take it along. */
 import type { Drawn, ViewName } from "../choose/choice";
 import { fewDigits } from "../paint/digits";
-import { viewNow } from "./available";
-import { captioned } from "./edited";
-import { sentenceOf } from "./failing";
-import { language, say } from "./language";
-import { inHand, useRow } from "./rowhand";
-import { seenNow, sourceNow } from "./seen";
+import { viewNow } from "./availableViews";
+import { captioned } from "./editedNotice";
+import { sentenceOf } from "../language/errorText";
+import { language, say } from "../language/language";
+import { inHand, useRow } from "./focusedCell";
+import { seenNow, sourceNow } from "./shownSource";
 import type { Studio } from "./state";
-import { copy, csv, fileName, png, save } from "./take";
-import { placeIn, tokenName } from "./facts";
+import { copy, csv, fileName, png, save } from "./export";
+import { placeIn } from "../trace/rowFacts";
+import { tokenName } from "../views/parts/names";
 import { tokensOf } from "../trace/source";
 
 type Control = "scale" | "pool";

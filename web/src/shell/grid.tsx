@@ -3,8 +3,8 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { stepHead, stepLayer } from "../choose/move";
 import { ramp, scaled } from "../paint/color";
 import type { Thumbs } from "../trace/source";
-import { say } from "./language";
-import { sourceNow } from "./seen";
+import { say } from "../language/language";
+import { sourceNow } from "./shownSource";
 import type { Studio } from "./state";
 
 const LEAST = 24, MOST = 40; // pixels from one button to the next

@@ -1,8 +1,8 @@
 /** Help: the keys, and for each view one sentence and three examples. */
 import { VIEWS } from "../choose/choice";
-import { available } from "./available";
+import { available } from "./availableViews";
 import { Dialog } from "./dialog";
-import { LANGUAGES, type Key, say } from "./language";
+import { LANGUAGES, type Key, say } from "../language/language";
 import type { Studio } from "./state";
 
 const KEYS: readonly (readonly [readonly string[], Key])[] = [

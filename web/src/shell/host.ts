@@ -1,7 +1,7 @@
 /** What the place where we run gives the studio: numbers, perhaps a server, perhaps an address bar. */
 import type { Server } from "../hosts/server";
 import type { Source } from "../trace/source";
-import type { Language } from "./language";
+import type { Language } from "../language/language";
 
 export interface Named {
   readonly name: string;

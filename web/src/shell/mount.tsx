@@ -2,7 +2,7 @@
 import { render } from "preact";
 import type { Host } from "./host";
 import { begin } from "./begin";
-import { press } from "./pressing";
+import { press } from "./shortcuts";
 import { Studio } from "./state";
 import { Frame } from "./studio";
 import css from "./style.css?inline";

@@ -5,11 +5,12 @@ import { editsOf, isChange } from "../trace/edits";
 import { type Proof, type Row, type Tokens, type TraceInfo, tokensOf } from "../trace/source";
 import { fewDigits } from "../paint/digits";
 import { shortened } from "../paint/text";
-import { entropyOf, placeIn, strongest, tokenName } from "./facts";
-import { sentenceOf, isAbort } from "./failing";
-import { say } from "./language";
-import { type Hand, inHand, useRow } from "./rowhand";
-import { seenNow } from "./seen";
+import { entropyOf, placeIn, strongest } from "../trace/rowFacts";
+import { tokenName } from "../views/parts/names";
+import { sentenceOf, isAbort } from "../language/errorText";
+import { say } from "../language/language";
+import { type Hand, inHand, useRow } from "./focusedCell";
+import { seenNow } from "./shownSource";
 import type { Studio } from "./state";
 import { attentionWords } from "./tabs";
 

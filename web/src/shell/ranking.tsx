@@ -2,9 +2,9 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Measures } from "../trace/source";
 import { fewDigits } from "../paint/digits";
-import { isAbort } from "./failing";
-import { say } from "./language";
-import { sourceNow } from "./seen";
+import { isAbort } from "../language/errorText";
+import { say } from "../language/language";
+import { sourceNow } from "./shownSource";
 import type { Studio } from "./state";
 
 export interface Found {

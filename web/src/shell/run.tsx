@@ -1,8 +1,8 @@
 /** A text, a model and a button; while it runs: how far it is, what it has written, and a way to stop. */
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { shortened } from "../paint/text";
-import { say } from "./language";
-import { Pick } from "./pick";
+import { say } from "../language/language";
+import { Pick } from "./filePicker";
 import { remember } from "./remember";
 import { chosenModel, runModel, stopRun } from "./running";
 import type { Studio } from "./state";

@@ -1,8 +1,8 @@
 /** Runs a model on what is typed; tokens and rows arrive while it works. What is typed stays, whatever happens. */
 import type { ModelInfo, RunEvent } from "../hosts/server";
-import { isAbort, isLost, sentenceOf } from "./failing";
-import { say } from "./language";
-import { lost, openTrace } from "./opening";
+import { isAbort, isLost, sentenceOf } from "../language/errorText";
+import { say } from "../language/language";
+import { lost, openTrace } from "./openTrace";
 import { remember } from "./remember";
 import { RESTING, type Running, type Studio } from "./state";
 

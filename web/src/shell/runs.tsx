@@ -2,12 +2,12 @@
 import { useState } from "preact/hooks";
 import type { TraceCard } from "../hosts/server";
 import { Dialog } from "./dialog";
-import { language, say } from "./language";
-import { compareWith, failed, openFile, openNewest, openTrace } from "./opening";
-import { Pick } from "./pick";
+import { language, say } from "../language/language";
+import { compareWith, failed, openFile, openNewest, openTrace } from "./openTrace";
+import { Pick } from "./filePicker";
 import { refresh } from "./running";
 import type { Studio } from "./state";
-import { Toasts } from "./states";
+import { Toasts } from "./notices";
 
 const UNDO = 6000; // milliseconds to change one's mind
 

@@ -1,10 +1,10 @@
 /** The side: all heads of the attention in hand, layer by layer, or in the order of a measure. */
 import { sameAttention } from "../choose/move";
-import { LANGUAGES, type Key, say } from "./language";
+import { LANGUAGES, type Key, say } from "../language/language";
 import { Grid } from "./grid";
-import { openTrace } from "./opening";
+import { openTrace } from "./openTrace";
 import { Ranking, useMeasures } from "./ranking";
-import { sourceNow } from "./seen";
+import { sourceNow } from "./shownSource";
 import type { Studio } from "./state";
 
 /** The words of a measure; its own name where it has no words. */

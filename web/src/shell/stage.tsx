@@ -3,12 +3,12 @@ import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import type { ViewName } from "../choose/choice";
 import type { Source } from "../trace/source";
 import { VIEW } from "../views";
-import { viewNow } from "./available";
-import { CompareWith } from "./comparing";
-import { Edited } from "./edited";
-import { sentenceOf } from "./failing";
-import { LANGUAGES, type Key, language, say } from "./language";
-import { compareWith, hold, openTrace } from "./opening";
+import { viewNow } from "./availableViews";
+import { CompareWith } from "./compareWith";
+import { Edited } from "./editedNotice";
+import { sentenceOf } from "../language/errorText";
+import { LANGUAGES, type Key, language, say } from "../language/language";
+import { compareWith, hold, openTrace } from "./openTrace";
 import { recall, remember } from "./remember";
 import type { Studio } from "./state";
 

@@ -3,7 +3,7 @@ import { type Signal, signal } from "@preact/signals";
 import { Choice } from "../choose/choice";
 import type { ModelInfo, TraceCard } from "../hosts/server";
 import type { Source } from "../trace/source";
-import type { Shown } from "../views/view";
+import type { Shown } from "../views/parts/view";
 import { type Appearance, appearance } from "./appearance";
 import type { Host, Named } from "./host";
 import { recall } from "./remember";

@@ -3,16 +3,16 @@ import { useEffect, useState } from "preact/hooks";
 import { Bar } from "./bar";
 import { Foot } from "./foot";
 import { Help } from "./help";
-import { say } from "./language";
-import { openFile } from "./opening";
+import { say } from "../language/language";
+import { openFile } from "./openTrace";
 import { Panel } from "./panel";
 import { Progress } from "./run";
 import { Runs } from "./runs";
 import { Side } from "./side";
-import { Speaker } from "./speaker";
+import { Speaker } from "./screenReader";
 import { Stage } from "./stage";
 import type { Studio } from "./state";
-import { Empty, Notices, Toasts } from "./states";
+import { Empty, Notices, Toasts } from "./notices";
 import { Tabs } from "./tabs";
 
 export function Frame({ studio }: { studio: Studio }) {

@@ -2,9 +2,9 @@
 import { useEffect, useRef } from "preact/hooks";
 import { attentionOf } from "../choose/move";
 import { VIEWS, type ViewName } from "../choose/choice";
-import { available, viewNow } from "./available";
-import { LANGUAGES, type Key, say } from "./language";
-import { sourceNow } from "./seen";
+import { available, viewNow } from "./availableViews";
+import { LANGUAGES, type Key, say } from "../language/language";
+import { sourceNow } from "./shownSource";
 import type { Studio } from "./state";
 
 export function Tabs({ studio }: { studio: Studio }) {

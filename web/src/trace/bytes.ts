@@ -1,5 +1,5 @@
 /** The arrays of a file as numbers: nothing is read before it is asked, and a part can be had without the rest. */
-import { brain, halves } from "./halves";
+import { brain, halves } from "./float16";
 
 export interface Stored {
   readonly dtype: string;

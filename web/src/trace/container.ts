@@ -1,6 +1,6 @@
 /** The arrays of safetensors bytes by name, once all that their header says was found to fit. Nothing is copied. */
 import { SIZES, type Stored } from "./bytes";
-import type { About } from "./coded";
+import type { About } from "./errors";
 import { isObject } from "./objects";
 
 export interface Container {

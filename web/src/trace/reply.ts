@@ -1,6 +1,6 @@
 /** One answer, read with care: each part is there, of the right kind and length, or an Error says in one sentence what is not. */
-import type { Answer } from "./asked";
-import { Coded } from "./coded";
+import type { Answer } from "./remoteSource";
+import { Coded } from "./errors";
 import { isObject } from "./objects";
 
 export class Reply {

@@ -1,6 +1,6 @@
 /** Arrays by name from safetensors bytes, as Python answers with them. Nothing that the header says is believed unseen. */
 import { FLOATS, Reals, type Stored, wholes } from "./bytes";
-import { Coded } from "./coded";
+import { Coded } from "./errors";
 import { type Wrong, contained, short } from "./container";
 
 export type Numbered = Float32Array | Int32Array | Uint8Array;

@@ -1,12 +1,12 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { type Ground, Lost, overHttp } from "../../src/hosts/http";
 import type { RunAsk, RunEvent } from "../../src/hosts/server";
-import { sentenceOf } from "../../src/shell/failing";
-import { language, say } from "../../src/shell/language";
+import { sentenceOf } from "../../src/language/errorText";
+import { language, say } from "../../src/language/language";
 import { fake } from "../fake";
 
 const { opened } = vi.hoisted(() => ({ opened: [] as { ask: (...all: unknown[]) => Promise<unknown>; info: unknown }[] }));
-vi.mock("../../src/trace/asked", () => ({
+vi.mock("../../src/trace/remoteSource", () => ({
   openAsked: (ask: (...all: unknown[]) => Promise<unknown>, info: unknown) => (opened.push({ ask, info }), { info }),
   readAnswer: (bytes: ArrayBuffer) => ({ told: {}, arrays: { bytes: new Uint8Array(bytes) } }),
 }));
@@ -104,7 +104,7 @@ describe("what goes wrong", () => {
     const told = { error: "the disk is full", code: "disk.full", about: { folder: "/runs", why: "no space" } };
     const failed = await overHttp(ground(() => json(told, 507))).upload(new File([], "a.trace")).catch((error: unknown) => error);
     language.value = "zh";
-    expect(sentenceOf(failed)).toBe(say("said.disk.full", told.about));
+    expect(sentenceOf(failed)).toBe(say("code.disk.full", told.about));
     expect(sentenceOf(failed)).toContain("磁盘已满");
   });
 
@@ -169,7 +169,7 @@ describe("a run", () => {
     const memory = { folder: "/runs", why: "no space" };
     socket.says({ kind: "trouble", text: "could not be kept", code: "disk.memory", about: memory });
     socket.says({ kind: "failed", text: "the text is empty", code: "text.empty", about: {} });
-    expect(heard.map((event) => "text" in event && event.text)).toEqual([say("said.disk.memory", memory), say("said.text.empty")]);
+    expect(heard.map((event) => "text" in event && event.text)).toEqual([say("code.disk.memory", memory), say("code.text.empty")]);
   });
 
   it("closes the connection when it is called off", async () => {

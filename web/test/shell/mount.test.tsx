@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { fakeServer, translation } from "../../preview/fakes";
-import { language } from "../../src/shell/language";
+import { language } from "../../src/language/language";
 import type { Address, Host } from "../../src/shell/host";
 import { mount } from "../../src/shell/mount";
 import type { Source } from "../../src/trace/source";

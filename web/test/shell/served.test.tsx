@@ -1,7 +1,7 @@
 /** The studio over a server: runs, live tokens, failures, lost connections, deleting and renaming. */
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type FakeServer, fakeServer } from "../../preview/fakes";
-import { language } from "../../src/shell/language";
+import { language } from "../../src/language/language";
 import { mount } from "../../src/shell/mount";
 import { trainings } from "../views/numbers.fakes";
 

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Choice, FIRST } from "../../src/choose/choice";
 import { LIGHT } from "../../src/paint/theme";
-import { say } from "../../src/shell/language";
+import { say } from "../../src/language/language";
 import type { Source } from "../../src/trace/source";
-import { compare } from "../../src/views/compare";
+import { compare } from "../../src/views/compare/compare";
 import { EXACT, differenceOf } from "../../src/views/compare/difference";
 import { pairOf } from "../../src/views/compare/pair";
 import { fake } from "../fake";

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { FIRST } from "../../src/choose/choice";
 import type { Flow, LayerInfo } from "../../src/trace/source";
-import { flow } from "../../src/views/flow";
+import { flow } from "../../src/views/flow/flow";
 import { largest, lineOf, strongest, tracedOf } from "../../src/views/flow/asking";
 import { columnsSeen, everyName, planOf, towards, under } from "../../src/views/flow/layout";
 import { fake, named } from "../fake";

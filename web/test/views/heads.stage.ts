@@ -1,9 +1,9 @@
 /** A stage for views in tests: an element that has a size, and a view on it. */
 import { Choice, FIRST, type Picked, PLAIN, type Drawn } from "../../src/choose/choice";
 import { LIGHT } from "../../src/paint/theme";
-import { say } from "../../src/shell/language";
+import { say } from "../../src/language/language";
 import type { Source } from "../../src/trace/source";
-import type { Shown, View } from "../../src/views/view";
+import type { Shown, View } from "../../src/views/parts/view";
 
 for (const [name, size] of [["clientWidth", 900], ["clientHeight", 500]] as const)
   Object.defineProperty(HTMLElement.prototype, name, { configurable: true, get: () => size });

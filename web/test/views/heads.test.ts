@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { heads } from "../../src/views/heads";
+import { heads } from "../../src/views/heads/heads";
 import type { Line } from "../../src/views/heads/lines";
 import { fake } from "../fake";
 import { HOSTILE, press, staged, until } from "./heads.stage";

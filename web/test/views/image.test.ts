@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Choice, FIRST } from "../../src/choose/choice";
 import { LIGHT } from "../../src/paint/theme";
-import { language, say } from "../../src/shell/language";
+import { language, say } from "../../src/language/language";
 import type { Source } from "../../src/trace/source";
-import { image } from "../../src/views/image";
+import { image } from "../../src/views/image/image";
 import { framesIn, gridOf, patchAt, patchFrame, readingOf } from "../../src/views/image/patches";
 import { fake, named } from "../fake";
 import { crossing, pictured } from "./numbers.fakes";

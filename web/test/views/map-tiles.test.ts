@@ -4,7 +4,7 @@ import { hasBlocked, runs, toDraw } from "../../src/views/map/cells";
 import { colouring, colourOf, pixels, ranked, shade } from "../../src/views/map/colours";
 import { marks, sentences } from "../../src/views/map/legend";
 import { Tiles } from "../../src/views/map/tiles";
-import { say } from "../../src/shell/language";
+import { say } from "../../src/language/language";
 
 const at = (level: number, row = 0, column = 0, head = 0): TileAt => ({ layer: 0, batch: 0, head, level, row, column });
 const tile = (max: number[], allowed: number[] = max.map(() => 255), sampled = 0): Tile => ({

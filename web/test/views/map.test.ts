@@ -1,13 +1,14 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Choice, FIRST } from "../../src/choose/choice";
 import { LIGHT } from "../../src/paint/theme";
-import { language, say } from "../../src/shell/language";
+import { language, say } from "../../src/language/language";
 import type { Source } from "../../src/trace/source";
-import { type PanelOptions, map, mapPanel } from "../../src/views/map";
+import { type PanelOptions, map, mapPanel } from "../../src/views/map/map";
 import { significant } from "../../src/paint/digits";
-import { cellText, rowSentence, standing, strongest } from "../../src/views/map/describe";
+import { placeIn, strongest } from "../../src/trace/rowFacts";
+import { cellText, rowSentence } from "../../src/views/map/describe";
 import { namesOf } from "../../src/views/map/names";
-import type { Scene, Shown } from "../../src/views/view";
+import type { Scene, Shown } from "../../src/views/parts/view";
 import { Fake, fake, fakeLayers, named } from "../fake";
 
 const HOSTILE = [
@@ -214,8 +215,8 @@ describe("words", () => {
     const row = {
       weights: Float32Array.from([0.05, 0.9, 0, 0.05]), scores: null, allowed: Uint8Array.from([1, 1, 0, 1]),
     };
-    expect(standing(row, 0)).toMatchObject({ rank: 2, of: 3, score: null, allowed: true });
-    expect(strongest(row, 2)).toEqual([1, 0]);
+    expect(placeIn(row, 0)).toMatchObject({ rank: 2, of: 3, score: null, allowed: true });
+    expect(strongest(row, 2).map(({ key }) => key)).toEqual([1, 0]);
     const names = namesOf(named(["The", "cat", "x", "。"]), 4);
     expect(rowSentence(row, 1, names, names, say)).toBe("cat looks at cat 90 %, The 5 %, 。 5 %");
     expect(rowSentence({ ...row, allowed: new Uint8Array(4) }, 0, names, names, say)).toBe("The may look at nothing");

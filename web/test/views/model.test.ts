@@ -1,9 +1,10 @@
 import { describe, expect, it } from "vitest";
 import type { Thumbs } from "../../src/trace/source";
-import { model } from "../../src/views/model";
-import { type At, extent, gridOf, headAt, placeOf, rowsSeen, shortNames, sizeOf, stepped, towards,
+import { model } from "../../src/views/model/model";
+import { type At, extent, gridOf, headAt, placeOf, rowsSeen, sizeOf, stepped, towards,
   under } from "../../src/views/model/layout";
 import { sorted } from "../../src/views/model/measured";
+import { shortLayerNames } from "../../src/views/parts/names";
 import { boxOf } from "../../src/views/model/boxes";
 import { pixelsOf, pooled, roundTop } from "../../src/views/model/pictures";
 import { fake } from "../fake";
@@ -163,12 +164,12 @@ describe("the grid of heads", () => {
   });
 
   it("shortens names to what tells layers apart", () => {
-    expect(shortNames(["layers.0.attention", "layers.1.attention"])).toEqual(["0", "1"]);
-    expect(shortNames(["encoder.layers.0.self_attn", "decoder.layers.0.self_attn", "decoder.layers.0.cross"]))
+    expect(shortLayerNames(["layers.0.attention", "layers.1.attention"])).toEqual(["0", "1"]);
+    expect(shortLayerNames(["encoder.layers.0.self_attn", "decoder.layers.0.self_attn", "decoder.layers.0.cross"]))
       .toEqual(["encoder.self_attn", "decoder.self_attn", "decoder.cross"]);
-    expect(shortNames(["attention"])).toEqual(["attention"]);
-    expect(shortNames(["a.b", "a.b"])).toHaveLength(2);
-    expect(shortNames(["a.0.x.y", "a.1.y"])).toEqual(["0.x", "1"]);
+    expect(shortLayerNames(["attention"])).toEqual(["attention"]);
+    expect(shortLayerNames(["a.b", "a.b"])).toHaveLength(2);
+    expect(shortLayerNames(["a.0.x.y", "a.1.y"])).toEqual(["0.x", "1"]);
   });
 });
 

@@ -1,14 +1,14 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Choice, FIRST } from "../../src/choose/choice";
 import { DARK, LIGHT } from "../../src/paint/theme";
-import { language, say } from "../../src/shell/language";
+import { language, say } from "../../src/language/language";
 import type { Source } from "../../src/trace/source";
 import { fourDigits } from "../../src/paint/digits";
 import { agree } from "../../src/views/numbers/digits";
 import { diagramOf, stationsOf } from "../../src/views/numbers/diagram";
 import { FEW, shownOf, tint } from "../../src/views/numbers/tables";
 import { workOf } from "../../src/views/numbers/work";
-import { numbers } from "../../src/views/numbers";
+import { numbers } from "../../src/views/numbers/numbers";
 import { fake } from "../fake";
 import { dressed } from "./numbers.fakes";
 

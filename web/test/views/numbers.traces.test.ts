@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { say } from "../../src/shell/language";
+import { say } from "../../src/language/language";
 import { LIGHT } from "../../src/paint/theme";
-import { openHeld } from "../../src/trace/held";
+import { openHeld } from "../../src/trace/local/source";
 import type { Source } from "../../src/trace/source";
 import { bodyOf } from "../../src/views/numbers/steps";
 import { stationsOf } from "../../src/views/numbers/diagram";
 import type { Page } from "../../src/views/numbers/tables";
 import { workOf } from "../../src/views/numbers/work";
-import { bytesOf } from "../trace/held/read";
+import { bytesOf } from "../trace/local/read";
 
 const page: Page = { say, theme: LIGHT, open: false, queries: String, keys: String };
 

@@ -1,6 +1,6 @@
 /** Whether two traces can be laid beside each other at a layer and head; these match by their number. */
 import type { Picked } from "../../choose/choice";
-import type { Say } from "../../shell/language";
+import type { Say } from "../../language/language";
 import { type TraceInfo, tokensOf } from "../../trace/source";
 
 export interface Pair {

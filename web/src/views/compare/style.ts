@@ -1,5 +1,5 @@
 /** How the compare view looks. */
-import { PLAIN } from "../numbers/paper";
+import { PLAIN } from "../parts/plainStyle";
 
 export const COMPARE = `${PLAIN}
 .rg-compare { display: flex; flex-direction: column; container-type: inline-size }

@@ -4,7 +4,7 @@ import type { EditOf } from "../../hosts/server";
 import { ramp, scaled } from "../../paint/color";
 import { fewDigits } from "../../paint/digits";
 import type { HeadAt, Row, Tile } from "../../trace/source";
-import type { Scene } from "../view";
+import type { Scene } from "../parts/view";
 import { h } from "../parts/element";
 import { isBlocked } from "./edits";
 import { nameOf } from "./words";

@@ -2,7 +2,7 @@
 import type { Effect } from "../../hosts/server";
 import { visible } from "../../paint/text";
 import { fewDigits } from "../../paint/digits";
-import type { Say } from "../../shell/language";
+import type { Say } from "../../language/language";
 import { differing, type Part, shifts } from "./differ";
 import { h } from "../parts/element";
 

@@ -1,6 +1,6 @@
 /** Layers × heads; a click mutes. */
 import type { EditOf } from "../../hosts/server";
-import type { Say } from "../../shell/language";
+import type { Say } from "../../language/language";
 import type { TraceInfo } from "../../trace/source";
 import { h } from "../parts/element";
 import { button } from "./dom";

@@ -1,7 +1,7 @@
 /** What an edit does, in words. */
 import type { EditOf } from "../../hosts/server";
 import { shortened } from "../../paint/text";
-import type { Say } from "../../shell/language";
+import type { Say } from "../../language/language";
 import { type TraceInfo, tokensOf } from "../../trace/source";
 
 /** The name of a query or key of a layer; its number where its text is not known. */

@@ -1,7 +1,7 @@
 /** What the flow view asks for: the flow of a token, and the raw attention of the same token in the head in hand. */
 import type { Picked } from "../../choose/choice";
 import type { Flow, FlowAt, HeadAt, Row, Source, TraceInfo } from "../../trace/source";
-import { isAbort } from "../../shell/failing";
+import { isAbort } from "../../language/errorText";
 import type { PartName } from "./layout";
 
 /** The layer whose queries are traced: the last of the decoder, or the last of all. */

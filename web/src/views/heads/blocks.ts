@@ -1,6 +1,6 @@
 /** Asks for the strongest keys block by block, keeps what came, and calls off what nobody waits for any more. */
 import type { HeadAt, Source, Top } from "../../trace/source";
-import { isAbort } from "../../shell/failing";
+import { isAbort } from "../../language/errorText";
 import type { Block } from "./lines";
 
 export const BLOCK = 64; // queries

@@ -2,7 +2,7 @@
 import type { Choice, Picked } from "../../choose/choice";
 import { headColor, inkOn } from "../../paint/color";
 import type { Theme } from "../../paint/theme";
-import type { Say } from "../../shell/language";
+import type { Say } from "../../language/language";
 import { button } from "../parts/dom";
 import { made } from "../parts/element";
 

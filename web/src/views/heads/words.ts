@@ -1,5 +1,5 @@
 /** What the heads view says in words. */
-import type { Say } from "../../shell/language";
+import type { Say } from "../../language/language";
 import { type Block, type Line, meanHidden } from "./lines";
 import type { Lit } from "./paint";
 import type { State } from "./state";

@@ -1,7 +1,7 @@
 /** What stands around the picture: tokens to choose, a legend, and what lies outside it. */
 import { type Scale, unscaled, viridis, weightColor } from "../../paint/color";
 import { clip, shortened, visible } from "../../paint/text";
-import type { Say } from "../../shell/language";
+import type { Say } from "../../language/language";
 import { fourDigits } from "../../paint/digits";
 import { h } from "../parts/element";
 import type { Weighed } from "./paint";

@@ -1,5 +1,5 @@
 /** How the image view looks. */
-import { PLAIN } from "../numbers/paper";
+import { PLAIN } from "../parts/plainStyle";
 
 export const IMAGE = `${PLAIN}
 .rg-image { display: flex; flex-direction: column; gap: 8px; padding: 10px 16px }

@@ -1,5 +1,5 @@
 /** What is known of a map besides its cells: which rows and columns are hidden, and how far it can be trusted. */
-import type { Say } from "../../shell/language";
+import type { Say } from "../../language/language";
 import type { Hidden, LayerInfo, Proof, Source } from "../../trace/source";
 import { type Head, placeOf } from "./head";
 

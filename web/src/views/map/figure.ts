@@ -2,7 +2,7 @@
 import { inkOn } from "../../paint/color";
 import { HATCHES, type HatchKind, hatchFill, hatchSvg } from "../../paint/hatch";
 import { type Markup, label, node, svgDocument } from "../../paint/svg";
-import type { Say } from "../../shell/language";
+import type { Say } from "../../language/language";
 import { type Axes, type AxisLabel } from "./axes";
 import { colourOf, shade, valuesOf } from "./colours";
 import { cellText } from "./describe";

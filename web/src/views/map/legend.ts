@@ -3,7 +3,7 @@ import { significant } from "../../paint/digits";
 import { unscaled } from "../../paint/color";
 import { type HatchKind, hatch } from "../../paint/hatch";
 import type { Theme } from "../../paint/theme";
-import type { Say } from "../../shell/language";
+import type { Say } from "../../language/language";
 import { made } from "../parts/element";
 import type { Colouring } from "./colours";
 

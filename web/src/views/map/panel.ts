@@ -1,9 +1,9 @@
 /** A map as a panel: the map view is one of them, and comparing puts several side by side with a zoom in common. */
-import { sentenceOf } from "../../shell/failing";
+import { sentenceOf } from "../../language/errorText";
 import { NOTHING } from "../../choose/choice";
 import type { HatchKind } from "../../paint/hatch";
 import { TILE, type Tile, type TileAt } from "../../trace/source";
-import type { Scene, Shown } from "../view";
+import type { Scene, Shown } from "../parts/view";
 import { aroundOf } from "./around";
 import { type Axes, type AxisLabel, axesOf, roomsOf } from "./axes";
 import { type Drawn, type Frame, hasBlocked, toDraw } from "./cells";

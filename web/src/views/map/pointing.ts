@@ -1,7 +1,7 @@
 /** The pointer over a map: what it is over, told to all views, and a tooltip with exact numbers beside it. */
 import type { Choice } from "../../choose/choice";
 import type { Theme } from "../../paint/theme";
-import type { Say } from "../../shell/language";
+import type { Say } from "../../language/language";
 import type { Hidden } from "../../trace/source";
 import type { Head } from "./head";
 import type { Hit } from "./hit";

@@ -1,7 +1,7 @@
 /** The elements of a map: a plot with its canvas, buttons and labels over it, a legend below, and a voice. */
 import { type Surface, surface } from "../../paint/canvas";
 import type { Theme } from "../../paint/theme";
-import type { Say } from "../../shell/language";
+import type { Say } from "../../language/language";
 import { dressed } from "../parts/dom";
 import { h, made } from "../parts/element";
 import type { Box } from "./geometry";

@@ -1,6 +1,6 @@
 /** The map as a table: what is seen, or where that is too much, the row in hand. */
 import type { Zoom } from "../../choose/choice";
-import type { Say } from "../../shell/language";
+import type { Say } from "../../language/language";
 import { type Row, TILE, type Tile } from "../../trace/source";
 import type { Head } from "./head";
 

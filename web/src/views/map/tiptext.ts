@@ -1,8 +1,8 @@
 /** The words of the tooltip: exact numbers of one weight and, in a pooled map, of the pixel that it is part of. */
 import { significant } from "../../paint/digits";
+import { placeIn } from "../../trace/rowFacts";
 import type { Row } from "../../trace/source";
-import type { Say } from "../../shell/language";
-import { standing } from "./describe";
+import type { Say } from "../../language/language";
 import type { Hit } from "./hit";
 import type { Names } from "./names";
 import type { TipLine, TipText } from "./tip";
@@ -39,7 +39,7 @@ export function tipText({ hit, queries, keys, row, pixel, pool, difference, padd
   if (difference) {
     if (one !== null) lines.push({ name: say("map.difference"), value: significant(one.value, 6) });
   } else {
-    const known = row === null ? null : standing(row, hit.key), waiting = say("map.waiting");
+    const known = row === null ? null : placeIn(row, hit.key), waiting = say("map.waiting");
     lines.push({
       name: say("weight"),
       value: known !== null ? significant(known.weight, 6) : one !== null ? significant(one.value, 6) : waiting,

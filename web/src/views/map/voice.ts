@@ -1,6 +1,6 @@
 /** The row in hand, read aloud once the selection rests. */
 import type { Choice } from "../../choose/choice";
-import type { Say } from "../../shell/language";
+import type { Say } from "../../language/language";
 import { cellSentence, rowSentence } from "./describe";
 import type { Head } from "./head";
 import type { Rows } from "./rows";

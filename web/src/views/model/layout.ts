@@ -105,19 +105,3 @@ export function stepped(grid: Grid, at: At, pressed: string): At | null {
   }
   return headAt(grid, from.row + step[0], from.column + step[1]) ?? at;
 }
-
-/** Short names of layers: without what all of them have in common. */
-export function shortNames(names: readonly string[]): readonly string[] {
-  const parts = names.map((name) => name.split("."));
-  const common = (at: (some: readonly string[]) => string | undefined): boolean =>
-    names.length > 1 && parts.every((some) => some.length > 1 && at(some) === at(parts[0]!));
-  let before = 0, after = 0;
-  const more = (): boolean => parts.every((some) => some.length > before + after + 1);
-  while (more() && common((some) => some[before])) before++;
-  while (more() && common((some) => some[some.length - 1 - after])) after++;
-  const cut = parts.map((some) => some.slice(before, some.length - after));
-  const same = cut.every((some) => some.length === cut[0]!.length);
-  const differs = (part: string, i: number): boolean => cut.some((other) => other[i] !== part);
-  const kept = same && names.length > 1 ? cut.map((some) => some.filter(differs)) : cut;
-  return kept.map((some, i) => some.join(".") || names[i]!);
-}

@@ -1,6 +1,6 @@
 /** The measures of all layers, asked one after the other, and heads in their order. */
 import type { Measures, Source } from "../../trace/source";
-import { isAbort } from "../../shell/failing";
+import { isAbort } from "../../language/errorText";
 import type { At } from "./layout";
 
 /** Heads by a measure; those that have none come last, equal ones stay in the model's order. */

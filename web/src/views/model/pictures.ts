@@ -1,7 +1,7 @@
 /** The small pictures of the heads: asked layer by layer as they are seen, coloured on one scale. */
 import { ramp, type Scale, scaled } from "../../paint/color";
 import type { Source, Thumbs } from "../../trace/source";
-import { isAbort } from "../../shell/failing";
+import { isAbort } from "../../language/errorText";
 
 const AT_ONCE = 4; // calls
 

@@ -1,7 +1,8 @@
 /** What the model view says in words. */
-import type { Key, Say } from "../../shell/language";
+import type { Key, Say } from "../../language/language";
 import type { LayerInfo, Measures } from "../../trace/source";
-import { type At, shortNames } from "./layout";
+import { shortLayerNames } from "../parts/names";
+import type { At } from "./layout";
 import type { Pictures } from "./pictures";
 import { pooled } from "./pictures";
 
@@ -31,7 +32,7 @@ export function kindOf(layer: LayerInfo, say: Say): string {
 
 /** A short name and, where layers differ in it, the kind of each. */
 export function labelsOf(layers: readonly LayerInfo[], say: Say): readonly (readonly [string, string])[] {
-  const short = shortNames(layers.map((layer) => layer.name)), kinds = layers.map((layer) => kindOf(layer, say));
+  const short = shortLayerNames(layers.map((layer) => layer.name)), kinds = layers.map((layer) => kindOf(layer, say));
   const differ = new Set(kinds).size > 1;
   const named = (name: string): string => (/^\d+$/.test(name) ? `${say("layer")} ${name}` : name);
   return short.map((name, i) => [named(name), differ ? kinds[i]! : ""] as const);

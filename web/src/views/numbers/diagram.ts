@@ -1,9 +1,9 @@
 /** The whole computation of a cell as one picture: above what comes in, below what is made of it, left to right. */
 import type { Theme } from "../../paint/theme";
 import { svgDocument } from "../../paint/svg";
-import type { Say } from "../../shell/language";
+import type { Say } from "../../language/language";
 import { fourDigits } from "../../paint/digits";
-import { type Shape, asElement, asMarkup, shape, words } from "./shape";
+import { type Shape, asElement, asMarkup, shape, words } from "../parts/shape";
 import { isRoot } from "./steps";
 import { type StepName, type Work, sum } from "./work";
 

@@ -2,7 +2,7 @@
 import { inkOn, ramp } from "../../paint/color";
 import { clip, shortened, visible } from "../../paint/text";
 import type { Theme } from "../../paint/theme";
-import type { Say } from "../../shell/language";
+import type { Say } from "../../language/language";
 import { fourDigits } from "../../paint/digits";
 import { type Child, h } from "../parts/element";
 

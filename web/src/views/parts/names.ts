@@ -55,3 +55,25 @@ export function namesOf(
   const shape = info.layers[layer]?.shape ?? [0, 0, 0, 0];
   return names(tokensOf(info, layer, batch, which), shape[which === "queries" ? 2 : 3], measure);
 }
+
+/** The name of one token, with marks for what cannot be seen; its number where the text is not known. */
+export const tokenName = (tokens: Tokens | null, at: number, most = 40): string => {
+  const text = tokens?.shown[at];
+  return text === undefined ? `${at}` : shortened(text, most);
+};
+
+/** Short names of layers: without what all of them have in common. */
+export function shortLayerNames(names: readonly string[]): readonly string[] {
+  const parts = names.map((name) => name.split("."));
+  const common = (at: (some: readonly string[]) => string | undefined): boolean =>
+    names.length > 1 && parts.every((some) => some.length > 1 && at(some) === at(parts[0]!));
+  let before = 0, after = 0;
+  const more = (): boolean => parts.every((some) => some.length > before + after + 1);
+  while (more() && common((some) => some[before])) before++;
+  while (more() && common((some) => some[some.length - 1 - after])) after++;
+  const cut = parts.map((some) => some.slice(before, some.length - after));
+  const same = cut.every((some) => some.length === cut[0]!.length);
+  const differs = (part: string, i: number): boolean => cut.some((other) => other[i] !== part);
+  const kept = same && names.length > 1 ? cut.map((some) => some.filter(differs)) : cut;
+  return kept.map((some, i) => some.join(".") || names[i]!);
+}

@@ -3,7 +3,7 @@ import { headColor } from "../../paint/color";
 import type { Theme } from "../../paint/theme";
 import type { TrainingCard } from "../../hosts/server";
 import { fourDigits } from "../../paint/digits";
-import { type Shape, shape, words } from "../numbers/shape";
+import { type Shape, shape, words } from "../parts/shape";
 
 export interface Line {
   readonly name: string;

@@ -1,13 +1,13 @@
 /** The controls of a training, the map at a step, and the scores beside it. */
-import { sentenceOf } from "../../shell/failing";
+import { sentenceOf } from "../../language/errorText";
 import type { Server, TrainingCard } from "../../hosts/server";
 import { svgDocument } from "../../paint/svg";
 import { shortened } from "../../paint/text";
 import type { Source } from "../../trace/source";
-import { mapPanel } from "../map";
+import { mapPanel } from "../map/map";
 import { h } from "../parts/element";
-import { asElement, asMarkup, shape } from "../numbers/shape";
-import type { Scene, Shown } from "../view";
+import { asElement, asMarkup, shape } from "../parts/shape";
+import type { Scene, Shown } from "../parts/view";
 import { CHART, chartOf, type Line, linesOf, spanOf, stepAt } from "./chart";
 import { openings } from "./openings";
 

@@ -1,5 +1,5 @@
 /** How the training view looks. */
-import { PLAIN } from "../numbers/paper";
+import { PLAIN } from "../parts/plainStyle";
 
 export const TRAINING = `${PLAIN}
 .rg-training { display: flex; flex-direction: column; container-type: inline-size }

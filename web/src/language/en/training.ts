@@ -1,0 +1,20 @@
+/** The training view. */
+export const training = {
+  "training.read": "How a map grew while the model learned: move through the steps, or play them.",
+  "training.served": "This view needs a server with run folders: start it with “regard serve” and the folder of a training run.",
+  "training.none": "There is no training run with maps yet. One that begins in the folder runs/ appears here; give “regard serve” any other.",
+  "training.loading": "Reading the training runs …",
+  "training.failed": "The training could not be read: {why}",
+  "training.run": "training run",
+  "training.example": "example",
+  "training.step": "step",
+  "training.at": "step {step}",
+  "training.play": "play",
+  "training.pause": "pause",
+  "training.back": "earlier step",
+  "training.forward": "later step",
+  "training.loss": "training loss",
+  "training.scores": "Scores over the steps",
+  "training.noScores": "This run kept no scores.",
+  "training.layerless": "At this step the map has no layer {layer} with head {head}.",
+};
