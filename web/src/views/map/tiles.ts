@@ -1,5 +1,5 @@
 /** Tiles that are here and tiles that are asked for. As many as a screen needs, never more than a limit. */
-import type { Hidden, Tile, TileAt } from "../../trace/source";
+import { type Hidden, TILE, type Tile, type TileAt } from "../../trace/source";
 
 export type AskTile = (at: TileAt, coarse: boolean, signal: AbortSignal) => Promise<Tile>;
 
@@ -130,4 +130,11 @@ export class Tiles {
       if (!this.wanted.has(old)) this.here.delete(old);
     }
   }
+}
+
+/** Which cell of a tile holds this weight. */
+export function cellIn(at: TileAt, tile: Tile, query: number, key: number): number {
+  const side = 2 ** at.level;
+  const row = Math.floor(query / side) - at.row * TILE, column = Math.floor(key / side) - at.column * TILE;
+  return row * tile.columns + column;
 }
