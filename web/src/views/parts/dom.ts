@@ -124,3 +124,28 @@ export function perFrame(paint: () => void, signal: AbortSignal): () => void {
     });
   };
 }
+
+export interface Place {
+  readonly x: number;
+  readonly y: number;
+}
+
+/** Where the pointer is on an element, in CSS pixels. */
+export function pointerPlace(event: MouseEvent, element: Element): Place {
+  const box = element.getBoundingClientRect();
+  return { x: event.clientX - box.left, y: event.clientY - box.top };
+}
+
+/** Keeps a key from the browser and from the shell, which would move the selection. */
+export function takeKey(event: KeyboardEvent): void {
+  event.preventDefault();
+  event.stopPropagation();
+}
+
+export const hasModifier = (event: KeyboardEvent): boolean => event.ctrlKey || event.metaKey || event.altKey;
+
+/** The width of a text in a font, on this canvas. */
+export const textMeasure = (context: CanvasRenderingContext2D, font: string) => (text: string): number => {
+  context.font = font;
+  return context.measureText(text).width;
+};
