@@ -62,7 +62,7 @@ bench: .venv/.bench ## measure, one question per file; tables here, numbers in b
 
 setup: .venv/.all ## install the package with every extra and the test tools
 
-bundle: .venv/.bundle ## build the explorer from web/ (src/regard/views/built)
+bundle: .venv/.bundle ## build the explorer from web/ (src/regard/views/explorer/built)
 
 induction: .venv/.core ## train the embedded induction model again (a minute or two)
 	$(BIN)/python -m regard.training.induction --out src/regard/models/weights/induction
@@ -113,7 +113,7 @@ web: .venv/.bundle
 
 # What is missing of the machine is named before anything is asked of it, tried once, and nothing fails without it.
 .venv/.system: | .venv/.all
-	@missing="$$($(BIN)/python -c 'from regard.views.fonts import has; print("" if has("\u732b") else "$(FONT)")') \
+	@missing="$$($(BIN)/python -c 'from regard.views.static.fonts import has; print("" if has("\u732b") else "$(FONT)")') \
 	  $$(command -v $(BROWSER) >/dev/null || echo $(BROWSER)) $$(fc-list 2>/dev/null | grep -qi emoji || echo $(EMOJI))"; \
 	missing="$$(echo $$missing)"; \
 	if [ -n "$$missing" ] && [ "$(APT)" = no ]; then \

@@ -41,9 +41,9 @@ import torch
 from tools.measure import Row, report
 
 import regard
-from regard.trace.layer import Layer
-from regard.trace.trace import Run, Trace
-from regard.views.bundle import bundle
+from regard.trace.record.layer import Layer
+from regard.trace.record.trace import Run, Trace
+from regard.views.explorer.bundle import bundle
 
 LONG, WIDTH, VIEWERS = 16_384, 64, 8
 LEVELS, CLOSE, TILE = 7, 3, 256

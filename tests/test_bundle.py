@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from regard.views.bundle import BUILT
+from regard.views.explorer.bundle import BUILT
 
 LARGEST = 250_000  # bytes, gzipped
 NAMESPACES = {"http://www.w3.org/" + path for path in ("2000/svg", "1999/xhtml", "1998/Math/MathML", "1999/xlink")}
@@ -52,7 +52,7 @@ def test_the_bundle_makes_no_code_from_text(text):
 def test_the_licence_of_every_bundled_package_stands_at_its_head_beside_it_and_in_pages(text, repository):
     import torch
 
-    from regard.trace.weights import from_weights
+    from regard.trace.record.weights import from_weights
 
     lock = json.loads((repository / "web/package-lock.json").read_text())["packages"]
     bundled = {path: about for path, about in lock.items() if path and not about.get("dev")}
@@ -82,7 +82,7 @@ def test_what_is_packed_takes_the_licences_along(repository, monkeypatch):
     hook, data = packing.BundleHook(), {"artifacts": []}
     hook.root = str(repository)
     hook.initialize("standard", data)
-    assert data["artifacts"] == ["src/regard/views/built/licences.txt"]
+    assert data["artifacts"] == ["src/regard/views/explorer/built/licences.txt"]
     assert (repository / data["artifacts"][0]).exists()
 
 
@@ -141,9 +141,9 @@ def test_a_wheel_holds_the_bundle_and_neither_web_nor_tests(repository, tmp_path
     (wheel,) = tmp_path.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     print(f"{len(names)} files, {wheel.stat().st_size / 1e6:.1f} MB")
-    assert "regard/views/built/regard.js" in names
-    packed = zipfile.ZipFile(wheel).read("regard/views/built/licences.txt").decode()
-    assert packed.strip() in zipfile.ZipFile(wheel).read("regard/views/built/regard.js").decode()
+    assert "regard/views/explorer/built/regard.js" in names
+    packed = zipfile.ZipFile(wheel).read("regard/views/explorer/built/licences.txt").decode()
+    assert packed.strip() in zipfile.ZipFile(wheel).read("regard/views/explorer/built/regard.js").decode()
     assert "preact" in packed
     assert [name for name in names if not name.startswith(("regard/", "regard-"))] == []
     assert [name for name in names if name.endswith((".ts", ".tsx", ".map"))] == []

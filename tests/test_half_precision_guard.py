@@ -52,9 +52,9 @@ ALLOWED = {
     ("tests/trace/test_weights.py", "test_arrays_of_jax_are_read"): STORED,
     ("tests/trace/test_weights.py", "test_brain_floats_of_numpy_are_read_bit_for_bit"): STORED,
     ("tests/trace/test_weights.py", "test_half_precision_has_its_own_tolerance"): STORED,
-    ("tests/views/held_traces.py", "kinds"): STORED,
-    ("tests/views/test_figure.py", "test_any_kind_of_numbers_gives_the_same_picture"): "drawn",
-    ("tests/views/test_page.py", "test_two_bytes_a_number_are_never_rounded"): STORED,
+    ("tests/views/explorer/held_traces.py", "kinds"): STORED,
+    ("tests/views/static/test_figure.py", "test_any_kind_of_numbers_gives_the_same_picture"): "drawn",
+    ("tests/views/explorer/test_page.py", "test_two_bytes_a_number_are_never_rounded"): STORED,
 }
 
 

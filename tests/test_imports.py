@@ -129,7 +129,7 @@ def test_imports_point_back_along_the_road(repository):
     assert not faults, "\n".join(faults)
 
 
-ATTEND, MAP, TRACE = "attention/attend.py", "attention/map/base.py", "trace/trace.py"
+ATTEND, MAP, TRACE = "attention/attend.py", "attention/map/base.py", "trace/record/trace.py"
 FORWARD = [
     (ATTEND, "from regard.models import gpt", "attention imports regard.models.gpt"),
     (ATTEND, "import regard.positions.rotary", "attention imports regard.positions.rotary"),
@@ -137,15 +137,15 @@ FORWARD = [
     (ATTEND, "import regard", "attention imports regard,"),
     (ATTEND, "from regard import MultiHead", "attention imports regard.layers"),
     (ATTEND, "if TYPE_CHECKING:\n    import regard.trace", "attention imports regard.trace"),
-    (MAP, "from ...views import figure", "attention imports regard.views.figure"),
+    (MAP, "from ...views.static import figure", "attention imports regard.views.static.figure"),
     (TRACE, "def page():\n    from regard.app import page", "trace imports regard.app.page"),
-    (TRACE, "class Trace:\n    from regard.views import page", "trace imports regard.views.page"),
+    (TRACE, "class Trace:\n    from regard.views.explorer import page", "trace imports regard.views.explorer.page"),
     ("positions/alibi.py", "from regard.attention.attend import attend", "positions may import"),
     ("__init__.py", "from regard.errors import RegardError", "the package itself imports"),
     ("helpers/misc.py", "import regard.errors", "helpers is no station"),
 ]
 BACK = [
-    (MAP, "def picture():\n    from regard.views.figure import heatmap"),
+    (MAP, "def picture():\n    from regard.views.static.figure import heatmap"),
     (ATTEND, "import torch\nfrom regard.errors import ShapeError\nfrom .map import AttentionMap"),
     ("positions/alibi.py", "from regard.attention.bias import Bias"),
     ("cli/main.py", "import regard\nfrom regard import __version__, attend"),

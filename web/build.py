@@ -1,4 +1,4 @@
-"""Build the explorer's bundle, src/regard/views/built/regard.js, where it is missing or older than its sources.
+"""Build the explorer's bundle, src/regard/views/explorer/built/regard.js, if it is missing or older than its sources.
 
 Beside it goes licences.txt: whose code it holds, and under which terms.
 
@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 WEB = Path(__file__).resolve().parent
-BUILT = WEB.parent / "src/regard/views/built/regard.js"
+BUILT = WEB.parent / "src/regard/views/explorer/built/regard.js"
 LICENCES = BUILT.with_name("licences.txt")  # of what it holds of other people
 LOCK = WEB / "package-lock.json"
 INSTALLED = WEB / "node_modules/.package-lock.json"  # npm writes it last

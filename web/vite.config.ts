@@ -7,7 +7,7 @@ export default defineConfig({
   plugins: [preact({ devToolsEnabled: false }), licences("licences.txt")],
   base: "./",
   build: {
-    outDir: "../src/regard/views/built",
+    outDir: "../src/regard/views/explorer/built",
     emptyOutDir: true,
     target: "es2022",
     modulePreload: false,

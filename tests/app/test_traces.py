@@ -8,13 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
-from regard.app import limits
-from regard.app.cards import Card, read_card
-from regard.app.studio import ASKERS
-from regard.app.traces import Traces
+from regard.app.protocol import limits
+from regard.app.studio.cards import Card, read_card
+from regard.app.studio.studio import ASKERS
+from regard.app.studio.traces import Traces
 from regard.trace.file import load
-from regard.trace.weights import from_weights
-from regard.views.answer import Answers
+from regard.trace.record.weights import from_weights
+from regard.views.explorer.answer import Answers
 from tests.app.served import DOOR, EDIT, HOST, SENT, opened, row, run, said, trace_of
 
 
@@ -253,8 +253,8 @@ def full_disk(monkeypatch):
     def fail(*_, **__):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("regard.app.traces.save", fail)
-    monkeypatch.setattr("regard.app.traces.put", fail)
+    monkeypatch.setattr("regard.app.studio.traces.save", fail)
+    monkeypatch.setattr("regard.app.studio.traces.put", fail)
 
 
 def test_a_run_on_a_full_disk_is_shown_and_says_that_it_was_not_kept(tmp_path, full_disk):
@@ -293,7 +293,7 @@ def test_a_folder_that_cannot_be_made_is_no_reason_not_to_run(tmp_path, file):
 
 
 def test_a_page_is_taken_along_and_never_opened_as_one_of_ours(client, monkeypatch):
-    monkeypatch.setattr("regard.views.page.bundle", lambda: "export {}")
+    monkeypatch.setattr("regard.views.explorer.page.bundle", lambda: "export {}")
     name = client.get("/api/traces").json()[-1]["id"]
     answer = client.get(f"/api/traces/{name}/page")
     assert answer.status_code == 200
@@ -302,7 +302,7 @@ def test_a_page_is_taken_along_and_never_opened_as_one_of_ours(client, monkeypat
 
 
 def test_an_explorer_that_is_not_built_says_how_to_build_it(client, monkeypatch, tmp_path):
-    monkeypatch.setattr("regard.views.bundle.BUILT", tmp_path / "none.js")
+    monkeypatch.setattr("regard.views.explorer.bundle.BUILT", tmp_path / "none.js")
     answer = client.get("/assets/regard.js")
     assert answer.status_code == 400
     assert "make bundle" in said(answer)

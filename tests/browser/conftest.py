@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.views.bundle import BUILT
+from regard.views.explorer.bundle import BUILT
 from tests.browser.studio import Studio
 from tests.browser.tab import Tab
 

@@ -15,7 +15,7 @@ import pytest
 from regard.models import embedded
 from regard.tasks.text_translator import open_translator
 from regard.trace.file import load
-from regard.views.bundle import bundle
+from regard.views.explorer.bundle import bundle
 from tests.cli.run import run
 from tests.tasks.tiny import copied, run_of
 
@@ -154,8 +154,8 @@ def test_see_in_a_terminal_opens_the_explorer_on_what_was_translated(monkeypatch
 
 
 def test_what_see_opened_can_be_edited(monkeypatch, capsys, terminal):
+    from regard.app.protocol.wire import EditOf
     from regard.app.runners.runner import RunMonitor
-    from regard.app.wire import EditOf
 
     translate(monkeypatch, capsys, CAT, "--see")
     ((studio, _),) = terminal
@@ -174,7 +174,7 @@ def test_see_where_nothing_can_be_opened_draws_the_map_and_says_why(monkeypatch,
         monkeypatch.setattr("regard.app.serving.has_browser", lambda: False)
     else:
         monkeypatch.setattr("regard.cli.explore.bundle", bundle)
-        monkeypatch.setattr("regard.views.bundle.BUILT", Path("nowhere.js"))
+        monkeypatch.setattr("regard.views.explorer.bundle.BUILT", Path("nowhere.js"))
     code, printed, said = translate(monkeypatch, capsys, CAT, "--see", where="en-zh")
     why = {"app": "pip install 'regard[app]'", "browser": "no browser can be opened", "bundle": "make bundle"}
     assert (code, terminal, said.count("\n")) == (0, [], 1)

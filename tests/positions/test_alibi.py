@@ -135,7 +135,7 @@ def test_zero_heads_are_refused():
 
 
 def test_drawing_shows_one_head_queries_by_keys(monkeypatch, tmp_path):
-    import regard.views.figure as figure
+    import regard.views.static.figure as figure
 
     shown, real = {}, figure.heatmap
     monkeypatch.setattr(

@@ -112,7 +112,7 @@ def test_settings_that_make_no_sense_are_refused_with_advice():
 
 
 def test_drawing_shows_one_head_queries_by_keys(monkeypatch, tmp_path):
-    import regard.views.figure as figure
+    import regard.views.static.figure as figure
 
     shown, real = {}, figure.heatmap
     monkeypatch.setattr(

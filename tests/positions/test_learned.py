@@ -89,7 +89,7 @@ def test_other_sizes_are_refused_with_advice():
 
 
 def test_drawing_shows_positions_by_channels(monkeypatch, tmp_path):
-    import regard.views.figure as figure
+    import regard.views.static.figure as figure
 
     shown, real = {}, figure.heatmap
     monkeypatch.setattr(

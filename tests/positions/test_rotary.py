@@ -343,7 +343,7 @@ def test_positions_must_be_whole_numbers():
 
 
 def test_drawing_shows_cosines_of_positions_by_pairs(monkeypatch, tmp_path):
-    import regard.views.figure as figure
+    import regard.views.static.figure as figure
 
     shown, real = {}, figure.heatmap
     monkeypatch.setattr(

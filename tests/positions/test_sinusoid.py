@@ -132,7 +132,7 @@ def test_what_does_not_fit_is_refused_with_advice():
 
 
 def test_drawing_shows_positions_by_channels(monkeypatch, tmp_path):
-    import regard.views.figure as figure
+    import regard.views.static.figure as figure
 
     shown, real = {}, figure.heatmap
     monkeypatch.setattr(

@@ -4,8 +4,8 @@ import torch
 
 import regard
 from regard.tokens import Tokens
-from regard.trace.layer import Layer
-from regard.trace.trace import Run, Trace
+from regard.trace.record.layer import Layer
+from regard.trace.record.trace import Run, Trace
 
 SOURCE = ("The", "cat", "sat", "</s>", "<pad>")
 TARGET = ("<s>", "猫", "坐", "。")

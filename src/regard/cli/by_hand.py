@@ -7,7 +7,7 @@ import torch
 
 from regard.attention import reference
 from regard.attention.attend import attend
-from regard.views.terminal import shade, table
+from regard.views.static.terminal import shade, table
 
 X = np.array([[1, 0, 1, 0], [0, 1, 0, 1], [1, 1, 0, 0], [0, 0, 1, 1], [1, 0.5, 0.5, 0]])
 TOKENS = ["x1", "x2", "x3", "x4", "x5"]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
-from regard.views.write import write
+from regard.views.static.write import write
 
 if TYPE_CHECKING:
     from regard.cli.compare import Measured

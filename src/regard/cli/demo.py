@@ -6,7 +6,7 @@ from regard.cli.outputs import check_target, writing
 from regard.cli.pages import translations_page
 from regard.files import put
 from regard.tasks.text_translator import TextTranslator, Translation, open_translator
-from regard.views.alignment import alignment_text
+from regard.views.static.alignment import alignment_text
 
 SENTENCES = (
     "The cat sat on the mat.",

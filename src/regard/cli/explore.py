@@ -10,7 +10,7 @@ from regard.cli.serve import busy, kept, named, told
 from regard.errors import RegardError
 from regard.extras import APP, is_missing
 from regard.tasks.text_translator import Translation
-from regard.views.bundle import bundle
+from regard.views.explorer.bundle import bundle
 
 HOST = "127.0.0.1"
 MOST = 32  # translations of one call
@@ -43,8 +43,8 @@ def in_terminal() -> bool:
 def explore(where: str, found: Sequence[Translation]) -> None:
     """Serve the translations until Ctrl-C, the first of them in front; they are kept like every run of the explorer."""
     from regard.app import serving
-    from regard.app.cards import Card, fresh
-    from regard.app.studio import Studio, title
+    from regard.app.studio.cards import Card, fresh
+    from regard.app.studio.studio import Studio, title
 
     if len(found) > MOST:
         typer.echo(f"The first {MOST} of {len(found)} translations are opened.", err=True)

@@ -21,7 +21,7 @@ def check_target(to: Path | None, endings: Sequence[str]) -> None:
     if os.path.isdir(to):
         raise ConfigError(f"{str(to)!r} is a folder, but a file is written; give another name")
     if to.suffix.lower() == ".html":
-        from regard.views.bundle import bundle
+        from regard.views.explorer.bundle import bundle
 
         bundle()  # says what to do where the explorer is not built
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from regard.tasks.text_translator import Translation
-from regard.trace.trace import Trace
-from regard.views.page import Held, page_html
+from regard.trace.record.trace import Trace
+from regard.views.explorer.page import Held, page_html
 
 
 def translations_page(title: str, found: Sequence[tuple[str, Translation]]) -> str:

@@ -11,13 +11,12 @@ from regard.cli.lengths import encode_within
 from regard.cli.outputs import check_target, writing
 from regard.errors import ModelError, RegardError, TraceError
 from regard.models.folder import open_model
-from regard.models.seq2seq import Seq2Seq
-from regard.models.translator import Translator
+from regard.models.kinds import kind_of
 from regard.trace.file import save
-from regard.trace.trace import Trace
+from regard.trace.record.trace import Trace
 from regard.trace.watch import watch
-from regard.views.trace_parts import choose, grid_of, look, names, sharp
-from regard.views.trace_terminal import print_trace
+from regard.views.static.trace_parts import choose, grid_of, look, names, sharp
+from regard.views.static.trace_terminal import print_trace
 
 ENDINGS = (".html", ".svg", ".png", ".pdf", ".trace")
 STEPS = 64  # tokens that an encoder and decoder write at most
@@ -61,26 +60,30 @@ def write(trace: Trace, text: str, layer: Any, head: int | None, to: Path, *, wo
     elif to.suffix.lower() == ".html":
         write_page(trace, text, layer, head, to)
     else:
-        from regard.views.trace_figure import figure
+        from regard.views.static.trace_figure import figure
 
         figure(trace, layer, head, words=words, to=to)
 
 
 def write_page(trace: Trace, text: str, layer: Any, head: int | None, to: Path) -> None:
     """The explorer over the trace, opened where it was asked to look."""
-    from regard.views.page import page_html, write
+    from regard.views.explorer.page import page_html, write
 
     first = "" if layer is None else f"#/layer={trace.layers.index(choose(trace, layer))}&head={head or 0}"
     write(to, page_html(trace, name=text, first=first))
 
 
 def must_only_read(name: str, model: nn.Module) -> None:
-    """Refuse a translator, whose answer is half of what it reads."""
-    if isinstance(model, Translator | Seq2Seq):
+    """Refuse a kind of model that does not read one text: of a translator, its answer is half of what it reads."""
+    kind = kind_of(model)
+    if kind is None or "read" in kind.tasks:
+        return
+    if "translate" in kind.tasks:
         raise ModelError(
             f"{name} is a translator, which reads one text and writes another; see both with: "
             f'regard translate {name} "…" --see'
         )
+    raise ModelError(f"{name} is a {kind.name}, which reads {kind.reads}, but a text came; watch it from Python")
 
 
 def watched(model: nn.Module, tokenizer: Any, text: str, length: int | None = None) -> Trace:

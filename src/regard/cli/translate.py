@@ -116,7 +116,7 @@ def said(one: Translation | None, line: Line, see: bool, as_json: bool) -> Itera
         return
     yield "" if one is None else one.text.translate(ONE_LINE)
     if see and one is not None:
-        from regard.views.alignment import alignment_text
+        from regard.views.static.alignment import alignment_text
 
         rows, columns, weights = one.alignment()
         yield alignment_text(weights, rows, columns)
@@ -154,8 +154,8 @@ def page(found: list[Translation], to: Path) -> None:
 
 
 def figure(one: Translation, to: Path) -> None:
-    from regard.views import readable
-    from regard.views.figure import heatmap
+    from regard.views.static.figure import heatmap
+    from regard.views.static.grid import readable
 
     rows, columns, weights = one.alignment()
     title = readable(f"{one.source} → {one.text}", 90)

@@ -59,7 +59,7 @@ class ALiBi(nn.Module):
 
     def draw(self, length: int = 32, to: str | Path | None = None, *, head: int = 0) -> "Figure":
         """The bias of one head, a row per query and a column per key; saved when `to` names a file."""
-        from regard.views.figure import heatmap
+        from regard.views.static.figure import heatmap
 
         at = torch.arange(length, device="cpu")
         bias = self.block(at, at, torch.tensor([head], device="cpu"))[0].detach()

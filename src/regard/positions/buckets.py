@@ -67,7 +67,7 @@ class Buckets(nn.Module):
 
     def draw(self, length: int = 32, to: str | Path | None = None, *, head: int = 0) -> "Figure":
         """The bias of one head, a row per query and a column per key; saved when `to` names a file."""
-        from regard.views.figure import heatmap
+        from regard.views.static.figure import heatmap
 
         at = torch.arange(length, device=self.embedding.weight.device)
         bias = self.block(at, at, at.new_tensor([head]))[0].detach()

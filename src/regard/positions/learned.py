@@ -77,7 +77,7 @@ class Learned(nn.Module):
 
     def draw(self, length: int | None = None, to: str | Path | None = None) -> "Figure":
         """The table as a map, a row per position and a column per channel; saved when `to` names a file."""
-        from regard.views.figure import heatmap
+        from regard.views.static.figure import heatmap
 
         return heatmap(
             self.weight.detach()[:length],

@@ -111,7 +111,7 @@ class Rotary(Tabled):
 
     def draw(self, length: int = 64, to: str | Path | None = None) -> "Figure":
         """The cosine of the angles, a row per position, a column per pair; saved when `to` names a file."""
-        from regard.views.figure import heatmap
+        from regard.views.static.figure import heatmap
 
         cosines = angles(torch.arange(length, device="cpu"), self.frequencies).cos()
         title = f"Rotary, {self.rotated} of {self.width} channels"

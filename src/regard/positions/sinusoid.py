@@ -58,7 +58,7 @@ class Sinusoid(Tabled):
 
     def draw(self, length: int = 64, to: str | Path | None = None) -> "Figure":
         """The table as a map, a row per position and a column per channel; saved when `to` names a file."""
-        from regard.views.figure import heatmap
+        from regard.views.static.figure import heatmap
 
         title = f"Sinusoid, width {self.width}"
         return heatmap(self.table(length), title=title, rows="positions", columns="channels", diverging=True, to=to)

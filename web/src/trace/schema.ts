@@ -1,6 +1,7 @@
 /**
  * The words of a trace file, version 2: what its JSON manifest says. Arrays are named, and stand in the file.
- * Made from src/regard/trace/file/manifest.py by `python -m regard.views.schema web/src/trace/schema.ts`: change that.
+ * Made from src/regard/trace/file/manifest.py: change that, then run
+ * `python -m regard.views.explorer.schema web/src/trace/schema.ts`.
  */
 
 export const VERSION = 2;

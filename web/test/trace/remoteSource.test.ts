@@ -1,4 +1,4 @@
-/** What Python answered, read again; and answers that do not fit. The fixture is written by tests/views/answer. */
+/** What Python answered, read again; and answers that do not fit. The fixture is written by tests/views/explorer/answer. */
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { type Answer, type Ask, openAsked, readAnswer } from "../../src/trace/remoteSource";

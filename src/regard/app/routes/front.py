@@ -5,9 +5,9 @@ from typing import Any
 from fastapi import FastAPI, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from regard.app.access import open_to_all
-from regard.app.guard import SENTENCES, Door
-from regard.app.refusal import Refusal
+from regard.app.protocol.refusal import Refusal
+from regard.app.security.access import open_to_all
+from regard.app.security.guard import SENTENCES, Door
 
 PAGE = """<!doctype html>
 <html lang="en">
@@ -46,7 +46,7 @@ def add(app: FastAPI, door: Door) -> None:
 
     @open_to_all
     async def script() -> Response:
-        from regard.views.bundle import bundle
+        from regard.views.explorer.bundle import bundle
 
         return Response(bundle(), media_type="text/javascript")
 

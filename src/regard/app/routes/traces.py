@@ -15,13 +15,13 @@ from weakref import WeakValueDictionary
 from fastapi import FastAPI, Request
 from starlette.responses import Response
 
-from regard.app import limits
-from regard.app.access import with_token
-from regard.app.refusal import Refusal, refusal_of
+from regard.app.protocol import limits
+from regard.app.protocol.refusal import Refusal, refusal_of
+from regard.app.protocol.wire import EditAsk, NameAsk, answer, json_of, read
 from regard.app.runners.runner import RunMonitor
-from regard.app.studio import ASKERS, MEASURERS, Studio, run_contained
-from regard.app.traces import full
-from regard.app.wire import EditAsk, NameAsk, answer, json_of, read
+from regard.app.security.access import with_token
+from regard.app.studio.studio import ASKERS, MEASURERS, Studio, run_contained
+from regard.app.studio.traces import full
 from regard.errors import RegardError
 
 RUN = re.compile(r"-?[0-9]{1,6}", re.ASCII)
@@ -204,7 +204,7 @@ def name_of(told: str) -> str:
 
 def page_of(studio: Studio, wanted: str) -> str:
     """A trace as one HTML file."""
-    from regard.views.page import page_html
+    from regard.views.explorer.page import page_html
 
     entry = studio.traces.find(wanted)
     card = entry.card

@@ -238,7 +238,7 @@ class AttentionMap:
 
         A map of more than 512 cells a side is pooled, each cell the largest of its block.
         """
-        from regard.views.figure import FINEST, heatmap
+        from regard.views.static.figure import FINEST, heatmap
 
         if len(self.shape) > 2:
             raise ShapeError(f"a picture shows one head, but the map is {self.shape}; pick one, such as map[0, 3]")
@@ -281,7 +281,7 @@ class AttentionMap:
         return f"AttentionMap ({sizes}), {', '.join(how)}"
 
     def _repr_html_(self) -> str:
-        from regard.views.notebook import map_html
+        from regard.views.static.notebook import map_html
 
         return map_html(self)
 

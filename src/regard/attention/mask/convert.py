@@ -76,7 +76,7 @@ def text(mask: Mask, sizes: Sizes) -> str:
 
 def draw(mask: Mask, sizes: Sizes, to: str | Path | None) -> "Figure":
     """The first batch entry and head. A hidden cell is NaN, which a heat map hatches."""
-    from regard.views.figure import heatmap
+    from regard.views.static.figure import heatmap
 
     seen = dense(mask, sizes).reshape(-1, sizes.q, sizes.k)[0]
     values = torch.where(seen, 1.0, torch.nan)

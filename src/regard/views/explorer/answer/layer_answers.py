@@ -1,0 +1,47 @@
+"""What is asked of a whole layer, or of all of them: measures, the proof, and the flow through a run."""
+
+import math
+
+from regard.trace.measure.measure import NAMES, measure, plain
+from regard.trace.measure.rollout import flow as flow_of
+from regard.trace.measure.stacks import stacks_of
+from regard.trace.measure.summary import only
+from regard.trace.proof.verify import prove
+from regard.trace.record.layer import Layer
+from regard.trace.record.trace import Trace
+from regard.views.explorer.answer import questions
+from regard.views.explorer.answer.info import Named
+from regard.views.explorer.answer.pack import Answer
+
+
+def measures(layer: Layer, batch: int) -> Answer:
+    """Every measure of one batch entry: a number per head, None where it has no meaning; and why, a sentence each."""
+    found = measure(only(layer, batch))
+    columns = {name: getattr(found, name) for name in NAMES} | found.special
+    values = {name: [plain(value) for value in of_heads[0]] for name, of_heads in columns.items()}
+    return Answer({"values": values, "notes": list(dict.fromkeys(found.notes.values()))}, {})
+
+
+def proof(layer: Layer) -> Answer:
+    """Whether the map is what the model used, and by how much each part of the proof misses."""
+    found = prove(layer)
+    errors = {"output": found.output, "kernel": found.kernel, "normaliser": found.normaliser}
+    told = {name: error if error is not None and math.isfinite(error) else None for name, error in errors.items()}
+    return Answer({"status": found.status, "why": found.why, **told}, {})
+
+
+def flow(trace: Trace, named: Named, at: questions.Flow) -> Answer:
+    """Where a token is fed from, line by line; of an encoder and a decoder also from the source."""
+    stacks = stacks_of(trace, entry=at.batch)
+    found = flow_of(trace, at.query, residual=float(at.residual), by=at.by, batch=at.batch)
+    lines, n = found.target.shape
+    cross = next((layer for layer in stacks.target if layer.kind == "cross"), None)
+    told = {
+        "lines": lines,
+        "layers": list(found.layers),
+        "n": n,
+        "m": stacks.source_length if found.source is not None else 0,
+        "targetTokens": named.number(stacks.target[0].queries, at.batch),
+        "sourceTokens": -1 if cross is None else named.number(cross.keys, at.batch),
+    }
+    return Answer(told, {"target": found.target, "source": found.source})

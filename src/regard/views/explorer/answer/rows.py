@@ -1,0 +1,117 @@
+"""Single lines of a map: a query, a key, the strongest keys, and who sees or is seen at all."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from regard.attention.map.asked import Asked
+from regard.attention.map.blocks import Block
+from regard.attention.map.statistics import largest, masked_scores, soften
+from regard.errors import TraceError
+from regard.views.explorer.answer.head_rows import Lines, scratch_for
+from regard.views.explorer.answer.pack import Answer
+from regard.views.explorer.answer.pieces import allowed_at, scores_at
+from regard.views.explorer.answer.pyramid import Cells, base_of
+
+
+def row(lines: Lines, query: int) -> Answer:
+    """All weights of one query, their scores where they are known, and where it may look."""
+    must_be(query, lines.q, "query", "queries")
+    some = torch.tensor([query])
+    with scratch_for(lines.source) as scratch:
+        weights = lines.weights(slice(query, query + 1), slice(0, lines.k), scratch).flatten().clone()
+    scores = scores_at(lines.source, some)
+    arrays = {
+        "weights": weights,
+        "scores": None if scores is None else scores.flatten(),
+        "allowed": allowed_at(lines.source, some).flatten(),
+    }
+    return Answer({}, arrays)
+
+
+def column(lines: Lines, base: Callable[[], Cells], key: int) -> Answer:
+    """What every query gives to one key. Once the sums of all rows are known this is one product with the key."""
+    must_be(key, lines.k, "key", "keys")
+    where, whole = slice(key, key + 1), slice(0, lines.q)
+    if lines.soft and not bool(lines.known.all()):
+        base()
+    if not lines.soft and not base_of(lines.q, lines.k):
+        weights = base().max[:, where]
+    else:
+        weights = torch.zeros(lines.q, 1, dtype=lines.source.dtype)
+        strips = [whole] if lines.soft and bool(lines.known.all()) else lines.strips(whole)
+        with scratch_for(lines.source) as scratch:
+            for some in strips:
+                weights[some] = lines.weights(some, where, scratch)
+    return Answer({}, {"weights": weights.flatten(), "allowed": allowed_at(lines.source, whole, where).flatten()})
+
+
+def top(lines: Lines, first: int, queries: int, count: int) -> Answer:
+    """The strongest keys of some queries, as `AttentionMap.top` gives them for all."""
+    must_be(first, lines.q, "query", "queries")
+    stop = min(lines.q, first + queries)
+    weights = torch.zeros(queries, count, dtype=lines.source.dtype)
+    keys = torch.full((queries, count), -1)
+    with scratch_for(lines.source) as scratch:
+        for rows in lines.strips(slice(first, stop)):
+            block = Block((), lines.source, rows, slice(*lines.source.span(rows.start, rows.stop)), scratch)
+            width = block.columns.stop - block.columns.start
+            if width:
+                best, which = strongest(block, min(count, width), soft=lines.soft)
+                here = (slice(rows.start - first, rows.stop - first), slice(0, min(count, width)))
+                weights[here], keys[here] = best.cpu(), which.cpu()
+    return Answer({"first": first, "queries": queries, "count": count}, {"weights": weights, "keys": keys})
+
+
+def strongest(block: Block, count: int, *, soft: bool) -> tuple[Tensor, Tensor]:
+    """Weights and keys of each row, strongest first, ties to the lower key; −1 and 0 where a row sees no more.
+
+    Where scores are known they decide, because many weights round to the same.
+    """
+    part = block.part
+    allowed = None if soft else part.allowed(block.rows, block.columns)
+    if isinstance(part, Asked):
+        ranked = masked_scores(block)
+        best, which = largest(ranked, count)
+        if soft:
+            shifted, highest, extra, blind = soften(block, ranked)
+            total = (shifted.exp_().sum(-1, keepdim=True) + extra).masked_fill_(blind, 1.0)
+            share = (best - highest).exp() / total
+        else:
+            share = part.normalise(ranked, allowed).gather(-1, which)
+    else:
+        ranked = part.weights(block.rows, block.columns)
+        best, which = largest(ranked if allowed is None else ranked.masked_fill(~allowed, -torch.inf), count)
+        share = best
+    hidden = best == -torch.inf
+    return share.masked_fill(hidden, 0.0), (which + block.columns.start).masked_fill(hidden, -1)
+
+
+def hidden(lines: Lines) -> Answer:
+    """The queries that may look nowhere, and the keys that nobody may look at."""
+    source = lines.source
+    blind = torch.zeros(lines.q, dtype=torch.bool)
+    seen = torch.zeros(lines.k, dtype=torch.bool)
+    with scratch_for(source) as scratch:
+        for rows in lines.strips(slice(0, lines.q)):
+            columns = slice(*source.span(rows.start, rows.stop))
+            block = Block((), source, rows, columns, scratch)
+            hides = torch.zeros(lines.k, dtype=torch.bool)
+            sees = torch.full((rows.stop - rows.start,), block.sighted())
+            for side in block.fringe:
+                hides[side] = True
+                allowed = allowed_at(source, rows, side)
+                seen[side] |= allowed.any(0)
+                sees |= allowed.any(1)
+            seen[columns] |= ~hides[columns]  # what no mask could hide
+            blind[rows] = ~sees
+    return Answer({}, {"blind": blind, "unseen": ~seen})
+
+
+def must_be(place: int, length: int, one: str, many: str) -> None:
+    """Raise unless there is such a query or key."""
+    if place >= length:
+        raise TraceError(f"{one} {place} was asked for, but the map has {length} {many}; count from 0").coded(
+            "place.none", place=place, count=length
+        )

@@ -1,0 +1,90 @@
+"""Tiles of a map, as of a street map, and small pictures of all heads of a layer."""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from regard.errors import TraceError
+from regard.views.explorer.answer import questions
+from regard.views.explorer.answer.fold import added, fold, lengths, opened, share
+from regard.views.explorer.answer.head_rows import Lines
+from regard.views.explorer.answer.hidden_weight import may_stray, parted
+from regard.views.explorer.answer.hidden_weight import mean as mean_of
+from regard.views.explorer.answer.pack import Answer
+from regard.views.explorer.answer.pyramid import Cells, base_of, cells_of, coarser, told
+
+TILE = 256  # cells on a side
+AT_ONCE = 1 << 19  # weights of single rows: few enough to stay in a processor's own memory
+WHOLE = 1 << 22  # weights of a layer up to which its small pictures are made of all of them
+
+
+def tile(lines: Lines, base: Callable[[], Cells], at: questions.Tile) -> Answer:
+    """One tile: max, mean over what may be looked at, and how much of it that is.
+
+    Levels from the base on are folded from `base()`; a finer tile needs only its own rows and columns, so it does not
+    wait for a walk over the whole map. A coarse one shows one query of every 2^level, the middle one, at once.
+    """
+    size = 1 << at.level
+    rows, columns = (
+        slice(number * TILE * size, min(length, (number + 1) * TILE * size))
+        for number, length in ((at.row, lines.q), (at.column, lines.k))
+    )
+    if rows.start >= lines.q or columns.start >= lines.k:
+        down, right = (-(-length // (TILE * size)) for length in (lines.q, lines.k))
+        raise TraceError(
+            f"tile ({at.row}, {at.column}) of level {at.level} was asked for, but that level has {down} × {right} "
+            "tiles; count from 0"
+        )
+    if at.coarse and at.level:
+        return sampled(lines, rows, columns, size)
+    if at.level < base_of(lines.q, lines.k):
+        return told(cells_of(lines, rows, columns, size), rows, columns)
+    return told(coarser(base(), rows, columns, size), rows, columns)
+
+
+def sampled(lines: Lines, rows: slice, columns: slice, size: int) -> Answer:
+    """Cells of which each shows one query: exact weights of few rows."""
+    queries = middles(rows, size)
+    wide = lengths(columns.stop - columns.start, size)
+    shape = (len(queries), len(wide))
+    most, mean, seen = torch.zeros(shape), torch.zeros(shape), torch.zeros(shape, dtype=torch.uint8)
+    done = 0
+    for some in queries.split(max(1, AT_ONCE // max(1, lines.k))):
+        here = slice(done, done + len(some))
+        weights = lines.picked(some, columns)
+        count = opened(lines.source, some, columns, size)
+        most[here] = fold(weights, size, -1, torch.amax)
+        stray = None
+        if may_stray(lines, some, columns):
+            weights, hidden = parted(lines.source, some, columns, weights)
+            stray = fold(hidden, size, -1, added).cpu()
+        mean[here] = mean_of(fold(weights, size, -1, added).cpu(), count, stray, wide[None])
+        seen[here] = share(count, wide.expand(len(some), -1))
+        done += len(some)
+    arrays = {"max": most, "mean": mean, "allowed": seen}
+    return Answer({"rows": shape[0], "columns": shape[1], "sampled": size}, arrays)
+
+
+def middles(rows: slice, size: int) -> Tensor:
+    """The query in the middle of each row of cells."""
+    starts = torch.arange(rows.start, rows.stop, size)
+    return starts + lengths(rows.stop - rows.start, size).long() // 2
+
+
+def thumbs(heads: Sequence[Lines], size: int) -> Answer:
+    """All heads of a layer, at most `size` cells on a side: of all weights where these are few, else sampled."""
+    q, k = heads[0].q, heads[0].k
+    level = 0
+    while max(-(-q >> level), -(-k >> level)) > size:
+        level += 1
+    rows, columns, cell = slice(0, q), slice(0, k), 1 << level
+    exact = q * k * len(heads) <= WHOLE or not level
+    found = [
+        told(cells_of(lines, rows, columns, cell), rows, columns) if exact else sampled(lines, rows, columns, cell)
+        for lines in heads
+    ]
+    arrays: dict[str, Tensor | None] = {}
+    for name in ("max", "allowed"):
+        arrays[name] = torch.stack([some for one in found if (some := one.arrays[name]) is not None])
+    return Answer({**found[0].told, "heads": len(heads)}, arrays)

@@ -1,0 +1,122 @@
+"""Cells of a softmax in blocks so small that a core's own memory holds their scores until they are cells.
+
+A block lies turned, (keys, queries): then what goes over keys goes over whole lines, many queries at once, and a weight
+is divided by the sum of its row only after the keys of its cell are one number.
+"""
+
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention.map.asked import Asked
+from regard.attention.map.blocks import Block, Scratch
+from regard.attention.map.deadline import check_time
+from regard.views.explorer.answer.fold import added, fold
+from regard.views.explorer.answer.head_rows import Lines
+
+QUERIES, KEYS = 256, 1024  # of one block: 1 MB of scores
+HELPERS = 4  # threads of one walk at most
+
+
+def suits(lines: Lines, size: int) -> bool:
+    """Whether cells of this size are made here: single weights gain nothing, and another device wants large blocks."""
+    return lines.soft and size > 1 and lines.source.device.type == "cpu"
+
+
+def strips(rows: slice, size: int) -> list[slice]:
+    """These rows in strips of one block, whole cells each; the last ones, which see most under a causal mask, first."""
+    height = whole(QUERIES, size)
+    return [slice(first, min(rows.stop, first + height)) for first in range(rows.start, rows.stop, height)][::-1]
+
+
+def whole(length: int, size: int) -> int:
+    """As much of a length as cells fill, one cell at least."""
+    return max(size, length // size * size)
+
+
+def cells(lines: Lines, rows: slice, columns: slice, size: int, scratch: Scratch) -> tuple[Tensor, Tensor]:
+    """The largest weight and the sum of each cell of one strip; `columns` begin at the edge of a cell.
+
+    Where the sums of its rows are not known, all that they see is walked once, and they are known afterwards.
+    """
+    known = bool(lines.known[rows].all())
+    if not known:
+        low, high = lines.source.span(rows.start, rows.stop)
+        if low < columns.start or columns.stop < high:
+            cells(lines, rows, slice(low, high), size, scratch)
+            known = True
+    shape = (-(-(columns.stop - columns.start) // size), rows.stop - rows.start)
+    device, dtype = lines.source.device, lines.source.dtype
+    most, total = scratch("most", shape, dtype, device), scratch("total", shape, dtype, device)
+    tops: list[tuple[slice, Tensor]] = []
+    width = whole(KEYS, size)
+    for first in range(columns.start, columns.stop, width):
+        keys = slice(first, min(columns.stop, first + width))
+        here = slice((first - columns.start) // size, -(-(keys.stop - columns.start) // size))
+        powers = scores(lines, rows, keys, scratch)
+        if known:
+            top = lines.top[rows]
+        else:
+            tops.append((here, powers.amax(0)))
+            top = seen(tops[-1][1])
+        powers.sub_(top).exp_()
+        most[here], total[here] = fold(powers, size, -2, torch.amax), fold(powers, size, -2, added)
+    if not known:
+        learn(lines, rows, tops, most, total)
+    by = lines.total[rows].reciprocal()
+    return fold(most.mul_(by), size, -1, torch.amax).mT, fold(total.mul_(by), size, -1, added).mT
+
+
+def scores(lines: Lines, rows: slice, keys: slice, scratch: Scratch) -> Float[Tensor, "c r"]:
+    """The scores of a block, −inf where its queries may not look; to be written to."""
+    source = lines.source
+    assert isinstance(source, Asked)
+    shape = (keys.stop - keys.start, rows.stop - rows.start)
+    found = source.scores_into(scratch("scores", shape, source.dtype, source.device).mT, rows, keys).mT
+    for side in Block((), source, rows, keys, scratch).fringe:
+        allowed = source.allowed(rows, side)
+        if allowed is not None:
+            found[side.start - keys.start : side.stop - keys.start].masked_fill_(~allowed.mT, -torch.inf)
+    return found
+
+
+def seen(top: Tensor) -> Tensor:
+    """What to take off the scores of each row: its maximum, 0 where nothing is seen."""
+    return top.masked_fill(top == -torch.inf, 0.0)
+
+
+def learn(lines: Lines, rows: slice, tops: list[tuple[slice, Tensor]], most: Tensor, total: Tensor) -> None:
+    """Bring blocks, each relative to a maximum of its own, to that of the whole row, and keep maximum and sum."""
+    source = lines.source
+    assert isinstance(source, Asked)
+    nowhere = torch.full((rows.stop - rows.start,), -torch.inf, dtype=source.dtype)
+    highest = torch.stack([nowhere, *(top for _, top in tops)]).amax(0)
+    blind = highest == -torch.inf
+    sink = None if source.sink is None else source.sink.to(source.dtype).reshape(())
+    top = seen(highest if sink is None else torch.maximum(highest, sink).masked_fill(blind, -torch.inf))
+    for here, its in tops:
+        factor = (its - top).exp_()
+        most[here].mul_(factor)
+        total[here].mul_(factor)
+    sums = total.sum(0)
+    if sink is not None:
+        sums += (sink - top).exp()
+    lines.keep(rows, top, sums.masked_fill_(blind, torch.inf))
+
+
+@cache
+def helpers() -> ThreadPoolExecutor:
+    """Threads, one for each core, that take one core each."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return ThreadPoolExecutor(min(cores, HELPERS), "regard-walk", initializer=torch.set_num_threads, initargs=(1,))
+
+
+def together(work: Callable[[slice], None], parts: Iterable[slice]) -> None:
+    """Do it for every part, on all cores; whoever calls this waits."""
+    for _ in helpers().map(torch.no_grad()(work), parts):
+        check_time()  # where it raises, the parts that are left are not begun

@@ -1,0 +1,170 @@
+"""A trace as one HTML file: the explorer, and the numbers that it asks; nothing is fetched, nothing is stored twice.
+
+The page holds the bytes of a trace file (`packed.py`), and beside them what only Python can know: proofs, measures,
+the error of rounding. The browser computes every weight from q and k when somebody looks.
+"""
+
+import base64
+import hashlib
+import html
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from regard.errors import TraceError
+from regard.files import put
+from regard.tokens.visible import visible
+from regard.trace.file.file import only
+from regard.trace.record.trace import Run, Trace
+from regard.views.explorer.bundle import bundle
+from regard.views.explorer.lean import Error, Rounding, error_of, lean, size_of
+from regard.views.explorer.packed import file_bytes, packed
+from regard.views.explorer.page_data import safe_json, safe_script, told_of
+
+FORMAT = 1
+ROOM = 1_900_000  # bytes of all numbers up to which v is held too,
+SMALL = 2_500_000  # and of a page
+PACKED = 1.2  # characters of a page that a byte of numbers takes, at most
+LANGUAGES = ("en", "zh")
+
+PAGE = """<!doctype html>
+<html lang="{language}">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="regard" content="page">
+<title>{title}</title>
+<style>
+html,body{{margin:0;height:100%}}
+#regard{{height:100%}}
+#wait{{max-width:40em;margin:4em auto;padding:0 1em;font:16px/1.5 system-ui,sans-serif}}
+</style>
+</head>
+<body>
+<div id="regard"><p id="wait">{wait}</p></div>
+<script type="module">{script}</script>
+<script type="application/x-regard" id="about">{about}</script>
+{data}
+</body>
+</html>
+"""
+DATA = '<script type="application/x-regard" class="trace">{0}</script>'
+WAIT = (
+    "This page draws attention maps in your browser and needs no network. If this line stays, the page is not whole "
+    "or scripts are off: get the file again, or open it in a browser that runs scripts. "
+    "此页面在浏览器中绘制注意力图，无需联网。若此行一直显示，则文件不完整或脚本被禁用。"
+)
+
+
+class Held(NamedTuple):
+    """One trace of a page: what it is called, what the model said, the picture it saw; see `Output` in source.ts."""
+
+    trace: Trace
+    name: str = ""
+    output: Mapping[str, Any] | None = None
+    picture: Mapping[str, Any] | None = None
+
+
+def page(
+    trace: Trace,
+    to: str | os.PathLike[str] | None = None,
+    *,
+    precision: str = "float16",
+    values: bool | None = None,
+    layers: Any = None,
+    name: str = "",
+    language: str | None = None,
+) -> str | None:
+    """The trace as one HTML file that opens in any browser, offline; the text of the page where `to` is None.
+
+    It holds q and k of every layer in `precision`, "float16" by default, "float32" for the model's own numbers
+    exactly; the page prints which, and the largest error that this was measured to make to a weight. `values` says
+    whether v is held too (None: while the page stays small); without it the numbers view ends at the weights.
+    `layers` are parts of paths, as in `trace.save`. A file of that name is replaced when the new one is whole.
+    """
+    path = None if to is None else writable(to)
+    made = page_html(trace, precision=precision, values=values, layers=layers, name=name, language=language)
+    if path is None:
+        return made
+    write(path, made)
+    return None
+
+
+def page_html(
+    trace: Trace,
+    *,
+    precision: str = "float16",
+    values: bool | None = None,
+    layers: Any = None,
+    name: str = "",
+    output: Mapping[str, Any] | None = None,
+    picture: Mapping[str, Any] | None = None,
+    others: Iterable[Held] = (),
+    language: str | None = None,
+    title: str = "",
+    first: str = "",
+) -> str:
+    """The text of a page; `others` are more traces to choose from and compare with, `first` the address to begin at."""
+    if language is not None and language not in LANGUAGES:
+        raise TraceError(f"language is {language!r:.40}; give {' or '.join(map(repr, LANGUAGES))}")
+    script = safe_script(bundle())
+    rounding = Rounding(precision)
+    chosen = [Held(trace, name, output, picture), *others]
+    runs = [last_run(one.trace, layers) for one in chosen]
+    size = sum(size_of(run, rounding) for run in runs)
+    kept = size <= ROOM and PACKED * size + len(script) <= SMALL if values is None else values
+    about, data = [], []
+    for number, (one, run) in enumerate(zip(chosen, runs)):
+        twin = lean(run, rounding, values=kept)
+        whole, arrays = file_bytes(Trace([twin], notes=notes_of(one.trace), model=one.trace.model))
+        text = packed(whole, arrays)
+        data.append(DATA.format(text))
+        error = Error(0.0, 0, True) if precision == "float32" else error_of(run, twin)
+        info = {"id": str(number), "name": one.name, "output": one.output, "picture": one.picture}
+        about.append({"bytes": len(whole), "packed": len(text), **told_of(run, info, error)})
+    said = {"format": FORMAT, "language": language, "first": first, "traces": about}
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return PAGE.format(
+        language=language or "en",
+        policy=f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data: blob:",
+        title=html.escape(visible(title or name or trace.model or "regard")),
+        wait=html.escape(WAIT),
+        script=script,
+        about=safe_json(said),
+        data="\n".join(data),
+    )
+
+
+def write(path: Path, made: str) -> None:
+    try:
+        put(path, made.encode())
+    except OSError as error:
+        raise TraceError(f"{path} cannot be written: {error.strerror or error}; name a file that can be") from error
+
+
+def writable(to: str | os.PathLike[str]) -> Path:
+    """The path, if a page can be written there; asked before anything is computed."""
+    path = Path(to)
+    if "\0" in str(path):
+        raise TraceError(f"{str(path)!r:.80} holds NUL, which no file name has; give another name")
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise TraceError(f"a page is written as .html, but {path.name!r} ends otherwise; rename it")
+    if path.is_dir():
+        raise TraceError(f"{path} is a folder; give the name of a file in it, such as {path / 'trace.html'}")
+    if not path.parent.is_dir():
+        raise TraceError(f"the folder {str(path.parent)!r} for {path.name!r} does not exist; make it first")
+    return path
+
+
+def last_run(trace: Trace, layers: Any) -> Run:
+    chosen = trace if layers is None else only(trace, [layers] if isinstance(layers, str) else list(layers))
+    if not chosen.layers:
+        raise TraceError("the trace has no layers, so there is nothing to look at; watch a call of the model first")
+    return chosen.runs[-1]
+
+
+def notes_of(trace: Trace) -> list[str]:
+    count = len(trace.runs)
+    return [*trace.notes, *([f"the trace has {count} runs; this page holds the last"] if count > 1 else [])]

@@ -1,0 +1,260 @@
+"""A trace as a figure: one head, the heads of a layer, the stacks side by side, or everything at once."""
+
+import math
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.collections import PolyCollection
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch, Rectangle
+
+from regard.errors import TraceError
+from regard.trace.record.changes import edited_line
+from regard.trace.record.layer import Layer
+from regard.trace.record.trace import Trace
+from regard.views.static.colours import shares
+from regard.views.static.figure import (
+    CELL,
+    FINEST,
+    HATCH,
+    LEAST,
+    bar,
+    fonts_of,
+    inches,
+    numbers_in,
+    paint,
+    rule,
+    span,
+    ticks,
+)
+from regard.views.static.grid import Grid, readable
+from regard.views.static.picture import Picture
+from regard.views.static.trace_parts import KINDS, about, choose, grid_of, look, names, proof_of, sharp, stacks
+from regard.views.static.write import checked, write
+
+READING = "A row is a query, which looks; a column is a key, which is looked at."
+LARGE = 9.0  # inches: the longer side of one head
+WIDE = 14.0  # inches: all panels together
+PANEL = 3.4  # inches: one of several heads
+GAP = 0.08  # between thumbnails, of their side
+SMALL = 40  # cells along a side of a thumbnail
+FOOT = 90  # characters of a line below the maps
+SIDE_BY_SIDE = 4  # more stacks than these are shown as thumbnails
+GREY = "#5f5f5f"
+
+
+def figure(
+    trace: Trace,
+    layer: Any = None,
+    head: int | None = None,
+    *,
+    rows: Any = None,
+    cols: Any = None,
+    batch: int = 0,
+    to: str | Path | None = None,
+    words: bool = False,
+    title: str | None = None,
+) -> Figure:
+    """What a model attended to, as a matplotlib figure: rows are queries, columns are keys, darker takes more.
+
+    With `layer` (a number, a part of its path, or the layer itself) and `head` one map, the value in each cell when
+    they fit. With `layer` alone all its heads, on one colour scale. With neither, where there are several stacks
+    (encoder, decoder, cross), the last layer of each side by side, its sharpest head unless `head` is given; else
+    every head of every layer, small. `rows` and `cols` take a slice, places or a sentence ("A"); `words` merges word
+    pieces. Hidden cells are hatched. `to` writes it: .svg, .png or .pdf.
+
+    >>> import torch
+    >>> from regard.trace.record.weights import from_weights
+    >>> trace = from_weights(torch.tensor([[[1.0, 0.0], [0.25, 0.75]]]), ["The", "cat"])
+    >>> figure(trace, 0, 0).get_suptitle()
+    'layer.0, head 0'
+    """
+    path = checked(to)
+    layers = trace.layers
+    if not layers:
+        raise TraceError("the trace has no layers, so there is nothing to draw; watch a model while it runs")
+    wanted = {"rows": rows, "cols": cols, "batch": batch, "words": words}
+    several = stacks(trace)
+    if layer is not None:
+        chosen = [choose(trace, layer)]
+    elif head is None and not 1 < len(several) <= SIDE_BY_SIDE:
+        chosen = layers
+    elif len(several) <= SIDE_BY_SIDE:
+        chosen = [stack[-1] for stack in several]
+    else:
+        raise TraceError(f"head {head} was asked for, but there are {len(several)} stacks of layers; say which layer")
+    seen = [look(one, **wanted) for one in chosen]
+    if layer is not None:
+        drawn = one_head(seen[0], head, title, path) if head is not None else all_heads(seen[0], title, path)
+    elif chosen is layers:
+        drawn = overview(seen, trace.model if title is None else title, path)
+    else:
+        drawn = side_by_side(seen, head, trace.model if title is None else title, path)
+    changed = [textwrap.fill(readable(edited_line(trace.edits), 400), FOOT)] if trace.edits else []
+    below(drawn, "\n".join([*changed, READING, about(seen, proof_of(chosen))]))
+    if path is not None:
+        write(drawn, path)
+    return drawn
+
+
+def one_head(layer: Layer, head: int, title: str | None, path: Path | None) -> Figure:
+    """One map, as large as its tokens need, the value in each cell when they fit."""
+    grid, block = grid_of(layer.head(head), FINEST, FINEST)
+    title = f"{layer.name}, head {head}" if title is None else title
+    labels = names(layer)
+    fonts = fonts_of([title, *labels[0], *labels[1]], path)
+    height, width = size = inches(grid, LARGE)
+    drawn = sheet(width + 2.4, height + 1.9)
+    axes = drawn.subplots()
+    mesh = paint(axes, grid, size, span([grid]))
+    thinned = ticks(axes, labels, block, size, fonts)
+    axes.set(ylabel=f"queries{thinned[0]}", xlabel=f"keys{thinned[1]}")
+    numbers_in(axes, grid, size, mesh)
+    bar(drawn, [axes], mesh, height, rule(block) or "weight")
+    headline(drawn, title, fonts)
+    return drawn
+
+
+def all_heads(layer: Layer, title: str | None, path: Path | None) -> Figure:
+    """The heads of a layer as small multiples on one colour scale; tokens stand at the outer edges."""
+    grids, blocks = zip(*(grid_of(layer.head(head), FINEST, FINEST) for head in range(layer.heads)), strict=True)
+    title = layer.name if title is None else title
+    labels = names(layer, 12)
+    fonts = fonts_of([title, *labels[0], *labels[1]], path)
+    across = columns_for(layer.heads)
+    down = -(-layer.heads // across)
+    height, width = size = inches(grids[0], min(PANEL, WIDE / across))
+    margin = 0.08 * max(map(len, labels[0])) + 1.2, 0.08 * max(map(len, labels[1])) + 1.1  # names and colours
+    drawn = sheet(across * (width + 0.2) + margin[0], down * (height + 0.4) + margin[1])
+    panels = drawn.subplots(down, across, squeeze=False)
+    limits = span(grids)
+    for head, axes in enumerate(panels.flat):
+        if head >= layer.heads:
+            axes.set_visible(False)
+            continue
+        mesh = paint(axes, grids[head], size, limits)
+        axes.set_title(f"head {head}", fontsize=9)
+        thinned = ticks(axes, labels, blocks[head], size, fonts, 8.0)
+        first, last = head % across == 0, head + across >= layer.heads
+        axes.tick_params(labelleft=first, labelbottom=last)
+        axes.set(ylabel=f"queries{thinned[0]}" if first else "", xlabel=f"keys{thinned[1]}" if last else "")
+        numbers_in(axes, grids[head], size, mesh)
+    bar(drawn, list(panels.flat), mesh, min(down * height, 6.0), rule(blocks[0]) or "weight")
+    headline(drawn, title, fonts)
+    return drawn
+
+
+def side_by_side(layers: Sequence[Layer], head: int | None, title: str, path: Path | None) -> Figure:
+    """One head of each of these layers, in cells of one size and on one colour scale."""
+    heads = [sharpest(layer) if head is None else head for layer in layers]
+    grids, blocks = zip(*(grid_of(layer.head(h), FINEST, FINEST) for layer, h in zip(layers, heads)), strict=True)
+    labels = [names(layer) for layer in layers]
+    fonts = fonts_of([title, *(name for pair in labels for axis in pair for name in axis)], path)
+    across, down = sum(grid.shape[1] for grid in grids), max(grid.shape[0] for grid in grids)
+    cell = min(CELL, WIDE / across, LARGE / down)
+    sizes = [(max(grid.shape[0] * cell, LEAST), max(grid.shape[1] * cell, 2.0)) for grid in grids]
+    longest = max(len(name) for pair in labels for name in pair[0])
+    drawn = sheet(sum(width for _, width in sizes) + len(layers) * (0.09 * longest + 0.6) + 1.0, max(sizes)[0] + 2.4)
+    panels = drawn.subplots(1, len(layers), squeeze=False, width_ratios=[width for _, width in sizes])[0]
+    limits = span(grids)
+    for axes, layer, h, grid, block, size, pair in zip(
+        panels, layers, heads, grids, blocks, sizes, labels, strict=True
+    ):
+        mesh = paint(axes, grid, size, limits)
+        chosen = f"head {h}" if head is not None or layer.heads == 1 else f"head {h}, the sharpest of {layer.heads}"
+        kind = KINDS.get(layer.kind, "attention")
+        name = readable(layer.name, max(int(size[1] / 0.075), 18))
+        axes.set_title(f"{kind}\n{name}\n{chosen}", fontsize=9, family=fonts, parse_math=False)
+        thinned = ticks(axes, pair, block, size, fonts)
+        numbers_in(axes, grid, size, mesh)
+        axes.set(ylabel=f"queries{thinned[0]}", xlabel=f"keys{thinned[1]}")
+    bar(drawn, list(panels), mesh, max(sizes)[0], rule(max(blocks)) or "weight")
+    for axes in panels:
+        axes.set_anchor("N")  # the colours beside them moved them to the middle
+    headline(drawn, title, fonts)
+    return drawn
+
+
+def overview(layers: Sequence[Layer], title: str, path: Path | None) -> Figure:
+    """Every head of every layer as a thumbnail: layers from top to bottom, heads from left to right."""
+    most = max(layer.heads for layer in layers)
+    side = min(max(WIDE / most, 0.3), 1.1)
+    labels = [f"{number}  {readable(layer.name, 36)}" for number, layer in enumerate(layers)]
+    fonts = fonts_of([title, *labels], path)
+    drawn = sheet(most * side + 0.08 * max(map(len, labels)) + 1.6, len(layers) * side + 1.5)
+    axes = drawn.subplots()
+    cells = [[grid_of(layer.head(h), SMALL, SMALL) for h in range(layer.heads)] for layer in layers]
+    limits = span(grid for line in cells for grid, _ in line)
+    mosaic, there = tiled([[grid for grid, _ in line] for line in cells], most)
+    mesh = axes.imshow(mosaic, cmap=shares(), vmin=limits[0], vmax=limits[1], extent=(0, most, len(layers), 0))
+    mesh.set(interpolation="nearest", zorder=1)
+    if any(np.isnan(grid).any() for line in cells for grid, _ in line):
+        axes.add_patch(Rectangle((0, 0), most, len(layers), zorder=0, **HATCH | {"edgecolor": "#c8c8c8"}))
+    squares = [[[(x, y), (x + 1, y), (x + 1, y + 1), (x, y + 1)] for y, x in np.argwhere(t)] for t in (there, ~there)]
+    axes.add_collection(PolyCollection(squares[1], facecolors="white", zorder=2))
+    for colour, beyond in (("#c8c8c8", 1.0), ("white", 0.0)):  # the gaps, and a thin line around each thumbnail
+        wide = 72 * side * GAP / (1 + GAP) + beyond
+        axes.add_collection(PolyCollection(squares[0], facecolors="none", edgecolors=colour, linewidths=wide, zorder=2))
+    axes.set(xlim=(0, most), ylim=(len(layers), 0), box_aspect=len(layers) / most)
+    axes.xaxis.tick_top()
+    axes.xaxis.set_label_position("top")
+    word = "head " if side > 0.6 else ""
+    axes.set_xticks(np.arange(most) + 0.5, [f"{word}{h}" for h in range(most)], fontsize=9)
+    axes.set_yticks(np.arange(len(layers)) + 0.5, labels, fontsize=9, family=fonts, parse_math=False)
+    axes.set_xlabel("" if word else "heads")
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    block = max(block for line in cells for _, block in line)
+    bar(drawn, [axes], mesh, min(len(layers) * side, 6.0), rule(block) or "weight")
+    headline(drawn, title, fonts)
+    return drawn
+
+
+def tiled(grids: Sequence[Sequence[Grid]], across: int) -> tuple[np.ndarray, np.ndarray]:
+    """All thumbnails as one picture, since a thousand of them would be slow; and where there is one.
+
+    Each has a margin of half a gap on every side.
+    """
+    most = max(max(grid.shape) for line in grids for grid in line)
+    inner = most * -(-64 // most)  # a whole number of dots for each cell, where all are of one size
+    margin = max(round(inner * GAP / 2), 1)
+    side = inner + 2 * margin
+    whole = np.full((len(grids), side, across, side), np.nan, dtype=np.float32)
+    there = np.zeros((len(grids), across), dtype=bool)
+    for y, line in enumerate(grids):
+        for x, grid in enumerate(line):
+            rows, columns = (np.arange(inner) * size // inner for size in grid.shape)
+            whole[y, margin:-margin, x, margin:-margin] = grid[np.ix_(rows, columns)]
+            there[y, x] = True
+    return whole.reshape(len(grids) * side, across * side), there
+
+
+def sharpest(layer: Layer) -> int:
+    """The head whose rows have the least entropy."""
+    return min(range(layer.heads), key=lambda head: sharp(layer, head).entropy)
+
+
+def sheet(width: float, height: float) -> Figure:
+    return Picture(figsize=(width, height), dpi=150, layout="constrained")
+
+
+def columns_for(count: int) -> int:
+    """How many panels stand side by side: full rows where there are some, wider than high."""
+    even = [c for c in range(1, count + 1) if count % c == 0 and 1 <= c * c / count <= 2.5]
+    return even[0] if even else math.ceil(math.sqrt(1.5 * count))
+
+
+def headline(drawn: Figure, title: str, fonts: list[str]) -> None:
+    if title:
+        drawn.suptitle(title, fontsize=12, family=fonts, parse_math=False)
+
+
+def below(drawn: Figure, said: str) -> None:
+    """What the maps are and, where there is some, what hatching means."""
+    hatched = any(patch.get_hatch() for axes in drawn.axes for patch in axes.patches)
+    handles = [Patch(label="may not be looked at", **HATCH)] if hatched else []
+    key = drawn.legend(handles=handles, title=said, loc="outside lower center", frameon=False, fontsize=8.5)
+    key.get_title().set(fontsize=8.5, color=GREY, ha="center")

@@ -1,0 +1,149 @@
+"""What every view of a trace needs: which layer is meant, its names, its numbers as a grid, and what it is."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from regard.attention.map import AttentionMap
+from regard.attention.map.blocks import BUDGET
+from regard.errors import TraceError
+from regard.trace.proof.verify import prove
+from regard.trace.record.layer import Layer
+from regard.trace.record.trace import Trace, find
+from regard.trace.record.words import MERGED, PART, entry, merge_words, select
+from regard.views.static.grid import Grid, as_grid, readable
+
+KINDS = {"self": "self-attention", "cross": "cross-attention"}
+UNKNOWN = "attention of unknown kind"
+HOW = {"asked": "asked from q and k", "stored": "stored as given", "implied": "implied by the mechanism"}
+DONE = {MERGED: "word pieces merged", PART: "a part of them"}
+ALL_ROWS, SOME_ROWS = 512, 64  # up to so many queries all are looked at for an overview; of more, so many
+
+
+def choose(trace: Trace, layer: Any) -> Layer:
+    """The layer that an index, any part of a path, a path with its kind, or a layer itself names."""
+    if isinstance(layer, Layer):
+        return layer
+    if isinstance(layer, bool) or not (isinstance(layer, str | tuple) or hasattr(layer, "__index__")):
+        raise TraceError(f"a layer is named by its number or a part of its path, not by {type(layer).__name__}")
+    return find(trace.layers, layer if isinstance(layer, str | tuple) else int(layer))
+
+
+def stacks(trace: Trace) -> list[list[Layer]]:
+    """The layers by what they are: those whose paths differ only in numbers, and whose kind is the same.
+
+    The encoder's, the decoder's and the cross-attention of a translator are three stacks; a GPT has one.
+    """
+    found: dict[tuple[str, str], list[Layer]] = {}
+    for layer in trace.layers:
+        path = re.sub(r"#\d+$", "", layer.name)
+        found.setdefault((re.sub(r"\d+", "#", path), layer.kind), []).append(layer)
+    return list(found.values())
+
+
+def look(layer: Layer, *, rows: Any = None, cols: Any = None, batch: int = 0, words: bool = False) -> Layer:
+    """One batch entry of a layer, of its words where asked for, of some rows and columns where given."""
+    one = merge_words(layer, batch=batch) if words else entry(layer, batch)
+    return one if rows is None and cols is None else select(one, rows, cols)
+
+
+def names(layer: Layer, longest: int = 18) -> tuple[list[str], list[str]]:
+    """What the rows and the columns of the first batch entry are called: tokens, or numbers."""
+    q, k = layer.weights.shape[-2:]
+    rows = layer.queries[0].shown if layer.queries else [str(i) for i in range(q)]
+    columns = layer.keys[0].shown if layer.keys else [str(i) for i in range(k)]
+    return [readable(name, longest) for name in rows], [readable(name, longest) for name in columns]
+
+
+def grid_of(map: AttentionMap, rows: int, columns: int) -> tuple[Grid, tuple[int, int]]:  # noqa: A002
+    """One head in at most rows × columns cells, each the largest of its block, NaN where all of it is hidden.
+
+    The map is asked band by band, so that one of any length needs little memory.
+    """
+    q, k = map.shape
+    if not q or not k:
+        raise TraceError(f"a map of {q} queries and {k} keys has nothing to look at")
+    high, wide = -(-q // rows), -(-k // columns)  # rows and columns of one cell
+    step = high * max(1, BUDGET // (high * k))
+    bands = []
+    for first in range(0, q, step):
+        band = map[first : first + step].detach()
+        band = band.masked_fill(~map.allowed[first : first + step, :], -torch.inf)
+        whole = torch.nn.functional.pad(band, (0, -k % wide, 0, -len(band) % high), value=-torch.inf)
+        bands.append(whole.unflatten(1, (-1, wide)).unflatten(0, (-1, high)).amax((1, 3)))
+    return as_grid(torch.cat(bands)), (high, wide)
+
+
+def glimpse(map: AttentionMap, rows: int, columns: int) -> Grid:  # noqa: A002
+    """Some rows, evenly spread, in cells of the largest of each block of keys: quick, however long the map is."""
+    q, k = map.shape
+    some, wide = spread(q, rows), -(-k // columns)
+    seen = map.rows(some).detach().masked_fill(~map.allowed[some, :], -torch.inf)
+    return as_grid(torch.nn.functional.pad(seen, (0, -k % wide), value=-torch.inf).unflatten(1, (-1, wide)).amax(-1))
+
+
+def spread(size: int, most: int) -> Int[Tensor, " n"]:
+    """All places, or `most` of them, evenly spread from the first to the last."""
+    return torch.arange(size) if size <= most else torch.linspace(0, size - 1, most).round().long()
+
+
+def about(layers: Sequence[Layer], proof: str) -> str:
+    """What kind of attention it is, how the maps were obtained, in which precision, and whether they are proven."""
+    kinds = list(dict.fromkeys(KINDS.get(layer.kind, UNKNOWN) for layer in layers))
+    how = list(dict.fromkeys(f"{obtained(layer)}, {precision(layer)}" for layer in layers))
+    return f"{' and '.join(kinds)}; weights {'; '.join(how)}; {proof}"
+
+
+def obtained(layer: Layer) -> str:
+    """How the map was obtained, in words, and what was done to it since."""
+    *done, kind = layer.weights.kind.split(" ")
+    since = [words for what, words in DONE.items() if what in " ".join(done)]
+    return ", ".join([HOW.get(kind, kind), *since])
+
+
+def precision(layer: Layer) -> str:
+    return str(layer.weights.dtype).removeprefix("torch.")
+
+
+def proof_of(layers: Sequence[Layer]) -> str:
+    """Whether the maps are proven to be what the model used; needs the layers as they were watched."""
+    if all(layer.door == "given" for layer in layers):
+        return "given, not watched, so unproven"
+    with torch.no_grad():
+        found = Counter(prove(layer).status for layer in layers)
+    return ", ".join(status if len(layers) == 1 else f"{count} {status}" for status, count in found.items())
+
+
+class Sharp(NamedTuple):
+    """How sharply one head looks: mean entropy of its rows in nats, and its strongest look."""
+
+    entropy: float
+    weight: float
+    query: int
+    key: int
+
+
+@torch.no_grad()
+def sharp(layer: Layer, head: int) -> Sharp:
+    """Of the first batch entry. Of a long map evenly spread rows are looked at, each exactly.
+
+    The strongest look is that of a row which had a choice: the first row of a causal map has none.
+    """
+    one: AttentionMap = layer.weights[0, head]
+    some = spread(one.shape[0], ALL_ROWS if one.shape[0] <= ALL_ROWS else SOME_ROWS)
+    weights = one.rows(some)
+    best, keys = weights.max(-1)
+    choice = one.allowed[some, :].sum(-1) > 1
+    row = int(best.masked_fill(~choice, -1.0).argmax())
+    entropy = torch.special.entr(weights).sum(-1).mean()
+    return Sharp(entropy.item(), best[row].item(), int(some[row]), int(keys[row]))
+
+
+def link(one: Sharp, queries: list[str], keys: list[str]) -> str:
+    """The strongest look of a head, in words."""
+    return f"{queries[one.query]} → {keys[one.key]} {one.weight:.2f}"
