@@ -8,7 +8,7 @@ import pytest
 from tests.browser.conftest import SIZE
 from tests.browser.studio import Studio
 from tests.browser.tab import SHOTS
-from tests.views.test_picture import executed
+from tests.views.static.test_picture import executed
 
 SETUP = """
 import torch, regard

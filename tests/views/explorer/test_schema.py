@@ -13,7 +13,7 @@ from torch.testing import assert_close
 from regard.trace.file import load as load_trace
 from regard.trace.file.manifest import Manifest
 from regard.views.explorer.schema import literal, schema
-from tests.views import held_traces
+from tests.views.explorer import held_traces
 
 SCHEMA = Path(__file__).parents[3] / "web" / "src" / "trace" / "schema.ts"
 

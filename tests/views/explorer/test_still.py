@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import pytest
 
 from regard.views.explorer.still import AGAIN, still_html
-from tests.views.test_picture import executed
+from tests.views.static.test_picture import executed
 from tests.views.traces import translator
 
 pytest.importorskip("anywidget")
