@@ -7,8 +7,8 @@ from safetensors.torch import load
 from starlette.testclient import TestClient
 
 from regard.app.app import make_app
-from regard.app.guard import Door
-from regard.app.studio import Studio
+from regard.app.security.guard import Door
+from regard.app.studio.studio import Studio
 
 DOOR = Door("right-token", 8765)
 HOST = "127.0.0.1:8765"

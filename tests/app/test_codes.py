@@ -8,10 +8,10 @@ import pytest
 import torch
 
 import regard
-from regard.app.guard import SENTENCES
+from regard.app.security.guard import SENTENCES
 from regard.errors import RegardError
 from regard.trace.file.digests import OPEN, SEAL, seal_header
-from regard.trace.weights import from_weights
+from regard.trace.record.weights import from_weights
 from tests.app.served import EDIT, HOST, SENT, opened, run
 
 SOURCE = Path(regard.__file__).parent

@@ -130,7 +130,7 @@ def test_an_upload_in_pieces_and_a_connection_used_again_go_on_as_before(tmp_pat
 
     import torch
 
-    from regard.trace.weights import from_weights
+    from regard.trace.record.weights import from_weights
 
     from_weights(torch.eye(3)[None, None], ["a", "b", "c"]).save(tmp_path / "a.trace")
     data = (tmp_path / "a.trace").read_bytes()

@@ -7,9 +7,9 @@ from starlette.routing import Mount, Route
 from starlette.testclient import TestClient, WebSocketDenialResponse
 from starlette.websockets import WebSocketDisconnect
 
-from regard.app.access import open_to_all, walked, with_token
 from regard.app.app import guarded
-from regard.app.guard import ALWAYS, LOOPBACK, POLICY, Door
+from regard.app.security.access import open_to_all, walked, with_token
+from regard.app.security.guard import ALWAYS, LOOPBACK, POLICY, Door
 from regard.errors import RegardError
 from tests.app.served import DOOR, HOST, SENT, opened, said
 
@@ -248,7 +248,7 @@ def test_a_decided_route_is_served_as_it_says():
 
 def test_all_of_ours_are_decided(tmp_path):
     from regard.app.app import make_app
-    from regard.app.studio import Studio
+    from regard.app.studio.studio import Studio
 
     guard = make_app(Studio(keep=tmp_path), DOOR)
     paths = [path for path, _ in walked(guard.app.routes)]

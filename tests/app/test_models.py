@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from regard.app.models import KEPT, Models, example, model_of
 from regard.app.runners.library import task_of
+from regard.app.studio.models import KEPT, Models, example, model_of
 from tests.app.served import EDIT, opened, row, run, trace_of
 from tests.cli.run import saved
 

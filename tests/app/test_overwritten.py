@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from regard.trace.weights import from_weights
+from regard.trace.record.weights import from_weights
 
 CHILD = """
 import os, sys

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from regard.app.refusal import Refusal
+from regard.app.protocol.refusal import Refusal
+from regard.app.protocol.wire import RunAsk
 from regard.app.routes.runs import finished
 from regard.app.runners.runner import RunMonitor
-from regard.app.studio import Studio
-from regard.app.wire import RunAsk
+from regard.app.studio.studio import Studio
 from regard.errors import ModelError
 from regard.models.folder import open_model
 from tests.app.served import EDIT, opened, run

@@ -182,7 +182,7 @@ def test_closing_the_connection_stops_the_run_and_keeps_what_was_shown(client, m
 
 
 def test_runs_wait_for_each_other_and_only_so_many(tmp_path, monkeypatch):
-    monkeypatch.setattr("regard.app.studio.WAITING", 1)
+    monkeypatch.setattr("regard.app.studio.studio.WAITING", 1)
     gate = threading.Event()
     with opened(tmp_path) as (client, studio):
         client.get("/api/traces")
@@ -206,10 +206,10 @@ def test_a_run_is_on_the_disk_as_a_trace_that_anybody_can_load(tmp_path):
 def test_a_first_run_loads_no_algebra(tmp_path):
     """SymPy takes a second, in which nobody else gets far; some functions of torch load it, so they are not used."""
     program = (
-        "import sys; from pathlib import Path; from regard.app.studio import Studio\n"
-        "from regard.app.runners.runner import Telling; from regard.app.wire import RunAsk\n"
+        "import sys; from pathlib import Path; from regard.app.studio.studio import Studio\n"
+        "from regard.app.runners.runner import RunMonitor; from regard.app.protocol.wire import RunAsk\n"
         f"studio = Studio(keep=Path({str(tmp_path)!r}))\n"
-        "studio.run(RunAsk(model='induction', text='A B C A', steps=3), Telling())\n"
+        "studio.run(RunAsk(model='induction', text='A B C A', steps=3), RunMonitor())\n"
         "print(len(studio.traces.listed()), 'sympy' in sys.modules)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)

@@ -5,7 +5,7 @@ import threading
 import pytest
 import torch
 
-from regard.app.limits import CELLS
+from regard.app.protocol.limits import CELLS
 from regard.errors import MapError
 from tests.app.served import opened, said, trace_of
 
@@ -53,7 +53,7 @@ def test_a_walk_that_takes_too_long_is_stopped_and_told(tmp_path, monkeypatch):
     with opened(tmp_path) as (client, _):
         name = trace_of(client)
         with monkeypatch.context() as patch:
-            patch.setattr("regard.app.traces.ANSWER", -1.0)
+            patch.setattr("regard.app.studio.traces.ANSWER", -1.0)
             told = ask(client, name)
             assert (told.status_code, told.json()["code"]) == (400, "trace.slow")
             assert "was stopped" in said(told)

@@ -6,7 +6,7 @@ import os
 import pytest
 import torch
 
-from regard.app.trainings import Training, Trainings
+from regard.app.studio.trainings import Training, Trainings
 from regard.trace.file import load
 from tests.app.served import opened, row, run, said
 from tests.tasks.tiny import copied, run_of

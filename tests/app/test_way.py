@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from regard.app.readers_first import ReadersFirst
-from regard.app.refusal import Stopped
+from regard.app.protocol.refusal import Stopped
 from regard.app.runners.runner import RunMonitor
+from regard.app.studio.readers_first import ReadersFirst
 from tests.app.served import ASK, opened, row, run, trace_of
 
 

@@ -10,7 +10,7 @@ from tests.browser.studio import Studio
 TEXT = "My friend bought two books yesterday."
 FULL = """
 import errno
-import regard.app.traces as traces
+import regard.app.studio.traces as traces
 
 def full(*_, **__):
     raise OSError(errno.ENOSPC, "No space left on device")

@@ -185,12 +185,12 @@ for package in (regard.app, regard.cli):
         importlib.import_module(found.name)
         loaded += 1
 assert loaded > 30, loaded
-from regard.app.connections import CONNECTIONS, connection_limit
+from regard.app.security.connections import CONNECTIONS, connection_limit
 assert connection_limit() == CONNECTIONS
 from pathlib import Path
 from regard.app.app import make_app
-from regard.app.guard import Door
-from regard.app.studio import Studio
+from regard.app.security.guard import Door
+from regard.app.studio.studio import Studio
 from regard.cli.serve import kept
 kept()
 studio = Studio(keep=Path("kept"))

@@ -172,7 +172,7 @@ def test_offline_is_offline(cache):
 
 
 def test_a_server_runs_a_model_of_the_cache(cache, monkeypatch, tmp_path):
-    from regard.app.studio import Studio
+    from regard.app.studio.studio import Studio
     from regard.cli.serve import asked
 
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(cache))

@@ -1,6 +1,6 @@
 """The same views over HTTP: models run here, traces are kept here, and a browser asks for what it shows.
 
-guard.py   who may ask at all                 access.py   each route's decision about that
-studio.py  what there is, and who works       models.py   what can run           opened/   models that were opened
-traces.py  what is kept                       trainings.py  runs of training     routes/   the addresses
+protocol/  what travels, and how much of it   runners/   models that were opened, ready to run
+studio/    what there is, and who works       security/  who may connect and ask
+routes/    the addresses                      app.py     all of them behind the guard     serving.py  on a port
 """

@@ -9,13 +9,13 @@ from fastapi import FastAPI, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from regard.app.access import must_be_decided, open_routes
-from regard.app.connections import Shortage
-from regard.app.guard import Door, Guard
-from regard.app.refusal import Refusal
+from regard.app.protocol.refusal import Refusal
+from regard.app.protocol.wire import RunAsk, answer
 from regard.app.routes import front, runs, traces, trainings
-from regard.app.studio import Studio
-from regard.app.wire import RunAsk, answer
+from regard.app.security.access import must_be_decided, open_routes
+from regard.app.security.connections import Shortage
+from regard.app.security.guard import Door, Guard
+from regard.app.studio.studio import Studio
 from regard.errors import RegardError
 
 

@@ -18,11 +18,11 @@ from typing import Any
 import uvicorn
 
 from regard.app.app import make_app
-from regard.app.connections import ACCEPTED, BoundedProtocol
-from regard.app.guard import LOOPBACK, Door
-from regard.app.limits import RUN
-from regard.app.studio import Studio
-from regard.app.wire import RunAsk
+from regard.app.protocol.limits import RUN
+from regard.app.protocol.wire import RunAsk
+from regard.app.security.connections import ACCEPTED, BoundedProtocol
+from regard.app.security.guard import LOOPBACK, Door
+from regard.app.studio.studio import Studio
 from regard.errors import ConfigError
 
 PORT, TRIED = 8765, 100

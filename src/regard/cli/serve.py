@@ -49,7 +49,7 @@ def serve(
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that spin while they wait slow all others down
     with importing(*APP, missing=ConfigError("to open the app, install regard[app]: pip install 'regard[app]'")):
         from regard.app import serving
-        from regard.app.studio import Studio
+        from regard.app.studio.studio import Studio
     if not serving.is_loopback(host):
         if not allow_network:
             raise ConfigError(
@@ -69,7 +69,7 @@ def serve(
 
 def asked(studio: Any, model: str, text: str | None, *, download: bool = False) -> Any:
     """The run to begin with; its model is opened before anything else."""
-    from regard.app.wire import RunAsk
+    from regard.app.protocol.wire import RunAsk
 
     model = named(studio, model, download=download)
     known = studio.models.find(model)
@@ -86,7 +86,7 @@ def named(studio: Any, model: str, *, download: bool = False) -> str:
     if model in studio.models.known:
         return model
     if os.path.isdir(model):
-        from regard.app.models import model_of
+        from regard.app.studio.models import model_of
 
         folder = model_of(Path(model))
         if folder is None:

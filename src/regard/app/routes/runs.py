@@ -10,12 +10,12 @@ from fastapi import FastAPI, WebSocket
 from starlette.responses import Response
 from starlette.websockets import WebSocketDisconnect
 
-from regard.app import limits
-from regard.app.access import with_token
-from regard.app.refusal import Stopped, refusal_of
+from regard.app.protocol import limits
+from regard.app.protocol.refusal import Stopped, refusal_of
+from regard.app.protocol.wire import RunAsk, answer, read
 from regard.app.runners.runner import RunMonitor
-from regard.app.studio import Studio
-from regard.app.wire import RunAsk, answer, read
+from regard.app.security.access import with_token
+from regard.app.studio.studio import Studio
 from regard.errors import RegardError
 
 FIRST = 30.0  # seconds in which the question must come

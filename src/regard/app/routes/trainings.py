@@ -6,10 +6,10 @@ import re
 from fastapi import FastAPI
 from starlette.responses import Response
 
-from regard.app.access import with_token
-from regard.app.refusal import Refusal
-from regard.app.studio import Studio
-from regard.app.wire import answer
+from regard.app.protocol.refusal import Refusal
+from regard.app.protocol.wire import answer
+from regard.app.security.access import with_token
+from regard.app.studio.studio import Studio
 
 NUMBER = re.compile(r"[0-9]{1,12}", re.ASCII)
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from torch import nn
 
-from regard.app.refusal import Refusal
-from regard.app.wire import EditOf
+from regard.app.protocol.refusal import Refusal
+from regard.app.protocol.wire import EditOf
 from regard.trace.change.edit import Editor, edit
 
 

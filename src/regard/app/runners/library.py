@@ -8,18 +8,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.app.limits import must_fit
-from regard.app.refusal import Refusal
+from regard.app.protocol.limits import must_fit
+from regard.app.protocol.refusal import Refusal
+from regard.app.protocol.wire import EditOf, RunAsk
 from regard.app.runners.chances import both, divergence, likely
 from regard.app.runners.edits import edited, placed
 from regard.app.runners.runner import Changed, Ran, RunMonitor, output
 from regard.app.runners.spelling import Names, Speller
-from regard.app.wire import EditOf, RunAsk
 from regard.errors import ModelError, WatchError
 from regard.models.context import max_tokens
+from regard.trace.census.corpus import encode
 from regard.trace.change.effect import numbers_of
-from regard.trace.measure.corpus import encode
-from regard.trace.trace import Trace
+from regard.trace.record.trace import Trace
 from regard.trace.watch import watch
 
 ANSWER = 64  # tokens that an encoder and decoder writes at most, where nobody says

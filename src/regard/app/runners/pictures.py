@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.app.refusal import Refusal
+from regard.app.protocol.refusal import Refusal
+from regard.app.protocol.wire import EditOf, RunAsk
 from regard.app.runners.chances import both, divergence, likely
 from regard.app.runners.edits import edited
 from regard.app.runners.runner import Changed, Ran, RunMonitor, output
-from regard.app.wire import EditOf, RunAsk
 from regard.trace.change.effect import numbers_of
 from regard.trace.watch import watch
 

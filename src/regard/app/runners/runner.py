@@ -5,11 +5,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from regard.app.limits import SECONDS
-from regard.app.refusal import Refusal, Stopped
-from regard.app.wire import EditOf, RunAsk
+from regard.app.protocol.limits import SECONDS
+from regard.app.protocol.refusal import Refusal, Stopped
+from regard.app.protocol.wire import EditOf, RunAsk
 from regard.errors import RegardError
-from regard.trace.trace import Trace
+from regard.trace.record.trace import Trace
 
 Chances = list[dict[str, Any]]  # [{"name": …, "share": …}], the strongest first
 

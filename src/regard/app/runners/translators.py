@@ -7,11 +7,11 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from regard.app.refusal import Refusal
+from regard.app.protocol.refusal import Refusal
+from regard.app.protocol.wire import EditOf, RunAsk
 from regard.app.runners.chances import divergence
 from regard.app.runners.edits import edited, placed
 from regard.app.runners.runner import Changed, Ran, RunMonitor, output
-from regard.app.wire import EditOf, RunAsk
 from regard.data.special import BEGIN, END, SPECIAL
 from regard.models import store
 from regard.models.seq2seq import Seq2Seq
@@ -81,6 +81,11 @@ class Symbols:
 def speech_of(folder: Path) -> Speech:
     """Of a model in its folder."""
     return Languages(open_translator(folder)) if (folder / SOURCE).exists() else Symbols(folder)
+
+
+def open_pair(name: str, folder: Path) -> "Translating":
+    """The model in this folder, ready to run."""
+    return Translating(speech_of(folder))
 
 
 class Translating:

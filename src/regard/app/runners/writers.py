@@ -1,21 +1,30 @@
 """Our own model that goes on with a text, token by token."""
 
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from regard.app.limits import must_fit
-from regard.app.refusal import Refusal
+from regard.app.protocol.limits import must_fit
+from regard.app.protocol.refusal import Refusal
+from regard.app.protocol.wire import EditOf, RunAsk
 from regard.app.runners.chances import both, divergence, likely
 from regard.app.runners.edits import edited
 from regard.app.runners.runner import Changed, Ran, RunMonitor, output
 from regard.app.runners.spelling import Speller
-from regard.app.wire import EditOf, RunAsk
 from regard.models.context import max_tokens
+from regard.models.folder import open_model
 from regard.models.gpt import GPT, choose
-from regard.trace.trace import Trace
+from regard.trace.record.trace import Trace
 from regard.trace.watch import watch
+
+
+def open_writer(name: str, folder: Path) -> "Writing":
+    """The model in this folder, ready to run."""
+    model, tokenizer = open_model(folder)
+    assert isinstance(model, GPT)
+    return Writing(name, model, tokenizer)
 
 
 class Writing:

@@ -13,7 +13,7 @@ PAUSE = 0.02  # seconds that a model waits before a step at most: it always gets
 class ReadersFirst:
     """Counts those who wait for an answer: `with way:` around one question.
 
-    >>> way = Way()
+    >>> way = ReadersFirst()
     >>> way.give()  # nobody asks: at once
     True
     """

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from regard.app.refusal import Refusal
+from regard.app.protocol.refusal import Refusal
 
 ASK = 64 << 10  # bytes of one question
 RUN = 1 << 20  # bytes of what asks for a run: it may hold a picture

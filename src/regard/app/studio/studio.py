@@ -10,20 +10,20 @@ from typing import Any
 
 import torch
 
-from regard.app.cards import Card, fresh
-from regard.app.limits import NAME, WAITING, must_be_short
-from regard.app.models import Models, model_of
-from regard.app.readers_first import ReadersFirst
-from regard.app.refusal import Refusal, Stopped, WorkerError, sentence_of
+from regard.app.protocol.limits import NAME, WAITING, must_be_short
+from regard.app.protocol.refusal import Refusal, Stopped, WorkerError, sentence_of
+from regard.app.protocol.wire import EditOf, RunAsk
 from regard.app.runners.edits import said
 from regard.app.runners.runner import Ran, RunMonitor
-from regard.app.traces import Traces, text_of
-from regard.app.trainings import Trainings, identity
-from regard.app.wire import EditOf, RunAsk
+from regard.app.studio.cards import Card, fresh
+from regard.app.studio.models import Models, model_of
+from regard.app.studio.readers_first import ReadersFirst
+from regard.app.studio.traces import Traces, text_of
+from regard.app.studio.trainings import Trainings, identity
 from regard.errors import ConfigError, WatchError
 from regard.tokens.visible import cut
 from regard.trace.file import load
-from regard.trace.trace import Trace
+from regard.trace.record.trace import Trace
 from regard.training.run import MANIFEST as RUN
 from regard.training.run import Run
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from regard.app.refusal import Refusal, sentence_of, short
+from regard.app.protocol.refusal import Refusal, sentence_of, short
 from regard.app.runners.runner import Opened
 from regard.errors import ModelError, RegardError, is_failure
 from regard.models import embedded, store
@@ -112,7 +112,7 @@ def describe(name: str, folder: Path) -> Known:
     """What a model is, without loading it."""
     if (folder / store.MANIFEST).is_file():
         facts = store.describe(folder)
-        task = "generate" if facts.get("kind", "gpt") == "gpt" else "translate"
+        task = store.kind_in(folder, facts).task
         return Known(name, folder, str(facts.get("about") or facts.get("name", "")), task, True, example(task, facts))
     from regard.app.runners.library import task_of
 
@@ -143,17 +143,10 @@ def opened(known: Known) -> Opened:
     """The model, ready to run."""
     from regard.models.folder import open_model
 
-    if known.ours and known.task == "translate":
-        from regard.app.runners.translators import Translating, speech_of
-
-        return Translating(speech_of(known.folder))
-    model, tokenizer = open_model(known.folder)
     if known.ours:
-        from regard.app.runners.writers import Writing
-        from regard.models.gpt import GPT
-
-        assert isinstance(model, GPT)
-        return Writing(known.name, model, tokenizer)
+        runner: Opened = store.kind_in(known.folder, store.describe(known.folder)).open(known.name, known.folder)
+        return runner
+    model, tokenizer = open_model(known.folder)
     if known.task == "see":
         from regard.app.runners.pictures import Seeing
 

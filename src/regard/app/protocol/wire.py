@@ -6,8 +6,8 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.responses import Response
 
-from regard.app.limits import NAME, STEPS
-from regard.app.refusal import Refusal
+from regard.app.protocol.limits import NAME, STEPS
+from regard.app.protocol.refusal import Refusal
 
 
 class Wire(BaseModel):

@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from regard.app.cards import IDENTITY, Card, fresh, read_card
-from regard.app.limits import ANSWER, must_be_measurable
-from regard.app.refusal import Refusal
+from regard.app.protocol.limits import ANSWER, must_be_measurable
+from regard.app.protocol.refusal import Refusal
+from regard.app.studio.cards import IDENTITY, Card, fresh, read_card
 from regard.attention.map.deadline import time_limit
 from regard.errors import RegardError, Stale, TraceError
 from regard.files import put, replace
 from regard.trace.file import load, save
-from regard.trace.trace import Trace
-from regard.views.answer import Answers
-from regard.views.answer.lru_cache import LruCache
-from regard.views.answer.questions import Layer, Tile, read
+from regard.trace.record.trace import Trace
+from regard.views.explorer.answer import Answers
+from regard.views.explorer.answer.lru_cache import LruCache
+from regard.views.explorer.answer.questions import Layer, Tile, read
 
 FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 PASSING = 8  # looks at runs that are not over

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from regard.app.refusal import Refusal
+from regard.app.protocol.refusal import Refusal
 from regard.errors import RegardError
 from regard.tasks.read_and_written import EXAMPLES
 from regard.training.run import MANIFEST, Run

@@ -1,0 +1,1 @@
+"""Who may connect and ask: the guard before every route, each route's own decision, and limits on connections."""

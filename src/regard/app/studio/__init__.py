@@ -1,0 +1,1 @@
+"""What a server has: models that run, traces that are kept, runs of training; knows nothing of HTTP."""
