@@ -10,7 +10,7 @@ from torch.testing import assert_close
 import regard
 from regard.data import repeats
 from regard.errors import ModelError
-from regard.models import GPT, embedded, store
+from regard.models import GPT, GPTConfig, embedded, store
 from regard.models.tokenizer import WordTokenizer
 from regard.training.induction import evaluate
 
@@ -114,7 +114,7 @@ def test_words_that_are_none_are_refused_by_name():
 
 def test_what_was_written_is_read_again(tmp_path):
     sizes = embedded.describe("induction")["config"] | {"width": 24, "vocabulary": 7, "tied": True}
-    config = store.GPTConfig(**sizes)
+    config = GPTConfig(**sizes)
     made = config.build()
     told = store.write(tmp_path / "a/b", made, config, {"name": "x", "vocabulary": list("abcdefg")})
     assert sorted(path.name for path in (tmp_path / "a/b").iterdir()) == [store.MANIFEST, store.WEIGHTS]
@@ -130,7 +130,7 @@ def spoil(folder, **changes):
 
 
 def test_a_folder_that_is_not_whole_or_lies_is_refused_in_one_sentence(tmp_path):
-    config = store.GPTConfig(7, 12, 3, 2, 16)
+    config = GPTConfig(7, 12, 3, 2, 16)
     store.write(tmp_path, config.build(), config, {"vocabulary": [1, 2]})
     whole = (tmp_path / store.WEIGHTS).read_bytes()
     sizes = store.describe(tmp_path)["config"]

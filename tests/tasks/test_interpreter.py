@@ -9,7 +9,7 @@ import torch
 from regard.data.special import BEGIN, END, PAD
 from regard.data.vocabulary import Vocabulary
 from regard.errors import DataError, ModelError, RegardError, RunError
-from regard.models.store import sealed
+from regard.models.store import checksum_of
 from regard.tasks.text_translator import LONGEST, open_translator
 from regard.trace.file import load
 from regard.training.manifest import seal
@@ -190,7 +190,7 @@ def test_the_vocabulary_of_another_model_is_noticed(tmp_path, side):
         open_translator(run)
     manifest = run / "model" / "manifest.json"
     files = json.loads(manifest.read_text())["files"]
-    rewrite(manifest, files=files | {f"{side}.json": sealed(other.json.encode())})
+    rewrite(manifest, files=files | {f"{side}.json": checksum_of(other.json.encode())})
     with pytest.raises(ModelError, match=f"the {side} vocabulary has 6 tokens, but the model knows .* another model"):
         open_translator(run)
 

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from regard.models import embedded
+from regard.models.kinds import kind_named
 
 
 def listed(*, as_json: bool = False) -> str:
@@ -16,9 +17,10 @@ def listed(*, as_json: bool = False) -> str:
 
 
 def next_steps(found: dict[str, dict[str, Any]]) -> list[str]:
-    """What to type next: for the first translator, and for the first model that only reads."""
-    translators = [name for name, manifest in found.items() if manifest.get("task") == "translate"]
-    readers = [name for name in found if name not in translators]
+    """What to type next: for the first translator, and for the first model that reads a text."""
+    kinds = {name: kind_named(manifest.get("kind", "gpt")) for name, manifest in found.items()}
+    translators = [name for name, kind in kinds.items() if "translate" in kind.tasks]
+    readers = [name for name, kind in kinds.items() if "read" in kind.tasks]
     return [
         *(f'Try one: regard translate {name} "The cat sat on the mat." --see' for name in translators[:1]),
         *(f'Look at one: regard see "A B C A B" --model {name}' for name in readers[:1]),
@@ -29,6 +31,7 @@ def facts(manifest: dict[str, Any]) -> dict[str, Any]:
     weights = manifest.get("weights") or {}
     return {
         "about": manifest.get("about", ""),
+        "kind": manifest.get("kind", "gpt"),
         "parameters": weights.get("parameters"),
         "bytes": weights.get("bytes"),
         "command": manifest.get("command", ""),

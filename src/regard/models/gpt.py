@@ -10,13 +10,14 @@ from jaxtyping import Float, Int
 from torch import Generator, Tensor, nn
 
 from regard.attention.attend import Maskable
-from regard.attention.bias import Bias
 from regard.attention.mask import causal
+from regard.attention.score.bias import Bias
 from regard.eager import readable
 from regard.errors import CacheError, DtypeError, PositionError, ShapeError
 from regard.layers import EncoderBlock, KeyValueCache, MultiHead, Residual
 from regard.layers.dropout import Dropout
 from regard.layers.norm import make_norm
+from regard.models.config import ModelConfig
 from regard.models.parts import attention_positions, input_positions, must_be_positions, must_be_sizes
 from regard.positions import Learned, Rotary, Sinusoid
 
@@ -212,7 +213,7 @@ def choose(logits: Float[Tensor, "b n"], temperature: float | int, generator: Ge
 
 
 @dataclass(frozen=True)
-class GPTConfig:
+class GPTConfig(ModelConfig):
     """The sizes of a `GPT`, as they stand in a manifest.
 
     >>> GPTConfig(vocabulary=10, width=8, heads=2, layers=1, context=16, hidden=0).build().blocks[0].attention

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from regard.attention.mask import Mask, padding
 from regard.errors import ShapeError
+from regard.models.config import ModelConfig
 from regard.models.decoder_state import DecoderState
 from regard.models.padded import lengths_of, must_be_ids, must_fit
 from regard.models.parts import must_be_sizes, must_share
@@ -168,7 +169,7 @@ class Seq2Seq(nn.Module):
 
 
 @dataclass(frozen=True)
-class Seq2SeqConfig:
+class Seq2SeqConfig(ModelConfig):
     """The sizes of a `Seq2Seq`, as they stand in a manifest.
 
     >>> Seq2SeqConfig(11, 13, width=8, attention="none").build().head_weight.shape

@@ -14,31 +14,23 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
-from torch import Tensor
+from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from regard.errors import ModelError, RegardError
 from regard.files import make_folder, put
-from regard.models.gpt import GPT, GPTConfig
-from regard.models.seq2seq import Seq2Seq, Seq2SeqConfig
-from regard.models.translator import Translator, TranslatorConfig
+from regard.models.config import ModelConfig
+from regard.models.kinds import KINDS, Kind, kind_of_config
 
 FORMAT = "regard-model/1"
 MANIFEST, WEIGHTS = "manifest.json", "model.safetensors"
 DEVICES = {"CON", "PRN", "AUX", "NUL"} | {f"{port}{number}" for port in ("COM", "LPT") for number in range(1, 10)}
-Model = GPT | Translator | Seq2Seq
-Config = GPTConfig | TranslatorConfig | Seq2SeqConfig
-KINDS: dict[str, type[GPTConfig] | type[TranslatorConfig] | type[Seq2SeqConfig]] = {
-    "gpt": GPTConfig,
-    "translator": TranslatorConfig,
-    "seq2seq": Seq2SeqConfig,
-}
 
 
 def write(
     folder: Path,
-    model: Model,
-    config: Config,
+    model: nn.Module,
+    config: ModelConfig,
     facts: Mapping[str, Any],
     files: Mapping[str, bytes] | None = None,
     *,
@@ -66,15 +58,15 @@ def write(
     manifest = {
         "format": FORMAT,
         **facts,
-        "kind": next(kind for kind, made in KINDS.items() if type(config) is made),
+        "kind": kind_of_config(config).name,
         "config": asdict(config),
         "weights": {
             "file": WEIGHTS,
             "parameters": sum(p.numel() for p in model.parameters()),
             "dtype": str(next(iter(state.values())).dtype).removeprefix("torch."),
-            **sealed(data),
+            **checksum_of(data),
         },
-        **({"files": {name: sealed(content) for name, content in beside.items()}} if beside else {}),
+        **({"files": {name: checksum_of(content) for name, content in beside.items()}} if beside else {}),
     }
     for name, content in {**beside, WEIGHTS: data}.items():
         put(folder / name, content)
@@ -82,8 +74,8 @@ def write(
     return manifest
 
 
-def sealed(data: bytes) -> dict[str, Any]:
-    """What a manifest says of a file."""
+def checksum_of(data: bytes) -> dict[str, Any]:
+    """The size and the SHA-256 of a file, as a manifest has them."""
     return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
 
@@ -119,10 +111,10 @@ def vocabulary_of(folder: Path) -> list[str]:
     return words
 
 
-def read(folder: Path) -> Model:
+def read(folder: Path) -> nn.Module:
     """The model in a folder that `write` made, in eval mode, in float32. Nothing larger than the file is made."""
     manifest = describe(folder)
-    data = checked(folder, WEIGHTS, manifest.get("weights"))
+    data = read_verified(folder, WEIGHTS, manifest.get("weights"))
     for name in files_of(folder, manifest):
         read_file(folder, name)
     try:
@@ -157,7 +149,7 @@ def read_file(folder: Path, name: str) -> bytes:
     if name not in files:
         there = f"there are: {', '.join(files)}" if files else "there is nothing beside the weights"
         raise ModelError(f"{folder} has no {name!r}; {there}")
-    return checked(folder, name, files[name])
+    return read_verified(folder, name, files[name])
 
 
 def files_of(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
@@ -170,30 +162,36 @@ def files_of(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
     return files
 
 
-def checked(folder: Path, name: str, told: object) -> bytes:
-    """The bytes of a file, if they are those that the manifest tells of."""
+def read_verified(folder: Path, name: str, wanted: object) -> bytes:
+    """The bytes of a file, if they have the checksum that the manifest says."""
     try:
         data = (folder / name).read_bytes()
     except OSError as error:
         raise ModelError(f"{folder} has no {name} that can be read; write the model again") from error
-    if not isinstance(told, dict) or hashlib.sha256(data).hexdigest() != told.get("sha256"):
+    if not isinstance(wanted, dict) or hashlib.sha256(data).hexdigest() != wanted.get("sha256"):
         raise ModelError(f"{folder / name} is not the file that its manifest describes; write the model again")
     return data
 
 
-def config_of(folder: Path, manifest: dict[str, Any], state: dict[str, Tensor]) -> Config:
-    """The config, of the kind that the manifest names, with no size that the file could not hold."""
-    kind = manifest.get("kind", "gpt")  # as manifests were that name none
-    if not isinstance(kind, str) or kind not in KINDS:
+def kind_in(folder: Path, manifest: dict[str, Any]) -> Kind:
+    """The kind that a manifest names."""
+    name = manifest.get("kind", "gpt")  # as manifests were that name none
+    if not isinstance(name, str) or name not in KINDS:
         raise ModelError(
-            f"{folder / MANIFEST} is of kind {kind!r}, but {', '.join(KINDS)} are read here; take a newer regard"
+            f"{folder / MANIFEST} is of kind {name!r}, but {', '.join(KINDS)} are read here; take a newer regard"
         )
-    made, given = KINDS[kind], manifest.get("config")
-    known = {field.name for field in fields(made)}
+    return KINDS[name]
+
+
+def config_of(folder: Path, manifest: dict[str, Any], state: dict[str, Tensor]) -> ModelConfig:
+    """The config, of the kind that the manifest names, with no size that the file could not hold."""
+    kind, given = kind_in(folder, manifest), manifest.get("config")
+    made = kind.config_class
+    known = {field.name: field for field in fields(made)}
     name = made.__name__.removesuffix("Config")
-    if not isinstance(given, dict) or not set(given) <= known:
+    if not isinstance(given, dict) or not set(given) <= set(known):
         raise ModelError(f"{folder / MANIFEST} has no config of a {name}; give one with {', '.join(sorted(known))}")
-    for field in fields(made):
+    for field in known.values():
         if field.type is float and type(given.get(field.name)) is int:  # JSON writes 0.0 as it likes
             given[field.name] = float(given[field.name])
         if field.name in given and not isinstance(given[field.name], field.type):  # type: ignore[arg-type]
@@ -204,14 +202,20 @@ def config_of(folder: Path, manifest: dict[str, Any], state: dict[str, Tensor]) 
         config = made(**given)
     except TypeError as error:
         raise ModelError(f"{folder / MANIFEST} has no config of a {name} ({error})") from error
-    for layers in (given.get("layers"), given.get("decoder_layers")):
-        if layers is not None and layers > len(state):
-            raise ModelError(f"{folder / MANIFEST} speaks of {layers} layers, but the file has {len(state)} tensors")
-    numbers = sum(tensor.numel() for tensor in state.values())
-    # Tables are made of these even where sizes alone count.
-    if any((given.get(size) or 0) > numbers for size in ("width", "heads", "hidden", "embedding")):
-        raise other_tensors(folder)
+    must_hold(folder, {name: size for name, size in given.items() if name not in kind.unbounded}, state)
     return config
+
+
+def must_hold(folder: Path, sizes: dict[str, Any], state: dict[str, Tensor]) -> None:
+    """Refuse sizes that so few weights cannot have: tables and blocks are made of some even where sizes alone count."""
+    numbers = sum(tensor.numel() for tensor in state.values())
+    for name, size in sizes.items():
+        if not isinstance(size, int):
+            continue
+        if name.endswith("layers") and size > len(state):
+            raise ModelError(f"{folder / MANIFEST} speaks of {size} layers, but the file has {len(state)} tensors")
+        if size > numbers:
+            raise other_tensors(folder)
 
 
 def other_tensors(folder: Path) -> ModelError:

@@ -13,6 +13,7 @@ from regard.attention.mask import causal, padding
 from regard.layers import DecoderBlock, EncoderBlock, KeyValueCache
 from regard.layers.dropout import Dropout
 from regard.layers.norm import make_norm
+from regard.models.config import ModelConfig
 from regard.models.decoder_state import DecoderState
 from regard.models.padded import lengths_of, must_be_ids, must_fit
 from regard.models.parts import attention_positions, input_positions, must_be_positions, must_be_sizes, must_share
@@ -215,7 +216,7 @@ class Decoder(Encoder):
 
 
 @dataclass(frozen=True)
-class TranslatorConfig:
+class TranslatorConfig(ModelConfig):
     """The sizes of a `Translator`, as they stand in a manifest.
 
     >>> TranslatorConfig(11, 13, width=8, heads=2, layers=1).build().head_weight.shape

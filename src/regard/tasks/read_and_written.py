@@ -10,8 +10,9 @@ from torch import nn
 
 from regard.data.special import BEGIN, END, SPECIAL
 from regard.files import put
+from regard.models.kinds import kind_of
 from regard.tokens import Tokens
-from regard.trace.trace import Trace
+from regard.trace.record.trace import Trace
 from regard.trace.watch import watch
 
 EXAMPLES = "examples.json"
@@ -41,7 +42,8 @@ def show(model: nn.Module, shown: Sequence[ReadAndWritten], folder: Path) -> Non
 
 def looks_across(model: Any) -> bool:
     """Whether a model looks at its source while it writes; the fixed-context baseline does not."""
-    return getattr(getattr(model, "decoder", None), "attention", True) is not None
+    kind = kind_of(model)
+    return kind is None or not kind.cross or kind.looks_across(model)
 
 
 @torch.no_grad()

@@ -9,6 +9,7 @@ import typer
 
 from regard.data.grammar import sentences
 from regard.models import store
+from regard.models.kinds import kind_named
 from regard.tasks.alignment import quality
 from regard.tasks.evaluate import evaluate
 from regard.tasks.text_translator import open_translator
@@ -35,7 +36,7 @@ def ship(run: Path, out: Path, about: str) -> dict[str, Any]:
     environment = json.loads((Run.open(run).folder / "environment.json").read_text())
     made = environment.pop("command").replace(str(run), f"runs/{out.name}")  # where folders lie is nobody's business
     files = {SOURCE: opened.source.json.encode(), TARGET: opened.target.json.encode()}
-    config = store.KINDS[opened.facts["kind"]](**opened.facts["config"])
+    config = kind_named(opened.facts["kind"]).config_class(**opened.facts["config"])
     facts |= {"name": out.name, "about": about, "command": made, "environment": environment}
     store.write(out, opened.model, config, facts, files, dtype=torch.float16)
     measured = quality(open_translator(out), sentences(COUNT, seed=opened.facts["settings"]["seed"], part="test"))
