@@ -65,8 +65,8 @@ def time() -> None:
     from regard.attention.mask import Sizes
     from regard.trace.file.container import RECENT
     from regard.trace.file.stream import ChunkDigests, Writer
-    from regard.trace.layer import Layer
-    from regard.trace.trace import Run, Trace
+    from regard.trace.record.layer import Layer
+    from regard.trace.record.trace import Run, Trace
 
     torch.set_num_threads(1)
     n, heads, d = 32_768, 4, 64

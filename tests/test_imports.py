@@ -39,7 +39,7 @@ INSIDE_FUNCTIONS = [
     ("regard.trace", "regard.views"),
 ]
 # Of attention, positions know only what a bias is.
-ONLY = {("positions", "attention"): "regard.attention.bias"}
+ONLY = {("positions", "attention"): "regard.attention.score.bias"}
 
 
 # Every public name, and the module it is imported from.
@@ -147,7 +147,7 @@ FORWARD = [
 BACK = [
     (MAP, "def picture():\n    from regard.views.static.figure import heatmap"),
     (ATTEND, "import torch\nfrom regard.errors import ShapeError\nfrom .map import AttentionMap"),
-    ("positions/alibi.py", "from regard.attention.bias import Bias"),
+    ("positions/alibi.py", "from regard.attention.score.bias import Bias"),
     ("cli/main.py", "import regard\nfrom regard import __version__, attend"),
     ("__main__.py", "from regard.cli.main import main"),
 ]

@@ -72,14 +72,14 @@ _HOMES = {
     "regard.tasks.text_translator": ("open_translator",),
     "regard.trace.change.swap": ("swap",),
     "regard.trace.audit": ("audit",),
-    "regard.trace.measure.census": ("census",),
+    "regard.trace.census.census": ("census",),
     "regard.trace.change.edit": ("edit",),
     "regard.trace.file": ("load",),
     "regard.trace.change.importance": ("importance",),
-    "regard.trace.layer": ("Layer",),
-    "regard.trace.trace": ("Trace",),
+    "regard.trace.record.layer": ("Layer",),
+    "regard.trace.record.trace": ("Trace",),
     "regard.trace.watch": ("watch",),
-    "regard.trace.weights": ("from_weights",),
+    "regard.trace.record.weights": ("from_weights",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 _MODULES = {"errors": "regard.errors", "reference": "regard.attention.reference"}

@@ -67,14 +67,14 @@ from regard.decode import Limits as Limits, beam as beam, greedy as greedy, samp
 from regard.data.vocabulary import Vocabulary as Vocabulary
 from regard.tasks.text_translator import open_translator as open_translator
 from regard.trace.audit import audit as audit
-from regard.trace.measure.census import census as census
+from regard.trace.census.census import census as census
 from regard.trace.change.edit import edit as edit
 from regard.trace.file import load as load
 from regard.trace.change.importance import importance as importance
-from regard.trace.layer import Layer as Layer
+from regard.trace.record.layer import Layer as Layer
 from regard.trace.change.swap import swap as swap
-from regard.trace.trace import Trace as Trace
+from regard.trace.record.trace import Trace as Trace
 from regard.trace.watch import watch as watch
-from regard.trace.weights import from_weights as from_weights
+from regard.trace.record.weights import from_weights as from_weights
 
 __version__: str

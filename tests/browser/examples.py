@@ -4,7 +4,7 @@ import torch
 
 import regard
 from regard.tokens import Tokens, patches
-from regard.trace.trace import Trace
+from regard.trace.record.trace import Trace
 
 SENTENCE = (
     "[CLS]",

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from regard.models.folder import open_model
-from regard.trace.measure.census import census
+from regard.trace.census.census import census
 from tests.cli.run import run
 
 TEXTS = ["A B C D A B C D", "the cat sees A B . the cat sees A B"]
@@ -51,7 +51,7 @@ def test_longer_texts_are_cut(monkeypatch, capsys):
 
 
 def test_only_the_first_of_several_processes_prints(monkeypatch, capsys):
-    monkeypatch.setattr("regard.trace.measure.census.processes", __import__("contextlib").nullcontext, raising=True)
+    monkeypatch.setattr("regard.trace.census.census.processes", __import__("contextlib").nullcontext, raising=True)
     monkeypatch.setattr("regard.cli.census.census", lambda *_, **__: None)
     monkeypatch.setenv("RANK", "1")
     _, printed, _ = run(monkeypatch, capsys, "census", "-m", "induction", *TEXTS)

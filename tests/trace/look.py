@@ -11,9 +11,9 @@ from torch import Tensor
 
 from regard.attention.map import Asked
 from regard.errors import WatchError
-from regard.trace.layer import Layer
-from regard.trace.trace import Trace
-from regard.trace.verify import Proofs
+from regard.trace.proof.verify import Proofs
+from regard.trace.record.layer import Layer
+from regard.trace.record.trace import Trace
 from regard.trace.watch import watch
 from tests.trace.species import Inputs, Species, Weights
 from tests.trace.zoo import ZOO

@@ -2,7 +2,7 @@
 
 import torch
 
-from regard.trace.layer import Layer
+from regard.trace.record.layer import Layer
 
 
 def rounding(layer: Layer, dtype: torch.dtype = torch.float32) -> float:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 import regard
 from regard.trace.capture import ancestry, watcher
-from regard.trace.trace import Trace
+from regard.trace.record.trace import Trace
 from tests.trace.rounded import Rounded
 
 transformers = pytest.importorskip("transformers")

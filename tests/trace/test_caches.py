@@ -14,8 +14,8 @@ from torch.testing import assert_close
 
 import regard
 from regard.errors import Stale
-from regard.trace.layer import Layer
-from regard.trace.trace import Trace
+from regard.trace.record.layer import Layer
+from regard.trace.record.trace import Trace
 from tests.trace.models import Stack, expected, seeded
 from tests.trace.rounded import Rounded
 from tests.trace.test_generate import both_precisions, llama, mistral, must_be_true, prompt, t5

@@ -8,10 +8,10 @@ from torch import nn
 
 import regard
 from regard.trace.file import load
-from regard.views.lean import Rounding, lean
-from regard.views.trace_figure import figure
-from regard.views.trace_notebook import layer_html, trace_html
-from regard.views.trace_terminal import print_trace
+from regard.views.explorer.lean import Rounding, lean
+from regard.views.static.trace_figure import figure
+from regard.views.static.trace_notebook import layer_html, trace_html
+from regard.views.static.trace_terminal import print_trace
 
 MUTE, BLOCK = "mute('layers.0', heads 1)", "block('layers.1', query 3, key 0)"
 

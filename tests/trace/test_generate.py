@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from regard.trace.layer import Layer
-from regard.trace.trace import Trace
+from regard.trace.record.layer import Layer
+from regard.trace.record.trace import Trace
 from regard.trace.watch import watch
 from tests.trace.rounding import rounding
 

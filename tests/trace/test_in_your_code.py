@@ -12,7 +12,7 @@ from torch.testing import assert_close
 import regard
 from regard.errors import Stale
 from regard.trace.doors.dispatcher import alone
-from regard.trace.trace import Trace
+from regard.trace.record.trace import Trace
 from tests.trace.models import Stack, expected, seeded
 from tests.trace.watched import MODES, watched
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 import regard
-from regard.trace.trace import Trace
+from regard.trace.record.trace import Trace
 from tests.trace.test_generate import llama, t5
 
 

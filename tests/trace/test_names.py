@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 import regard
-from regard.trace.layer import Layer
+from regard.trace.record.layer import Layer
 
 WORDS = ["the", "cat", "sat", "down", "here", "now"]
 

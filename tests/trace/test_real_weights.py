@@ -13,8 +13,8 @@ from torch.testing import assert_close
 
 import regard
 from regard.models import embedded
-from regard.trace.measure.census import repeated
-from regard.trace.trace import Trace
+from regard.trace.census.census import repeated
+from regard.trace.record.trace import Trace
 from tests.shared import SHARED
 from tests.trace.checkpoints import WEIGHTS, aren, gpt_nano_sort, minilm, smollm2, stories260k
 from tests.trace.look import by_hand

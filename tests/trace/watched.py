@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 import regard
-from regard.trace.trace import Trace
+from regard.trace.record.trace import Trace
 
 MODES = pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode], ids=["no grad", "inference mode"])
 

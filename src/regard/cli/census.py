@@ -9,8 +9,8 @@ from regard.cli.see import must_only_read
 from regard.cli.texts import read_lines
 from regard.errors import TraceError
 from regard.models.folder import open_model
-from regard.trace.measure.census import Census, census
-from regard.trace.measure.labels import THRESHOLDS
+from regard.trace.census.census import Census, census
+from regard.trace.census.labels import THRESHOLDS
 
 
 def count(

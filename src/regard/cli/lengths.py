@@ -7,7 +7,7 @@ from torch import nn
 
 from regard.errors import ModelError
 from regard.models.context import max_tokens
-from regard.trace.measure.corpus import encode
+from regard.trace.census.corpus import encode
 
 WARNED = "sequence-length-is-longer-than-the-specified-maximum"  # what transformers warns of, and we say ourselves
 

@@ -15,7 +15,7 @@ from regard.tasks.read_and_written import ReadAndWritten, looks_across, watched
 from regard.tasks.translate import SOURCE, TARGET, shown
 from regard.tasks.writing import write
 from regard.tokens.visible import cut
-from regard.trace.trace import Trace
+from regard.trace.record.trace import Trace
 from regard.training.run import MANIFEST, MODEL, Run
 
 LONGEST = 1000  # tokens of one text

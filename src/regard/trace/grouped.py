@@ -7,11 +7,12 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from regard.attention.map import AttentionMap
-from regard.attention.map.asked import take
-from regard.attention.map.blocks import BUDGET, Source
-from regard.attention.map.given import Implied
+from regard.attention.axes.select import take
+from regard.attention.map.blocks import BUDGET
+from regard.attention.map.source import Source
+from regard.attention.map.implied import Implied
 from regard.attention.mask import Sizes
-from regard.attention.mask.lead import Index, Where, places
+from regard.attention.axes.select import Index, Where, places
 from regard.errors import TraceError
 
 Groups = Sequence[Sequence[int]]

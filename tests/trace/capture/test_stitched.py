@@ -8,8 +8,8 @@ import regard
 from regard.attention.map import Asked, AttentionMap
 from regard.attention.mask import Sizes
 from regard.errors import MapError, ShapeError
-from regard.trace.capture.even import even_softmax
 from regard.trace.capture.stitched import Stitch, Stitched
+from regard.trace.record.even import even_softmax
 
 B, H, D = 2, 3, 5
 ROWS, KEYS, COLUMNS = (4, 1, 2), (4, 6, 3), (0, 1, 5)

@@ -8,7 +8,7 @@ from regard.errors import WatchError
 from regard.trace.change.edit import edit
 from regard.trace.file import load, save
 from regard.trace.measure.summary import summarise
-from regard.trace.verify import verify
+from regard.trace.proof.verify import verify
 from regard.trace.watch import watch
 from tests.child import in_child
 from tests.trace.change.helpers import under

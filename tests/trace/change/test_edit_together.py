@@ -15,7 +15,7 @@ from regard.errors import WatchError
 from regard.trace.change.edit import edit
 from regard.trace.doors.dispatcher import DOORS
 from regard.trace.doors.scope import SCOPE
-from regard.trace.verify import verify
+from regard.trace.proof.verify import verify
 from regard.trace.watch import watch
 from tests.trace.change.helpers import (
     HEADS,

@@ -21,13 +21,13 @@ from regard.errors import Stale, TraceError
 from regard.positions.alibi import ALiBi
 from regard.positions.buckets import Buckets
 from regard.tokens import Tokens
-from regard.trace.capture.diagonals import Diagonals
-from regard.trace.capture.even import Whole, even_softmax
 from regard.trace.capture.stitched import Stitch, Stitched
 from regard.trace.file import load, save
 from regard.trace.file.container import open_container
-from regard.trace.layer import Layer, ProofSample
-from regard.trace.trace import Run, Trace
+from regard.trace.record.diagonals import Diagonals
+from regard.trace.record.even import Whole, even_softmax
+from regard.trace.record.layer import Layer, ProofSample
+from regard.trace.record.trace import Run, Trace
 
 B, H, G, Q, K, D, E = 2, 6, 3, 7, 11, 5, 4
 SIZES = Sizes((B, H), Q, K)

@@ -9,7 +9,7 @@ from torch import nn
 
 from regard.errors import TraceError
 from regard.trace.file.fingerprint import check, fingerprint
-from regard.trace.trace import Trace
+from regard.trace.record.trace import Trace
 
 
 def model(seed=0):

@@ -10,8 +10,8 @@ from regard.attention.map import Asked, AttentionMap
 from regard.attention.mask import Sizes
 from regard.errors import TraceError
 from regard.trace.file import load, save
-from regard.trace.layer import Layer
-from regard.trace.trace import Run, Trace
+from regard.trace.record.layer import Layer
+from regard.trace.record.trace import Run, Trace
 from tests.trace.file.test_hostile import entry, file_of, header_of, sound
 
 MANY = 4_000  # a side that the size of the file allows

@@ -15,12 +15,12 @@ from regard.attention.map import Asked, AttentionMap
 from regard.attention.mask import Sizes
 from regard.errors import RegardError, TraceError
 from regard.tokens import Tokens
-from regard.trace.capture.diagonals import Diagonals
 from regard.trace.capture.stitched import Stitch, Stitched
 from regard.trace.file import load, save
 from regard.trace.file.digests import OPEN, SEAL, ChunkDigests, seal_header
-from regard.trace.layer import Layer, ProofSample
-from regard.trace.trace import Run, Trace
+from regard.trace.record.diagonals import Diagonals
+from regard.trace.record.layer import Layer, ProofSample
+from regard.trace.record.trace import Run, Trace
 
 B, H, G, Q, K, D, E = 2, 4, 2, 3, 5, 6, 7
 

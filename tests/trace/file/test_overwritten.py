@@ -13,8 +13,8 @@ import regard
 from regard.attention.map import Asked, AttentionMap
 from regard.attention.mask import Sizes
 from regard.trace.file import save
-from regard.trace.layer import Layer
-from regard.trace.trace import Run, Trace
+from regard.trace.record.layer import Layer
+from regard.trace.record.trace import Run, Trace
 
 H, N, D, LAYERS = 2, 1500, 64, 3
 

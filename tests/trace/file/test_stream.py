@@ -18,8 +18,8 @@ from regard.trace.file import finish, load
 from regard.trace.file.container import open_container
 from regard.trace.file.header import DTYPES
 from regard.trace.file.stream import Writer
-from regard.trace.layer import Layer
-from regard.trace.trace import Run, Trace
+from regard.trace.record.layer import Layer
+from regard.trace.record.trace import Run, Trace
 
 SHAPES = [(), (0,), (1,), (3, 5), (2, 0, 7), (7, 1, 3)]
 

@@ -8,11 +8,11 @@ import regard
 from regard.attention.map import AttentionMap
 from regard.errors import TraceError
 from regard.tokens import Tokens
-from regard.trace.layer import Layer
 from regard.trace.measure import gradient as walk
 from regard.trace.measure.gradient import GradientMap, SideBySide, gradient_map, side_by_side
 from regard.trace.measure.rollout import flow, rollout
-from regard.trace.trace import Run, Trace
+from regard.trace.record.layer import Layer
+from regard.trace.record.trace import Run, Trace
 
 DTYPE = torch.float64
 

@@ -9,9 +9,9 @@ import regard
 from regard.attention.map import AttentionMap
 from regard.errors import TraceError
 from regard.tokens import Tokens
-from regard.trace.layer import Layer
 from regard.trace.measure import tally as walk
 from regard.trace.measure.measure import NAMES, measure, measures, similarity
+from regard.trace.record.layer import Layer
 
 MASKS = {
     "open": lambda: None,

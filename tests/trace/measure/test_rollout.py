@@ -11,10 +11,10 @@ import regard
 from regard.attention.map import AttentionMap
 from regard.errors import TraceError
 from regard.tokens import Tokens
-from regard.trace.layer import Layer
 from regard.trace.measure import rollout as walk
 from regard.trace.measure.rollout import flow, rollout, spread
-from regard.trace.trace import Run, Trace
+from regard.trace.record.layer import Layer
+from regard.trace.record.trace import Run, Trace
 
 DTYPE = torch.float64
 BLIND = regard.rule(lambda b, h, q, k: (q != 2) & (k <= q))
@@ -207,9 +207,9 @@ def test_layers_that_do_not_chain_are_refused_in_a_sentence():
 
 MEMORY = """
 import resource, torch, regard
-from regard.trace.layer import Layer
+from regard.trace.record.layer import Layer
 from regard.trace.measure.rollout import rollout, spread
-from regard.trace.trace import Run, Trace
+from regard.trace.record.trace import Run, Trace
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 n, layers = {n}, {layers}

@@ -10,10 +10,10 @@ import torch
 import regard
 from regard.errors import TraceError
 from regard.tokens import Tokens
-from regard.trace.layer import Layer
 from regard.trace.measure.measure import NAMES, measure
 from regard.trace.measure.summary import Summary, summarise
-from regard.trace.trace import Run, Trace
+from regard.trace.record.layer import Layer
+from regard.trace.record.trace import Run, Trace
 
 EVIL = "<script>[red]\x1b[31m\n"
 

@@ -7,21 +7,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.attention.bias import Bias
+from regard.attention.score.bias import Bias
 from regard.attention.map import Asked, AttentionMap, Dropped
-from regard.attention.map.given import Stored
+from regard.attention.map.stored import Stored
 from regard.attention.mask import Mask, Sizes
 from regard.attention.mask.spans import Spans
 from regard.attention.weigh.softmax import softmax
 from regard.trace.capture.ancestry import BeamAncestry
-from regard.trace.capture.compact import compact_mask, dense_of, four_axes, of_mask
-from regard.trace.capture.compact_form import Shifted
-from regard.trace.capture.diagonals import Diagonals
-from regard.trace.capture.even import Whole, even_softmax
-from regard.trace.capture.layer_capture import PADDING_ROWS_EMPTY, Block, LayerCapture
+from regard.trace.capture.layer_capture import Block, LayerCapture
 from regard.trace.capture.stitched import Stitch, Stitched
 from regard.trace.change.edited_map import Edited, Part
-from regard.trace.layer import Layer, ProofSample
+from regard.trace.doors.compact_form import Shifted
+from regard.trace.record.compact import compact_mask, dense_of, four_axes, of_mask
+from regard.trace.record.diagonals import Diagonals
+from regard.trace.record.even import Whole, even_softmax
+from regard.trace.record.layer import PADDING_ROWS_EMPTY, Layer, ProofSample
 
 
 def assembled(held: LayerCapture, kept: BeamAncestry | None) -> Layer:

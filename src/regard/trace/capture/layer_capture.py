@@ -12,23 +12,19 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from regard.attention.bias import Bias
+from regard.attention.score.bias import Bias
 from regard.attention.map import Asked, AttentionMap
 from regard.attention.mask import Mask, Sizes
 from regard.eager import version
-from regard.trace.capture.compact import compact_mask, dense_of, four_axes
-from regard.trace.capture.compact_form import CompactForm, Memo, Shifted
 from regard.trace.capture.key_buffer import KeyBuffer
 from regard.trace.capture.match import choose, match
 from regard.trace.capture.retention import Retention
 from regard.trace.change.edits import Placed
+from regard.trace.doors.compact_form import CompactForm, Memo, Shifted
 from regard.trace.doors.rows import SAMPLED, numbers, sampled
 from regard.trace.doors.scope import Call
-from regard.trace.layer import Layer, ProofSample
-
-PADDING_ROWS_EMPTY = (
-    "rows of padding were even over all keys of their step, which is not kept; they are shown as seeing nothing"
-)
+from regard.trace.record.compact import compact_mask, dense_of, four_axes
+from regard.trace.record.layer import PADDING_ROWS_EMPTY, Layer, ProofSample
 
 
 @dataclass(eq=False)

@@ -11,8 +11,8 @@ from regard.tokens import Reader, Tokens, patches
 from regard.trace.capture.ancestry import BeamAncestry
 from regard.trace.capture.layer_capture import LayerCapture
 from regard.trace.capture.windows import WINDOWS, tell_windows
-from regard.trace.layer import Layer
-from regard.trace.trace import Run
+from regard.trace.record.layer import Layer
+from regard.trace.record.trace import Run
 
 Named = tuple[Tokens, ...]
 POSITIONS = "named by position"

@@ -8,10 +8,10 @@ from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
 from regard.attention.map import Asked
-from regard.attention.map.asked import take
-from regard.attention.map.given import Implied
+from regard.attention.axes.select import take
+from regard.attention.map.implied import Implied
 from regard.attention.mask import Sizes
-from regard.attention.mask.lead import Index, Where, places
+from regard.attention.axes.select import Index, Where, places
 from regard.errors import ShapeError
 
 

@@ -9,16 +9,16 @@ from torch import Tensor, nn
 from regard.errors import WatchError
 from regard.trace.capture.ancestry import ancestry, doubts
 from regard.trace.capture.assemble import assembled
-from regard.trace.capture.compact_form import Memo
 from regard.trace.capture.layer_capture import Block, LayerCapture
 from regard.trace.capture.match import moved
 from regard.trace.capture.naming import Naming, ids_of
 from regard.trace.capture.retention import Retention
-from regard.trace.changes import changes_in
 from regard.trace.doors.call_site import CallSite, Stack, kind_of, stack_of, tree_of
+from regard.trace.doors.compact_form import Memo
 from regard.trace.doors.listener import ModelListener
 from regard.trace.doors.scope import Call
-from regard.trace.trace import Run
+from regard.trace.record.changes import changes_in
+from regard.trace.record.trace import Run
 
 Key = tuple[str, int]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from regard.trace.layer import Layer
+from regard.trace.record.layer import Layer
 
 WINDOWS = "windows: each map is of a part of the picture, such as a window, and parts are not placed on the picture yet"
 

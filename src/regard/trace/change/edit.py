@@ -15,10 +15,10 @@ from regard.trace.change.edits import HOW, Block, Edit, Force, Mute, Reference, 
 from regard.trace.change.effect import Effect, compared
 from regard.trace.change.elsewhere import FromTrace, Recorder, feeding, fresh
 from regard.trace.doors.handwritten import settle
+from regard.trace.doors.install import listening, must_be_watchable
 from regard.trace.doors.scope import SCOPE
-from regard.trace.layer import Layer
-from regard.trace.trace import Trace
-from regard.trace.watch import listening, must_be_watchable
+from regard.trace.record.layer import Layer
+from regard.trace.record.trace import Trace
 
 
 class Editor:

@@ -8,16 +8,17 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from regard.attention.map import Asked, AttentionMap
-from regard.attention.map.blocks import BUDGET, Source
-from regard.attention.map.given import Stored
+from regard.attention.map.blocks import BUDGET
+from regard.attention.map.source import Source
+from regard.attention.map.stored import Stored
 from regard.attention.mask import Sizes
-from regard.attention.mask.lead import pick
+from regard.attention.axes.select import pick
 from regard.errors import WatchError
-from regard.trace.capture.compact import four_axes
 from regard.trace.change.edited_map import Edited, Part
 from regard.trace.change.edited_rows import Base, Scored, base_of, blocked, edited_rows, shared
 from regard.trace.change.edits import Block, MapEdit, MixEdit, Placed, Rows
 from regard.trace.doors.scope import Call
+from regard.trace.record.compact import four_axes
 
 FUSED = 1 << 24  # cells of a mask that one call of torch's kernel gets at most
 

@@ -7,10 +7,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from regard.attention.map.asked import take
-from regard.attention.map.blocks import Source
-from regard.attention.map.given import Implied
-from regard.attention.mask.lead import Index, Where, places
+from regard.attention.axes.select import take
+from regard.attention.map.source import Source
+from regard.attention.map.implied import Implied
+from regard.attention.axes.select import Index, Where, places
 from regard.trace.change.edited_rows import base_of_map, edited_rows
 from regard.trace.change.edits import Block, Placed, Rows
 

@@ -7,13 +7,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from regard.attention.map import Asked
-from regard.attention.map.asked import share, wide
-from regard.attention.map.blocks import Source
-from regard.attention.mask.lead import pick
+from regard.attention.axes.heads import share
+from regard.attention.map.source import wide
+from regard.attention.map.source import Source
+from regard.attention.axes.select import pick
 from regard.attention.weigh.softmax import softmax
-from regard.trace.capture.even import even_softmax
 from regard.trace.change.edits import Block, MapEdit, Placed, Rows, safe_log, spread
 from regard.trace.doors.scope import Call
+from regard.trace.record.even import even_softmax
 
 Logs = tuple[Tensor, bool]  # (…, r, k) and whether one more column stands for the sink
 Seen = tuple[Tensor | None, Tensor | None]  # True where a row may look; what is added to its scores

@@ -6,15 +6,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from regard.attention.heads import grouped, times
+from regard.attention.axes.heads import grouped, times
 from regard.attention.map.blocks import BUDGET
 from regard.errors import TraceError, WatchError
 from regard.trace.change.aim import Part
 from regard.trace.doors.call_site import CallSite, Tree, stack_of
 from regard.trace.doors.listener import ModelListener
 from regard.trace.doors.scope import Call
-from regard.trace.layer import Layer
-from regard.trace.trace import Trace, find
+from regard.trace.record.layer import Layer
+from regard.trace.record.trace import Trace, find
 
 
 class Counting:

@@ -6,17 +6,17 @@ from torch import Tensor, nn
 
 from regard.attention.attend import Attended
 from regard.attention.map import Asked, AttentionMap
-from regard.attention.map.given import Implied
+from regard.attention.map.implied import Implied
 from regard.attention.mask import Mask
 from regard.attention.matrix_free.mechanism import Mechanism
 from regard.errors import RegardError, WatchError
-from regard.trace.capture.compact_form import Memo
 from regard.trace.change.aim import LISTED, parts_of
 from regard.trace.change.cost import Spent, spent
 from regard.trace.change.edited import Editing, edited, led
 from regard.trace.change.elsewhere import Counting, name_of
 from regard.trace.change.request import Request, own_way, request_of
 from regard.trace.doors.call_site import CallSite, kind_of, tree_of
+from regard.trace.doors.compact_form import Memo
 from regard.trace.doors.listener import ModelListener
 from regard.trace.doors.scope import Call
 

@@ -14,9 +14,9 @@ from regard.trace.change.edits import HOW, Mute, said
 from regard.trace.change.effect import Small, compared
 from regard.trace.change.elsewhere import feeding
 from regard.trace.doors.handwritten import settle
+from regard.trace.doors.install import listening, must_be_watchable
 from regard.trace.measure.bar import bar
 from regard.trace.measure.table import Record
-from regard.trace.watch import listening, must_be_watchable
 
 Metric = Callable[[Any], Any]
 

@@ -9,10 +9,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.attend import Attended, attend
-from regard.attention.bias import Bias
+from regard.attention.score.bias import Bias
 from regard.attention.map import Asked
-from regard.attention.map.asked import Weigh
-from regard.attention.map.given import Implied
+from regard.attention.map.computed import Weigh
+from regard.attention.map.implied import Implied
 from regard.attention.mask import Mask, Sizes
 from regard.attention.mask.causal import Causal
 from regard.attention.mask.padding import Padding
@@ -20,7 +20,7 @@ from regard.attention.mask.spans import Spans
 from regard.attention.matrix_free.mechanism import Mechanism
 from regard.attention.score.base import Score
 from regard.attention.weigh.softmax import softmax
-from regard.trace.capture.compact_form import Memo
+from regard.trace.doors.compact_form import Memo
 from regard.trace.doors.scope import Call
 
 BY_HAND = (

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from regard.attention.mask import Sizes
-from regard.trace.capture.compact import four_axes
 from regard.trace.doors.call_site import CACHES, CallSite, first_argument, kind_of
 from regard.trace.doors.scope import Call
+from regard.trace.record.compact import four_axes
 
 
 class Standing(NamedTuple):

@@ -17,8 +17,8 @@ from regard.trace.change.elsewhere import fresh
 from regard.trace.change.exchanging import Exchanging, Met, shown
 from regard.trace.change.swapped import Swapped
 from regard.trace.doors.handwritten import settle
+from regard.trace.doors.install import listening, must_be_watchable
 from regard.trace.doors.scope import ListenerScope
-from regard.trace.watch import listening, must_be_watchable
 
 ROUNDS = 2  # calls of the model whose time is taken, after one to warm up
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from regard.attention.heads import grouped, times
+from regard.attention.axes.heads import grouped, times
 from regard.trace.doors.call_site import place_of
 from regard.trace.doors.dispatcher import tell, unreadable
 from regard.trace.doors.rows import SAMPLED, sampled

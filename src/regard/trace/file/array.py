@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from regard.attention.map.asked import take
-from regard.attention.mask.lead import Index, Where, bounds, pick
+from regard.attention.axes.select import take
+from regard.attention.axes.select import Index, Where, bounds, pick
 
 if TYPE_CHECKING:
     from regard.trace.file.container import Container

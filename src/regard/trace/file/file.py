@@ -12,7 +12,7 @@ from regard.tokens import Tokens
 from regard.trace.file.read import read_trace
 from regard.trace.file.stream import Writer
 from regard.trace.file.written import Written
-from regard.trace.trace import Run, Trace
+from regard.trace.record.trace import Run, Trace
 
 BUDGET = 1 << 30  # bytes of maps that can only be kept as weights
 
@@ -30,7 +30,7 @@ def save(
     >>> import tempfile, pathlib, regard, torch
     >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> x = torch.randn(1, 2, 5, 3)
-    >>> from regard.trace.layer import Layer
+    >>> from regard.trace.record.layer import Layer
     >>> layer = Layer("block.0", "self", regard.attend(x, x, x, mask=regard.causal()).weights)
     >>> save(Trace([Run([layer])]), folder / "small.trace")
     >>> load(folder / "small.trace").layers

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import TraceError
-from regard.trace.trace import Trace
+from regard.trace.record.trace import Trace
 
 SAMPLED = 64  # numbers of each tensor that are looked at, evenly spread
 

@@ -5,7 +5,7 @@ from typing import Any
 from torch import Tensor
 
 from regard.trace.file.array import read_when_asked, tensor_of
-from regard.trace.layer import Layer, ProofSample
+from regard.trace.record.layer import Layer, ProofSample
 
 
 def for_all(name: str) -> Any:

@@ -6,17 +6,21 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from regard.attention.bias import Bias
+from regard.attention.score.bias import Bias
 from regard.attention.map import Asked
-from regard.attention.map.asked import NEVER, Weigh, share, take, wide
-from regard.attention.map.given import Stored
+from regard.attention.map.computed import NEVER, Weigh
+from regard.attention.axes.heads import share
+from regard.attention.axes.select import take
+from regard.attention.map.source import wide
+from regard.attention.map.stored import Stored
 from regard.attention.mask import Mask, Sizes
 from regard.attention.mask.base import Cells
 from regard.attention.mask.bits import Bits
-from regard.attention.mask.lead import Index, LeadingIndex, Where, whole
+from regard.attention.axes.select import Index, Where
+from regard.attention.mask.lead import LeadingIndex, whole
 from regard.attention.weigh.softmax import softmax
-from regard.trace.capture.diagonals import Diagonals
 from regard.trace.file.array import FileArray, pick_of, read_when_asked, rows_of
+from regard.trace.record.diagonals import Diagonals
 
 Numbers = FileArray | Tensor
 

@@ -12,7 +12,6 @@ from regard.attention.mask.spans import Spans
 from regard.attention.weigh.softmax import softmax
 from regard.errors import TraceError
 from regard.tokens import Tokens
-from regard.trace.capture.even import Whole, even_softmax
 from regard.trace.capture.stitched import Stitch, Stitched
 from regard.trace.file.array import FileArray
 from regard.trace.file.container import Container, open_container
@@ -29,8 +28,9 @@ from regard.trace.file.manifest import (
     manifest_of,
 )
 from regard.trace.file.maps import FileAsked, FileBits, FileDiagonals, FileStored
-from regard.trace.layer import Layer
-from regard.trace.trace import Run, Trace
+from regard.trace.record.even import Whole, even_softmax
+from regard.trace.record.layer import Layer
+from regard.trace.record.trace import Run, Trace
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 SMALL = 1 << 26  # cells of maps that any file may have

@@ -9,11 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.attention.bias import Bias
+from regard.attention.score.bias import Bias
 from regard.attention.map import Asked, AttentionMap
-from regard.attention.map.asked import aligned
-from regard.attention.map.blocks import BUDGET, Source, blocks
-from regard.attention.map.given import Stored
+from regard.attention.axes.as_4d import aligned
+from regard.attention.map.blocks import BUDGET, blocks
+from regard.attention.map.source import Source
+from regard.attention.map.stored import Stored
 from regard.attention.mask import Mask, Sizes
 from regard.attention.mask.bits import Bits
 from regard.attention.mask.spans import Spans
@@ -22,14 +23,14 @@ from regard.errors import TraceError
 from regard.positions.alibi import ALiBi
 from regard.positions.buckets import Buckets
 from regard.tokens import Tokens
-from regard.trace.capture.compact import compact_mask, of_mask
-from regard.trace.capture.diagonals import Diagonals
-from regard.trace.capture.even import Whole, even_softmax
 from regard.trace.file.array import FileArray, unread
 from regard.trace.file.manifest import VERSION
 from regard.trace.file.stream import Writer
-from regard.trace.layer import Layer, ProofSample
-from regard.trace.trace import Trace
+from regard.trace.record.compact import compact_mask, of_mask
+from regard.trace.record.diagonals import Diagonals
+from regard.trace.record.even import Whole, even_softmax
+from regard.trace.record.layer import Layer, ProofSample
+from regard.trace.record.trace import Trace
 
 HALVES = re.compile("[\ud800-\udfff]")
 BY_DISTANCE = (ALiBi, Buckets)  # biases that are known to depend on nothing but key − query

@@ -7,18 +7,20 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.heads import grouped, times
+from regard.attention.axes.heads import grouped, times
 from regard.attention.map import AttentionMap
-from regard.attention.map.asked import share, take, wide
+from regard.attention.axes.heads import share
+from regard.attention.axes.select import take
+from regard.attention.map.source import wide
 from regard.attention.map.blocks import blocks
 from regard.attention.map.index import as_where, parse
 from regard.attention.map.statistics import Place, at, weights_of
-from regard.attention.mask.lead import Index, pick
+from regard.attention.axes.select import Index, pick
 from regard.errors import TraceError
-from regard.trace.layer import Layer
 from regard.trace.measure.rollout import flow
 from regard.trace.measure.stacks import stacks_of
-from regard.trace.trace import Run, Trace, find
+from regard.trace.record.layer import Layer
+from regard.trace.record.trace import Run, Trace, find
 
 
 class GradientMap:

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from regard.attention.map.blocks import BUDGET
 from regard.errors import TraceError
-from regard.trace.layer import Layer
 from regard.trace.measure.tally import SPECIAL, Tally, entry_of, tally
+from regard.trace.record.layer import Layer
 
 NAMES = ("entropy", "distance", "sink", "itself", "previous", "next", "duplicate", "induction")
 BESIDE = ("rows", "blind")
@@ -68,7 +68,7 @@ def measure(layer: Layer, *, rows: Tensor | None = None) -> Measures:
     for a row that counts, replaces that rule. Batch entries are measured apart.
 
     >>> import regard, torch
-    >>> from regard.trace.layer import Layer
+    >>> from regard.trace.record.layer import Layer
     >>> x = torch.eye(4)[None, None] * 100  # every token sees only itself
     >>> found = measure(Layer("attention", "self", regard.attend(x, x, x, mask=regard.causal()).weights))
     >>> found.itself, found.distance, found.rows
@@ -116,7 +116,7 @@ def similarity(layer: Layer, *, rows: Tensor | None = None) -> Float[Tensor, "b 
     to add to one; a row counts for two heads where both see anything.
 
     >>> import regard, torch
-    >>> from regard.trace.layer import Layer
+    >>> from regard.trace.record.layer import Layer
     >>> q, k = torch.tensor([100.0, -100.0]).view(1, 2, 1, 1), torch.tensor([1.0, -1.0]).view(1, 1, 2, 1)
     >>> similarity(Layer("attention", "cross", regard.attend(q, k.expand(1, 2, 2, 1), k.expand(1, 2, 2, 1)).weights))
     tensor([[[1., 0.],

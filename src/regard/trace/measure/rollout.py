@@ -10,12 +10,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.attention.map.blocks import BUDGET, Source, blocks
+from regard.attention.map.blocks import BUDGET, blocks
+from regard.attention.map.source import Source
 from regard.attention.map.statistics import Place, weights_of
 from regard.errors import TraceError
-from regard.trace.layer import Layer
 from regard.trace.measure.stacks import stacks_of
-from regard.trace.trace import Trace
+from regard.trace.record.layer import Layer
+from regard.trace.record.trace import Trace
 
 
 class Flow(NamedTuple):
@@ -61,7 +62,7 @@ def rollout(
     models it drifts to the first token with every layer, whatever the text; and weights need not be what a prediction
     rests on (1902.10186, 1908.04626). Only an edit shows a cause.
 
-    >>> from regard.trace.trace import Run, Trace
+    >>> from regard.trace.record.trace import Run, Trace
     >>> from regard.attention.map import AttentionMap
     >>> back = AttentionMap.stored(torch.tensor([[1.0, 0, 0], [1, 0, 0], [0, 1, 0]])[None, None])
     >>> rollout(Trace([Run([Layer("0", "self", back), Layer("1", "self", back)])]), token=2)
@@ -95,7 +96,7 @@ def flow(
     the encoder's output, and then, together, down through the encoder. So the source line of an upper layer is what
     has left the decoder above it, and line 0 says which source tokens and which earlier target tokens it came from.
 
-    >>> from regard.trace.trace import Run, Trace
+    >>> from regard.trace.record.trace import Run, Trace
     >>> from regard.attention.map import AttentionMap
     >>> own, over = torch.eye(2)[None, None], torch.tensor([[0.0, 0, 1], [0, 0, 1]])[None, None]
     >>> run = Run([Layer("own", "self", AttentionMap.stored(own)), Layer("over", "cross", AttentionMap.stored(over))])
@@ -140,7 +141,7 @@ def spread(
     Line 0 is the token itself, the last line what of it is in each token at the top: the same numbers as `rollout`,
     read by columns. For one stack; of an encoder and a decoder choose one by `layers`.
 
-    >>> from regard.trace.trace import Run, Trace
+    >>> from regard.trace.record.trace import Run, Trace
     >>> from regard.attention.map import AttentionMap
     >>> back = AttentionMap.stored(torch.tensor([[1.0, 0, 0], [1, 0, 0], [0, 1, 0]])[None, None])
     >>> spread(Trace([Run([Layer("0", "self", back), Layer("1", "self", back)])]), token=0)

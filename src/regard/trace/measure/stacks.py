@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from regard.errors import TraceError
-from regard.trace.layer import Layer
-from regard.trace.trace import Trace
+from regard.trace.record.layer import Layer
+from regard.trace.record.trace import Trace
 
 
 class Stacks(NamedTuple):

@@ -4,11 +4,11 @@ import torch
 from torch import Tensor
 
 from regard.errors import TraceError
-from regard.trace.layer import Layer
 from regard.trace.measure.measure import NAMES, plain
 from regard.trace.measure.table import Record, Table
 from regard.trace.measure.tally import SPECIAL, Tally, tally
-from regard.trace.trace import Trace
+from regard.trace.record.layer import Layer
+from regard.trace.record.trace import Trace
 
 
 class Summary(Table):
@@ -18,7 +18,7 @@ class Summary(Table):
     and `to_polars()` as a frame.
 
     >>> import regard, torch
-    >>> from regard.trace.trace import Run, Trace
+    >>> from regard.trace.record.trace import Run, Trace
     >>> x = torch.eye(4)[None, None] * 100
     >>> layer = Layer("attention", "self", regard.attend(x, x, x, mask=regard.causal()).weights)
     >>> summarise(Trace([Run([layer])])).records()[0]["itself"]
@@ -32,7 +32,7 @@ def summarise(trace: Trace, batch: int | None = None) -> Summary:
     Over a batch they are added up row by row, so that long sequences count more; `batch` picks one entry instead.
     Columns that no layer can fill are left out, and a line below the table says why.
 
-    >>> from regard.trace.trace import Trace
+    >>> from regard.trace.record.trace import Trace
     >>> len(summarise(Trace()))
     0
     """

@@ -15,13 +15,14 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from regard.attention.map.asked import Asked
-from regard.attention.map.blocks import Block, Source, blocks
-from regard.attention.map.given import Stored
+from regard.attention.map.computed import Asked
+from regard.attention.map.blocks import Block, blocks
+from regard.attention.map.source import Source
+from regard.attention.map.stored import Stored
 from regard.attention.map.statistics import is_softmax, soften
 from regard.attention.mask.base import Cells
 from regard.errors import TraceError
-from regard.trace.layer import Layer
+from regard.trace.record.layer import Layer
 
 BAND = 128  # offsets up to here are told apart, those beyond are one
 EVEN = 1e-5  # a map whose distances from even, squared, stay below this share of its squares has only rounding in them

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from regard.attention.map import Asked, AttentionMap
-from regard.attention.map.blocks import Source
-from regard.attention.map.given import Stored
+from regard.attention.map.source import Source
+from regard.attention.map.stored import Stored
 from regard.errors import TraceError
 from regard.trace.capture.stitched import Stitch, Stitched
 from regard.trace.file.stream import key_of

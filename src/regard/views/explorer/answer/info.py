@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from regard.attention.map.given import Stored
+from regard.attention.map.stored import Stored
 from regard.tokens import Tokens
 from regard.trace.file.array import unread
 from regard.trace.measure.stacks import in_decoder

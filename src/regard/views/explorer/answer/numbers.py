@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from regard.attention.heads import times
+from regard.attention.axes.heads import times
 from regard.attention.weigh.softmax import softmax
 from regard.trace.record.even import even_softmax
 from regard.trace.record.layer import Layer

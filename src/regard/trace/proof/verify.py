@@ -15,15 +15,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.attention.heads import grouped, times
+from regard.attention.axes.heads import grouped, times
 from regard.attention.map import Asked, AttentionMap
-from regard.attention.map.asked import wide
+from regard.attention.map.source import wide
 from regard.attention.weigh.softmax import softmax
 from regard.errors import MapError, Stale
-from regard.trace.capture.layer_capture import PADDING_ROWS_EMPTY
 from regard.trace.capture.stitched import Stitched
-from regard.trace.layer import Layer, ProofSample
-from regard.trace.trace import Run
+from regard.trace.record.layer import PADDING_ROWS_EMPTY, Layer, ProofSample
+from regard.trace.record.trace import Run
 
 ULPS = {torch.float64: 64.0, torch.float32: 64.0, torch.float16: 4.0, torch.bfloat16: 4.0}
 LARGEST = 1 << 27  # cells that a replay of dropout may hold

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from regard.attention.map import Asked, AttentionMap
 from regard.attention.mask import window
 from regard.trace.audit import audit
-from regard.trace.layer import Layer
-from regard.trace.trace import Run
-from regard.trace.verify import prove, verify
+from regard.trace.proof.verify import prove, verify
+from regard.trace.record.layer import Layer
+from regard.trace.record.trace import Run
 from regard.trace.watch import watch
 from tests.trace.models import Attention, Stack, seeded
 

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from regard.trace.measure.gradient import GradientMap
     from regard.trace.measure.measure import Measures
 
+PADDING_ROWS_EMPTY = (
+    "rows of padding were even over all keys of their step, which is not kept; they are shown as seeing nothing"
+)
+
 
 @dataclass
 class ProofSample:
@@ -97,18 +101,18 @@ class Layer:
 
     def words(self, *, batch: int = 0) -> "Layer":
         """The same layer of one batch entry with word pieces merged: rows averaged, columns added."""
-        from regard.trace.words import merge_words
+        from regard.trace.record.words import merge_words
 
         return merge_words(self, batch=batch)
 
     def select(self, rows: Any = None, columns: Any = None, *, batch: int = 0) -> "Layer":
         """Some rows and columns of one batch entry: a slice, places, or the sentence "A" or "B"."""
-        from regard.trace.words import select
+        from regard.trace.record.words import select
 
         return select(self, rows, columns, batch=batch)
 
     def _repr_html_(self) -> str:
-        from regard.views.trace_notebook import layer_html
+        from regard.views.static.trace_notebook import layer_html
 
         return layer_html(self)
 

@@ -12,8 +12,8 @@ from regard.attention.mask import Mask, Sizes
 from regard.attention.mask.bits import Bits
 from regard.attention.mask.spans import Spans
 from regard.errors import MaskError, PositionError
-from regard.trace.capture.compact import compact_mask, of_mask, split_bias
-from regard.trace.capture.diagonals import Diagonals
+from regard.trace.record.compact import compact_mask, of_mask, split_bias
+from regard.trace.record.diagonals import Diagonals
 
 B, H, Q, K = 2, 3, 13, 19
 SIZES = Sizes((B, H), Q, K)
@@ -180,7 +180,7 @@ def test_diagonals_are_a_bias_like_any_other():
     near = torch.randn(H, Q + K - 1)[:, DISTANCE + K - 1]
     mask, bias, _ = split_bias((near + HIDDEN[:1, :1]), SIZES)
     q, k = torch.randn(B, H, Q, 5), torch.randn(B, H, K, 5)
-    assert isinstance(bias, regard.attention.bias.Bias)
+    assert isinstance(bias, regard.attention.score.bias.Bias)
     ours = AttentionMap(Asked(q, k, SIZES, mask=mask, bias=bias))
     assert_close(ours.dense(), torch.softmax(q @ k.mT + near + HIDDEN[:1, :1], -1))
     assert_close(ours[1, 2, 3], ours.dense()[1, 2, 3])

@@ -11,14 +11,14 @@ from torch import Tensor, nn
 
 from regard.errors import TraceError
 from regard.tokens import Tokens
-from regard.trace.layer import Layer
+from regard.trace.census.corpus import batches, named, rarest, special_names
+from regard.trace.census.distributed import add_up, processes
+from regard.trace.census.labels import THRESHOLDS, Evidence, label
 from regard.trace.measure.bar import bar
-from regard.trace.measure.corpus import batches, named, rarest, special_names
-from regard.trace.measure.labels import THRESHOLDS, Evidence, label
 from regard.trace.measure.measure import NAMES, plain
 from regard.trace.measure.table import Record, Table
 from regard.trace.measure.tally import SPECIAL, positional, tally
-from regard.trace.measure.together import add_up, processes
+from regard.trace.record.layer import Layer
 
 Feed = Callable[[nn.Module, Tensor], Any]
 EVIDENCE = ("label", "score", "threshold", "runner-up", "its score", "its threshold")

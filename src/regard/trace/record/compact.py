@@ -21,8 +21,8 @@ from regard.attention.mask.spans import Spans
 from regard.attention.mask.tensor import Given
 from regard.attention.mask.window import Window
 from regard.errors import MaskError
-from regard.trace.capture.diagonals import Diagonals
-from regard.trace.capture.even import Whole
+from regard.trace.record.diagonals import Diagonals
+from regard.trace.record.even import Whole
 
 BUDGET = 1 << 21  # cells read at once
 ONES = 0x0101010101010101  # eight times True; as a factor it adds eight bytes up in the highest one

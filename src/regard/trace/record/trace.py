@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor, nn
 
 from regard.errors import TraceError
-from regard.trace.changes import edited_line, edits_in
-from regard.trace.layer import Layer
+from regard.trace.record.changes import edited_line, edits_in
+from regard.trace.record.layer import Layer
 
 if TYPE_CHECKING:
     from anywidget import AnyWidget
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from regard.trace.measure.measure import Measures
     from regard.trace.measure.rollout import Flow
     from regard.trace.measure.summary import Summary
-    from regard.trace.verify import Proofs
+    from regard.trace.proof.verify import Proofs
 
 Path = str | int | tuple[str, str]
 
@@ -111,7 +111,7 @@ class Trace:
 
     def verify(self) -> "Proofs":
         """The proof of every layer of the last run: proven, unproven or refused, and how the map was obtained."""
-        from regard.trace.verify import Proofs, verify
+        from regard.trace.proof.verify import Proofs, verify
 
         runs = self.runs
         return verify(runs[-1]) if runs else Proofs()
@@ -169,31 +169,31 @@ class Trace:
     # Looking at it
 
     def figure(self, layer: Any = None, head: int | None = None, **how: Any) -> "Figure":
-        """A picture: one head, a layer, or all; `to="x.svg"` (png, pdf) writes it; see `regard.views.trace_figure`."""
-        from regard.views.trace_figure import figure
+        """A picture: one head, a layer, or all; `to="x.svg"` (png, pdf) writes it."""
+        from regard.views.static.trace_figure import figure
 
         return figure(self, layer, head, **how)
 
     def print(self, layer: Any = None, head: int | None = None, **how: Any) -> None:
         """Write it to the terminal: one head, a layer, or what there is."""
-        from regard.views.trace_terminal import print_trace
+        from regard.views.static.trace_terminal import print_trace
 
         print_trace(self, layer, head, **how)
 
     def see(self, layer: Path | None = None, head: int | None = None, **how: Any) -> "AnyWidget":
         """The explorer in a notebook, opened at a layer and head; `height=` is in pixels. Needs `regard[notebook]`."""
-        from regard.views.widget import see
+        from regard.views.explorer.widget import see
 
         return see(self, layer, head, **how)
 
     def page(self, to: str | PathLike[str] | None = None, **how: Any) -> str | None:
-        """One HTML file with the explorer and the numbers, offline; its text without `to`; see `regard.views.page`."""
-        from regard.views.page import page
+        """One HTML file with the explorer and the numbers, offline; its text without `to`."""
+        from regard.views.explorer.page import page
 
         return page(self, to, **how)
 
     def _repr_html_(self) -> str:
-        from regard.views.trace_notebook import trace_html
+        from regard.views.static.trace_notebook import trace_html
 
         return trace_html(self)
 

@@ -8,7 +8,7 @@ from regard.errors import TraceError
 from regard.tokens import Tokens
 from regard.tokens.merge import groups, merge_tokens
 from regard.trace.grouped import Groups, group
-from regard.trace.layer import Layer
+from regard.trace.record.layer import Layer
 
 MERGED, PART = "merged from", "part of"
 
@@ -80,7 +80,7 @@ def select(layer: Layer, rows: Any = None, columns: Any = None, *, batch: int = 
 
     The weights stay what they were, so a row shows how much of it falls on the chosen keys.
 
-    >>> from regard.trace.weights import from_weights
+    >>> from regard.trace.record.weights import from_weights
     >>> import torch
     >>> trace = from_weights(torch.full((1, 3, 3), 1 / 3), ["The", "cat", "sat"])
     >>> select(trace.layers[0], rows=[2], columns=slice(0, 2)).head(0).tokens

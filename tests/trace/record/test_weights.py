@@ -7,7 +7,7 @@ from torch.testing import assert_close
 
 from regard.errors import Stale, TraceError
 from regard.tokens import Tokens
-from regard.trace.weights import from_weights
+from regard.trace.record.weights import from_weights
 
 
 def weights(*shape, dtype=torch.float64):

@@ -7,9 +7,9 @@ from torch.testing import assert_close
 import regard
 from regard.errors import TraceError
 from regard.tokens import Tokens
-from regard.trace.layer import Layer
-from regard.trace.weights import from_weights
-from regard.trace.words import merge_words, select, sentences
+from regard.trace.record.layer import Layer
+from regard.trace.record.weights import from_weights
+from regard.trace.record.words import merge_words, select, sentences
 
 PIECES = Tokens.of(["[CLS]", "un", "##seen", "cat", "##s", "##y", "[SEP]"])
 OTHERS = Tokens.of(["[CLS]", "a", "b", "c", "##d", "e", "[SEP]"])
@@ -65,7 +65,7 @@ def test_a_layer_without_tokens_says_how_to_get_some():
 
 def test_nothing_is_computed_before_somebody_looks(monkeypatch):
     one = layer(PIECES)
-    monkeypatch.setattr("regard.attention.map.asked.Asked.scores", lambda *_: pytest.fail("computed"))
+    monkeypatch.setattr("regard.attention.map.computed.Asked.scores", lambda *_: pytest.fail("computed"))
     select(merge_words(one), rows=[1])
 
 

@@ -16,11 +16,11 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from regard.attention.map import AttentionMap
 from regard.errors import TraceError
-from regard.trace.layer import Layer
-from regard.trace.measure.census import Census, census, repeated
-from regard.trace.measure.corpus import batches, encode, rarest, special_names
-from regard.trace.measure.labels import THRESHOLDS, label
-from regard.trace.trace import Run, Trace
+from regard.trace.census.census import Census, census, repeated
+from regard.trace.census.corpus import batches, encode, rarest, special_names
+from regard.trace.census.labels import THRESHOLDS, label
+from regard.trace.record.layer import Layer
+from regard.trace.record.trace import Run, Trace
 
 KINDS = ["previous-token", "self", "sink", "induction", "duplicate", "positional", "rare-word", None]
 VOCABULARY, RARE = 40, 30  # ids from 30 on are seldom drawn
@@ -324,7 +324,7 @@ SHARED = """
 import json, os, pathlib, sys
 sys.path.insert(0, {root!r})
 from tests.trace.measure.test_census import Built, by_hand, corpus
-from regard.trace.measure.census import census
+from regard.trace.census.census import census
 found = census(Built(), corpus(6), watch=by_hand, progress=False)
 pathlib.Path({folder!r}, os.environ["RANK"] + ".json").write_text(json.dumps(found.records()))
 """

@@ -11,8 +11,8 @@ from torch.utils.dlpack import from_dlpack
 from regard.attention.map import AttentionMap
 from regard.errors import TraceError
 from regard.tokens import Tokens
-from regard.trace.layer import Layer
-from regard.trace.trace import Run, Trace
+from regard.trace.record.layer import Layer
+from regard.trace.record.trace import Run, Trace
 
 KINDS = ("self", "cross", "unknown")
 STACKS = ("encoder", "decoder", "attentions", "cross")  # in the order they are computed in

@@ -1,0 +1,1 @@
+"""What every head of a model does, measured over a corpus."""

@@ -1,0 +1,1 @@
+"""Whether a recorded map is the one that the model used."""
