@@ -20,12 +20,16 @@ MANY_PARAMETERS = {
     "regard.attention.reference.attend",
     "regard.layers.multihead.MultiHead.__init__",
 }
-# Imported inside a function, against the order of folders: (who, whom), beginnings of module names.
+# Imported inside a function, or for types only, against the order of folders: (who, whom), beginnings of module names.
 LAZY = [
     ("regard.attention.map", "regard.views"),
     ("regard.attention.mask", "regard.views"),
     ("regard.positions", "regard.views"),
     ("regard.trace", "regard.views"),
+    # Methods of a trace and of a layer that hand themselves to what is computed from them.
+    ("regard.trace.record", "regard.trace.measure"),
+    ("regard.trace.record", "regard.trace.proof"),
+    ("regard.trace.record", "regard.trace.file"),
 ]
 
 
@@ -89,7 +93,8 @@ def folder_of(module: str, source: Path) -> str:
 
 
 def is_listed(one: Import) -> bool:
-    return one.inside and any(one.who.startswith(who) and one.whom.startswith(whom) for who, whom in LAZY)
+    listed = any(one.who.startswith(who) and one.whom.startswith(whom) for who, whom in LAZY)
+    return listed and (one.inside or one.typing)
 
 
 def folder_cycles(source: Path) -> list[list[str]]:

@@ -47,12 +47,13 @@ PUBLIC = regard._HOME | {name: module.rpartition(".")[0] for name, module in reg
 
 
 class Import(NamedTuple):
-    """One import: who imports whom, where, and whether only when a function runs."""
+    """One import: who imports whom, where, and whether only when a function runs or types are checked."""
 
     who: str
     whom: str
     line: int
     inside: bool
+    typing: bool = False
 
 
 def module_name(file: Path, source: Path) -> str:
@@ -65,7 +66,7 @@ def imports_of(file: Path, source: Path) -> Iterator[Import]:
     who = module_name(file, source)
     package = who if file.name == "__init__.py" else who.rpartition(".")[0]
 
-    def walk(node: ast.AST, inside: bool) -> Iterator[Import]:
+    def walk(node: ast.AST, inside: bool, typing: bool = False) -> Iterator[Import]:
         for child in ast.iter_child_nodes(node):
             names: list[str] = []
             if isinstance(child, ast.Import):
@@ -74,9 +75,10 @@ def imports_of(file: Path, source: Path) -> Iterator[Import]:
                 up = package.split(".")[: len(package.split(".")) + 1 - child.level] if child.level else []
                 start = ".".join([*up, *filter(None, [child.module])])
                 names = [home(start, alias.name) for alias in child.names]
-            yield from (Import(who, name, child.lineno, inside) for name in names if in_package(name))
+            yield from (Import(who, name, child.lineno, inside, typing) for name in names if in_package(name))
             function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-            yield from walk(child, inside or function)
+            types = isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"
+            yield from walk(child, inside or function, typing or types)
 
     yield from walk(ast.parse(file.read_text(encoding="utf-8")), inside=False)
 

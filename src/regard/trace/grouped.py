@@ -6,13 +6,12 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from regard.attention.axes.select import Index, Where, places, take
 from regard.attention.map import AttentionMap
-from regard.attention.axes.select import take
 from regard.attention.map.blocks import BUDGET
-from regard.attention.map.source import Source
 from regard.attention.map.implied import Implied
+from regard.attention.map.source import Source
 from regard.attention.mask import Sizes
-from regard.attention.axes.select import Index, Where, places
 from regard.errors import TraceError
 
 Groups = Sequence[Sequence[int]]

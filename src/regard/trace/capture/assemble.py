@@ -7,11 +7,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.attention.score.bias import Bias
 from regard.attention.map import Asked, AttentionMap, Dropped
 from regard.attention.map.stored import Stored
 from regard.attention.mask import Mask, Sizes
 from regard.attention.mask.spans import Spans
+from regard.attention.score.bias import Bias
 from regard.attention.weigh.softmax import softmax
 from regard.trace.capture.ancestry import BeamAncestry
 from regard.trace.capture.layer_capture import Block, LayerCapture

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from regard.attention.score.bias import Bias
 from regard.attention.map import Asked, AttentionMap
 from regard.attention.mask import Mask, Sizes
+from regard.attention.score.bias import Bias
 from regard.eager import version
 from regard.trace.capture.key_buffer import KeyBuffer
 from regard.trace.capture.match import choose, match

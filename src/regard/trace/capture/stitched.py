@@ -7,11 +7,10 @@ import torch
 from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
+from regard.attention.axes.select import Index, Where, places, take
 from regard.attention.map import Asked
-from regard.attention.axes.select import take
 from regard.attention.map.implied import Implied
 from regard.attention.mask import Sizes
-from regard.attention.axes.select import Index, Where, places
 from regard.errors import ShapeError
 
 

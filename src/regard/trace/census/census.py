@@ -19,6 +19,7 @@ from regard.trace.measure.measure import NAMES, plain
 from regard.trace.measure.table import Record, Table
 from regard.trace.measure.tally import SPECIAL, positional, tally
 from regard.trace.record.layer import Layer
+from regard.trace.watch import watch as watch_model
 
 Feed = Callable[[nn.Module, Tensor], Any]
 EVIDENCE = ("label", "score", "threshold", "runner-up", "its score", "its threshold")
@@ -161,10 +162,6 @@ def census(
     >>> found.why(found.rows[0]["layer"], 0)
     'self 1.00, threshold 0.40; runner-up: positional 1.00 of 0.50'
     """
-    if watch is None:
-        from regard.trace.watch import watch as watching
-    else:
-        watching = watch
     some = batches(texts, tokenizer, batch=batch, length=length)
     special, rare = special_names(tokenizer), rarest(some)
     adding, failed = Adding(), None
@@ -174,7 +171,7 @@ def census(
             bar_of_mine = bar("census", sum(map(len, mine)), rate="texts", shown=progress and rank == 0)
             with resting(model) as device, bar_of_mine as advance:
                 for ids in mine:
-                    trace = watched(model, ids.to(device), watching, feed)
+                    trace = watched(model, ids.to(device), watch or watch_model, feed)
                     adding.add(trace.layers, named(ids, special), torch.isin(ids, rare))
                     adding.texts, adding.tokens = adding.texts + len(ids), adding.tokens + ids.numel()
                     advance(len(ids))

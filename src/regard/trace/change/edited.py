@@ -7,12 +7,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from regard.attention.axes.select import pick
 from regard.attention.map import Asked, AttentionMap
 from regard.attention.map.blocks import BUDGET
 from regard.attention.map.source import Source
 from regard.attention.map.stored import Stored
 from regard.attention.mask import Sizes
-from regard.attention.axes.select import pick
 from regard.errors import WatchError
 from regard.trace.change.edited_map import Edited, Part
 from regard.trace.change.edited_rows import Base, Scored, base_of, blocked, edited_rows, shared

@@ -7,10 +7,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from regard.attention.axes.select import take
-from regard.attention.map.source import Source
+from regard.attention.axes.select import Index, Where, places, take
 from regard.attention.map.implied import Implied
-from regard.attention.axes.select import Index, Where, places
+from regard.attention.map.source import Source
 from regard.trace.change.edited_rows import base_of_map, edited_rows
 from regard.trace.change.edits import Block, Placed, Rows
 

@@ -6,11 +6,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.attention.map import Asked
-from regard.attention.axes.heads import share
-from regard.attention.map.source import wide
-from regard.attention.map.source import Source
+from regard.attention.axes.heads import pick_key_heads
 from regard.attention.axes.select import pick
+from regard.attention.map import Asked
+from regard.attention.map.source import Source, widen_dtype
 from regard.attention.weigh.softmax import softmax
 from regard.trace.change.edits import Block, MapEdit, Placed, Rows, safe_log, spread
 from regard.trace.doors.scope import Call
@@ -53,7 +52,7 @@ class Scored:
                 if x.dtype == torch.bool:
                     allowed = x if allowed is None else allowed & x
                 else:
-                    x = hiding(x.to(wide(q.dtype)), torch.finfo(x.dtype).min / 2)
+                    x = hiding(x.to(widen_dtype(q.dtype)), torch.finfo(x.dtype).min / 2)
                     added = x if added is None else added + x
             return allowed, added
 
@@ -75,7 +74,7 @@ class Scored:
 
     def logs(self, rows: Tensor, hidden: Tensor | None) -> Logs:
         """log weights of these rows, where some more cells are hidden."""
-        dtype = wide(self.q.dtype)
+        dtype = widen_dtype(self.q.dtype)
         scores = (self.q.index_select(-2, rows).to(dtype) * self.scale) @ self.k.to(dtype).mT
         if self.softcap is not None:
             scores = self.softcap * torch.tanh(scores / self.softcap)
@@ -109,7 +108,7 @@ class Weighed:
         source = self.source
         if isinstance(source, Tensor):
             seen = source.index_select(-2, rows.to(source.device))
-            return safe_log(seen.to(wide(seen.dtype))), False
+            return safe_log(seen.to(widen_dtype(seen.dtype))), False
         if not isinstance(source, Asked):
             return safe_log(source.weights(rows)), False
         allowed = source.allowed(rows)
@@ -194,6 +193,6 @@ def four_axes(x: Tensor) -> Tensor:
 
 def shared(heads: Tensor, count: int, groups: int) -> Tensor:
     """Which key heads these query heads use."""
-    found = share(heads, count, groups)
+    found = pick_key_heads(heads, count, groups)
     assert isinstance(found, Tensor)
     return found

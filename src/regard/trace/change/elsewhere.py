@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from regard.attention.axes.heads import grouped, times
+from regard.attention.axes.heads import multiply_grouped
 from regard.attention.map.blocks import BUDGET
 from regard.errors import TraceError, WatchError
 from regard.trace.change.aim import Part
@@ -116,7 +116,7 @@ def mix_of(layer: Layer) -> Tensor:
     height = max(1, BUDGET // max(1, b * h * k))
     v = layer.v.to(layer.weights.dtype)
     parts = [
-        grouped(times, layer.weights[..., slice(first, first + height), :], v[..., :k, :])
+        multiply_grouped(layer.weights[..., slice(first, first + height), :], v[..., :k, :])
         for first in range(0, q, height)
     ]
     return torch.cat(parts, 2).detach()

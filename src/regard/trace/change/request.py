@@ -9,7 +9,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.attend import Attended, attend
-from regard.attention.score.bias import Bias
 from regard.attention.map import Asked
 from regard.attention.map.computed import Weigh
 from regard.attention.map.implied import Implied
@@ -19,6 +18,7 @@ from regard.attention.mask.padding import Padding
 from regard.attention.mask.spans import Spans
 from regard.attention.matrix_free.mechanism import Mechanism
 from regard.attention.score.base import Score
+from regard.attention.score.bias import Bias
 from regard.attention.weigh.softmax import softmax
 from regard.trace.doors.compact_form import Memo
 from regard.trace.doors.scope import Call

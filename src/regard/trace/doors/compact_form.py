@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from regard.attention.score.bias import Bias
 from regard.attention.mask import Mask, Sizes
 from regard.attention.mask.causal import Causal
+from regard.attention.score.bias import Bias
 from regard.trace.doors.scope import Call
 from regard.trace.record.compact import compact_mask, dense_of, four_axes, of_mask, split_bias
 from regard.trace.record.diagonals import Diagonals

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from regard.attention.axes.heads import grouped, times
+from regard.attention.axes.heads import multiply_grouped
 from regard.trace.doors.call_site import place_of
 from regard.trace.doors.dispatcher import tell, unreadable
 from regard.trace.doors.rows import SAMPLED, sampled
@@ -168,7 +168,7 @@ def changed_by(score_mod: Any, call: Call, weights: Tensor | None) -> None:
     assert call.q is not None
     assert call.k is not None
     at = cells(call.q, call.k)
-    scores = grouped(times, call.q.float() * call.scale, call.k.float().mT)
+    scores = multiply_grouped(call.q.float() * call.scale, call.k.float().mT)
     made = each(score_mod, scores, *at)
     added = each(score_mod, torch.zeros(1, 1, 1, 1, device=scores.device), *at)
     if torch.allclose(scores + added, made, atol=1e-5, rtol=1e-5):

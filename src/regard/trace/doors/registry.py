@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from regard.attention.axes.heads import grouped, times
+from regard.attention.axes.heads import multiply_grouped
 from regard.trace.doors.call_site import place_of
 from regard.trace.doors.dispatcher import tell, unreadable
 from regard.trace.doors.flex import allowed_by
@@ -192,7 +192,7 @@ def rows_of(call: Call, rows: Tensor) -> Tensor | None:
     assert q is not None
     assert k is not None
     rows = rows.to(q.device)
-    scores = grouped(times, q.index_select(-2, rows).float() * call.scale, k.float().mT)
+    scores = multiply_grouped(q.index_select(-2, rows).float() * call.scale, k.float().mT)
     if call.softcap is not None:
         scores = call.softcap * torch.tanh(scores / call.softcap)
     try:

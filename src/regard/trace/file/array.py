@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from regard.attention.axes.select import take
-from regard.attention.axes.select import Index, Where, bounds, pick
+from regard.attention.axes.select import Index, Where, bounds, pick, take
 
 if TYPE_CHECKING:
     from regard.trace.file.container import Container

@@ -6,18 +6,17 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from regard.attention.score.bias import Bias
+from regard.attention.axes.heads import pick_key_heads
+from regard.attention.axes.select import Index, Where, take
 from regard.attention.map import Asked
-from regard.attention.map.computed import NEVER, Weigh
-from regard.attention.axes.heads import share
-from regard.attention.axes.select import take
-from regard.attention.map.source import wide
+from regard.attention.map.computed import UNVERSIONED, Weigh
+from regard.attention.map.source import widen_dtype
 from regard.attention.map.stored import Stored
 from regard.attention.mask import Mask, Sizes
 from regard.attention.mask.base import Cells
 from regard.attention.mask.bits import Bits
-from regard.attention.axes.select import Index, Where
 from regard.attention.mask.lead import LeadingIndex, whole
+from regard.attention.score.bias import Bias
 from regard.attention.weigh.softmax import softmax
 from regard.trace.file.array import FileArray, pick_of, read_when_asked, rows_of
 from regard.trace.record.diagonals import Diagonals
@@ -49,7 +48,7 @@ class FileAsked(Asked):
         self.files = {"q": q, "k": k, "bias": bias, "sink": sink}
         self.sizes, self.score, self.scale, self.mask = sizes, None, scale, mask
         self.softcap, self.weigh, self.lead = softcap, weigh, lead
-        self.versions = NEVER
+        self.versions = UNVERSIONED
 
     @property
     def device(self) -> torch.device:
@@ -57,7 +56,7 @@ class FileAsked(Asked):
 
     @property
     def dtype(self) -> torch.dtype:
-        return wide(self.files["q"].dtype)
+        return widen_dtype(self.files["q"].dtype)
 
     def fresh(self) -> None:
         """What a file holds does not change unseen."""
@@ -72,7 +71,7 @@ class FileAsked(Asked):
         q, k, bias, sink = (self.files[name] for name in ("q", "k", "bias", "sink"))
         of_keys = chosen
         if size and k.shape[size - 1] not in (1, lead.shape[-1]):  # the head of a key is shared by a group
-            of_keys = (*chosen[:-1], share(chosen[-1], lead.shape[-1], k.shape[size - 1]))
+            of_keys = (*chosen[:-1], pick_key_heads(chosen[-1], lead.shape[-1], k.shape[size - 1]))
         return FileAsked(
             pick_of(q, chosen),
             pick_of(k, of_keys),
@@ -109,7 +108,7 @@ class FileAsked(Asked):
     def __setstate__(self, state: dict[str, object]) -> None:
         for name, value in state.items():
             setattr(self, name, value)
-        self.versions = NEVER
+        self.versions = UNVERSIONED
 
 
 class FileStored(Stored):
@@ -136,7 +135,7 @@ class FileStored(Stored):
 
     @property
     def dtype(self) -> torch.dtype:
-        return wide(self.files["kept"].dtype)
+        return widen_dtype(self.files["kept"].dtype)
 
     def pick(self, chosen: tuple[Index, ...]) -> "FileStored":
         return FileStored(pick_of(self.files["kept"], chosen), self.mask, self.lead.pick(chosen))

@@ -9,15 +9,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.attention.score.bias import Bias
+from regard.attention.axes.as_4d import add_leading_axes
 from regard.attention.map import Asked, AttentionMap
-from regard.attention.axes.as_4d import aligned
 from regard.attention.map.blocks import BUDGET, blocks
 from regard.attention.map.source import Source
 from regard.attention.map.stored import Stored
 from regard.attention.mask import Mask, Sizes
 from regard.attention.mask.bits import Bits
 from regard.attention.mask.spans import Spans
+from regard.attention.score.bias import Bias
 from regard.attention.weigh.softmax import softmax
 from regard.errors import TraceError
 from regard.positions.alibi import ALiBi
@@ -40,7 +40,7 @@ def mask_of(source: Source) -> Mask | None:
     """What a map hides that has no mask of its own to say so, such as an edited one; small."""
     allowed = source.allowed()
     *lead, q, k = source.shape  # of a choice of heads the sizes are still those of all
-    return None if allowed is None else compact_mask(aligned(allowed, 2), Sizes(tuple(lead), q, k))
+    return None if allowed is None else compact_mask(add_leading_axes(allowed, 2), Sizes(tuple(lead), q, k))
 
 
 class Written:
@@ -127,7 +127,7 @@ class Written:
 
     def asked(self, source: Asked) -> dict[str, Any]:
         source.fresh()
-        sink = None if source.sink is None else collapsed(aligned(source.sink, 2))
+        sink = None if source.sink is None else collapsed(add_leading_axes(source.sink, 2))
         return {
             "q": self.array("q", with_lead(unread(source, "q"))),
             "k": self.array("k", with_lead(unread(source, "k"))),
@@ -162,7 +162,7 @@ class Written:
             return {"tensor": self.array("bias", bias)}
         key = (id(bias), sizes)
         if key not in self.biases:
-            small = collapsed(aligned(bias, 2)) if isinstance(bias, Tensor) else by_distance(bias, sizes)
+            small = collapsed(add_leading_axes(bias, 2)) if isinstance(bias, Tensor) else by_distance(bias, sizes)
             self.biases[key] = bias, small
         found = self.biases[key][1]
         if isinstance(found, Diagonals):
@@ -249,7 +249,7 @@ def in_order(source: Source) -> Iterator[Tensor]:
 
 def with_lead(x: Tensor | FileArray) -> Tensor | FileArray:
     """`x` with an axis for the batch and one for the heads; what is in a file has both."""
-    return x if isinstance(x, FileArray) else aligned(x, 2)
+    return x if isinstance(x, FileArray) else add_leading_axes(x, 2)
 
 
 def collapsed(x: Tensor) -> Tensor:

@@ -7,15 +7,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.axes.heads import grouped, times
+from regard.attention.axes.heads import multiply_grouped, pick_key_heads
+from regard.attention.axes.select import Index, pick, take
 from regard.attention.map import AttentionMap
-from regard.attention.axes.heads import share
-from regard.attention.axes.select import take
-from regard.attention.map.source import wide
 from regard.attention.map.blocks import blocks
 from regard.attention.map.index import as_where, parse
+from regard.attention.map.source import widen_dtype
 from regard.attention.map.statistics import Place, at, weights_of
-from regard.attention.axes.select import Index, pick
 from regard.errors import TraceError
 from regard.trace.measure.rollout import flow
 from regard.trace.measure.stacks import stacks_of
@@ -47,7 +45,7 @@ class GradientMap:
                 f"the gradient has shape {tuple(gradient.shape)} and the values {tuple(v.shape)}, but the map is "
                 f"{weights.shape}; give the gradient of its mix, {wanted}, and the values of its keys"
             )
-        dtype = weights.dtype if weights.dtype == torch.float64 else wide(v.dtype)
+        dtype = weights.dtype if weights.dtype == torch.float64 else widen_dtype(v.dtype)
         self.weights, self.gradient, self.v = weights, gradient.detach().to(dtype), v.detach().to(dtype)
 
     @property
@@ -66,7 +64,7 @@ class GradientMap:
         lead = lead + (slice(None),) * (axes - len(lead))
         of_keys = lead
         if axes and self.v.shape[axes - 1] != self.shape[axes - 1]:
-            of_keys = (*lead[:-1], share(lead[-1], self.shape[axes - 1], self.v.shape[axes - 1]))
+            of_keys = (*lead[:-1], pick_key_heads(lead[-1], self.shape[axes - 1], self.v.shape[axes - 1]))
         return GradientMap(self.weights[lead], pick(self.gradient, lead), pick(self.v, of_keys))
 
     @torch.no_grad()
@@ -130,7 +128,7 @@ class Slopes:
 
 def slopes_of(gradient: Tensor, v: Tensor, rows: slice | Tensor, columns: slice | Tensor) -> Tensor:
     """do_i · v_j at these rows and columns; key heads may be fewer."""
-    return grouped(times, take(gradient, -2, rows), take(v, -2, columns).mT)
+    return multiply_grouped(take(gradient, -2, rows), take(v, -2, columns).mT)
 
 
 def gradient_map(layer: Layer) -> GradientMap:

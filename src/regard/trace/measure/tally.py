@@ -15,11 +15,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from regard.attention.map.computed import Asked
 from regard.attention.map.blocks import Block, blocks
+from regard.attention.map.computed import Computed
 from regard.attention.map.source import Source
-from regard.attention.map.stored import Stored
 from regard.attention.map.statistics import is_softmax, soften
+from regard.attention.map.stored import Stored
 from regard.attention.mask.base import Cells
 from regard.errors import TraceError
 from regard.trace.record.layer import Layer
@@ -147,7 +147,7 @@ def unseen(source: Source, *, chained: bool) -> tuple[Bool[Tensor, " k"], Bool[T
     seen = torch.zeros(k, dtype=torch.bool, device=source.device)
     nobody = torch.zeros(q, dtype=torch.bool, device=source.device)
     mask = getattr(source, "mask", None)
-    if isinstance(source, Asked) and mask is None:
+    if isinstance(source, Computed) and mask is None:
         return ~torch.ones_like(seen), nobody
     own = diagonal(source) if chained and k >= q else None
     if own is not None:
@@ -167,7 +167,7 @@ def unseen(source: Source, *, chained: bool) -> tuple[Bool[Tensor, " k"], Bool[T
 
 def maskless(source: Source) -> bool:
     """Whether nothing says who may be seen, though somebody may have been hidden."""
-    return not isinstance(source, Asked) and getattr(source, "mask", None) is None
+    return not isinstance(source, Computed) and getattr(source, "mask", None) is None
 
 
 def looks_back(source: Source) -> bool:
@@ -185,7 +185,7 @@ def diagonal(source: Source) -> Bool[Tensor, " q"] | None:
     q, k = source.shape[-2:]
     mask = getattr(source, "mask", None)
     if mask is not None:
-        lead = source.where() if isinstance(source, Asked) else source.lead
+        lead = source.where() if isinstance(source, Computed) else source.lead
         assert lead is not None
         i = torch.arange(q, device=source.device)
         own = mask.cell(Cells(lead.b[..., None], lead.h[..., None], i, i + k - q), source.sizes)
@@ -201,7 +201,7 @@ def rows_of(block: Block, entry: Entry) -> Rows:
     part = block.part
     height, width = block.shape[-2:]
     allowed = part.allowed(block.rows, block.columns)
-    if isinstance(part, Asked) and is_softmax(part):
+    if isinstance(part, Computed) and is_softmax(part):
         scores = part.scores_into(block.room("scores"), block.rows, block.columns)
         scores = scores if allowed is None else scores.masked_fill_(~allowed, -torch.inf)
         shifted, _, extra, blind = soften(block, scores)

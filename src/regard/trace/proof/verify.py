@@ -15,9 +15,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.attention.axes.heads import grouped, times
+from regard.attention.axes.heads import multiply_grouped
 from regard.attention.map import Asked, AttentionMap
-from regard.attention.map.source import wide
+from regard.attention.map.source import widen_dtype
 from regard.attention.weigh.softmax import softmax
 from regard.errors import MapError, Stale
 from regard.trace.capture.stitched import Stitched
@@ -172,7 +172,7 @@ def output_error(layer: Layer, weights: Tensor) -> tuple[float | None, str]:
         except MapError as error:
             return None, str(error)
     weights, v = wider(weights), wider(layer.v)
-    mixed, bound = grouped(times, weights, v), grouped(times, weights, v.abs()) * size_of(layer)
+    mixed, bound = multiply_grouped(weights, v), multiply_grouped(weights, v.abs()) * size_of(layer)
     return ulps(mixed, seen.mix, bound), ""
 
 
@@ -204,7 +204,7 @@ def kernel_error(layer: Layer, weights: Tensor, rows: Tensor) -> float | None:
     theirs = F.scaled_dot_product_attention(q, k, v, mask, scale=scale, enable_gqa=q.shape[1] != k.shape[1])
     some = ~torch.isnan(theirs).any(-1, keepdim=True)
     weights, v = wider(weights), wider(v)
-    ours, bound = grouped(times, weights, v), grouped(times, weights, v.abs()) * size_of(layer)
+    ours, bound = multiply_grouped(weights, v), multiply_grouped(weights, v.abs()) * size_of(layer)
     return ulps(torch.where(some, ours, 0.0), torch.where(some, wider(theirs), 0.0), bound, seen.mix)
 
 
@@ -271,7 +271,7 @@ def normaliser_error(layer: Layer, rows: Tensor) -> float | None:
 
 def wider(x: Tensor) -> Tensor:
     """In float32 or better."""
-    return x.to(wide(x.dtype))
+    return x.to(widen_dtype(x.dtype))
 
 
 def ulps(ours: Tensor, theirs: Tensor, bound: Tensor, like: Tensor | None = None) -> float:

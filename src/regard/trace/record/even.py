@@ -4,8 +4,8 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from regard.attention.mask.base import Cells, Mask
 from regard.attention.axes.sizes import Sizes
+from regard.attention.mask.base import Cells, Mask
 from regard.attention.weigh.softmax import softmax
 from regard.shapes import Allowed, Scores, Weights
 
