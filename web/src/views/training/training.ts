@@ -1,15 +1,15 @@
 /** How a map grew: the same example at every kept step of a training, with the scores beside it. */
 import { signal as live } from "@preact/signals";
-import type { TrainingCard } from "../../hosts/server";
+import type { Server, TrainingCard } from "../../hosts/server";
 import { sentenceOf } from "../../language/errorText";
 import type { Source } from "../../trace/source";
 import { h } from "../parts/element";
-import { dress } from "../parts/sheet";
 import { colour } from "../parts/plainStyle";
 import { sentenceFile } from "../parts/shape";
-import { type Seen, player } from "./player";
-import { TRAINING } from "./style";
+import { dress } from "../parts/sheet";
 import type { Scene, Shown, View } from "../parts/view";
+import { Player } from "./player";
+import { TRAINING } from "./style";
 
 const PAUSE = 2000; // milliseconds until it is asked what is new
 
@@ -17,57 +17,67 @@ const PAUSE = 2000; // milliseconds until it is asked what is new
 export const training: View = (scene: Scene): Shown => {
   const { el, choice, say, signal, server } = scene;
   dress(el, TRAINING, signal);
-  const root = h("div", { class: "rg rg-training" });
-  el.replaceChildren(root);
-  const tell = (words: string, alert: boolean): void => root.replaceChildren(
-    h("p", { class: "message", role: alert ? "alert" : "status" }, words)
-  );
-  const why = (error: unknown): string => say(
-    "training.failed", { why: sentenceOf(error) },
-  );
-  let seen: Seen | null = null;
-  const of = live<Source | null>(null);
+  const view = new TrainingView(scene);
+  el.replaceChildren(view.root);
   const probe = {
-    step: (): number | null => seen?.step() ?? null,
-    steps: (): readonly number[] => seen?.steps() ?? [],
-    weight: (query: number, key: number): number | null => seen?.map()?.weight(query, key) ?? null,
-    settled: async (): Promise<void> => { await seen?.settled(); },
+    step: (): number | null => view.player?.step ?? null,
+    steps: (): readonly number[] => view.player?.steps ?? [],
+    weight: (query: number, key: number): number | null => view.player?.mapProbe?.weight(query, key) ?? null,
+    settled: async (): Promise<void> => { await view.player?.settled(); },
   };
   Object.assign(el, { regard: probe });
-  choice.watch(() => colour(root, scene.theme()), signal);
+  choice.watch(() => colour(view.root, scene.theme()), signal);
+  if (!server) view.showMessage(say("training.served"), false);
+  else view.pollTrainings(server);
+  return {
+    probe, of: view.source,
+    svg: async () =>
+      view.player?.svg() ?? sentenceFile(say(server ? "training.none" : "training.served"), scene.theme()),
+    table: async () => view.player?.table() ?? [],
+  };
+};
 
-  if (!server) tell(say("training.served"), false);
-  else {
-    tell(say("training.loading"), false);
-    let known = "", timer: ReturnType<typeof setTimeout> | undefined;
+class TrainingView {
+  readonly root = h("div", { class: "rg rg-training" });
+  readonly source = live<Source | null>(null); // whose map is shown
+  player: Player | null = null; // null while there is no training to show
+  private known = "";
+
+  constructor(private readonly scene: Scene) {}
+
+  showMessage(words: string, isAlert: boolean): void {
+    this.root.replaceChildren(h("p", { class: "message", role: isAlert ? "alert" : "status" }, words));
+  }
+
+  /** Asks again and again: a run may begin, or go on, while it is looked at. */
+  pollTrainings(server: Server): void {
+    const { say, signal } = this.scene;
+    let timer: ReturnType<typeof setTimeout> | undefined;
     signal.addEventListener("abort", () => clearTimeout(timer), { once: true });
-    const show = (cards: readonly TrainingCard[]): void => {
-      const kept = cards.filter((card) => card.steps.length > 0 && card.examples > 0), now = JSON.stringify(kept);
-      if (now === known) return;
-      known = now;
-      if (kept.length === 0) {
-        seen = null;
-        of.value = null;
-        tell(say("training.none"), false);
-      } else if (seen) seen.renew(kept);
-      else seen = player(scene, server, kept, root, (source) => { of.value = source; });
-    };
-    /** Ask again and again: a run may begin, or go on, while it is looked at. */
     const ask = (): void => {
       const later = (): void => { if (!signal.aborted) timer = setTimeout(ask, PAUSE); };
       if (document.hidden) return later();
       server.trainings().then(
-        (cards) => { if (!signal.aborted) show(cards); },
-        (error: unknown) => { if (!signal.aborted && !seen) tell(why(error), true); },
+        (cards) => { if (!signal.aborted) this.show(cards, server); },
+        (error: unknown) => {
+          if (!signal.aborted && !this.player)
+            this.showMessage(say("training.failed", { why: sentenceOf(error) }), true);
+        },
       ).finally(later);
     };
+    this.showMessage(say("training.loading"), false);
     ask();
   }
-  return {
-    probe, of,
-    svg: async () => (
-      seen ? seen.svg() : sentenceFile(say(server ? "training.none" : "training.served"), scene.theme())
-    ),
-    table: async () => seen?.table() ?? [],
-  };
-};
+
+  private show(all: readonly TrainingCard[], server: Server): void {
+    const cards = all.filter((card) => card.steps.length > 0 && card.examples > 0), now = JSON.stringify(cards);
+    if (now === this.known) return;
+    this.known = now;
+    if (cards.length === 0) {
+      this.player = null;
+      this.source.value = null;
+      this.showMessage(this.scene.say("training.none"), false);
+    } else if (this.player) this.player.renew(cards);
+    else this.player = new Player(this.scene, server, cards, this.root, (source) => { this.source.value = source; });
+  }
+}
