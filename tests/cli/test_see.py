@@ -47,7 +47,7 @@ def weights():
 
 def test_without_a_layer_it_says_what_there_is_and_what_to_type_next():
     shown = see(TEXT, "--model", "induction")
-    assert "2 layers, 8 heads; 2 proven" in shown
+    assert "2 layers, 8 heads; 2 verified" in shown
     assert "blocks.1.attention  self     13 × 13" in shown
     assert shown.splitlines()[-1].startswith("Look closer: --layer 0 --head 3.")
 

@@ -15,7 +15,7 @@ from regard.models.kinds import kind_of
 from regard.trace.file import save
 from regard.trace.record.trace import Trace
 from regard.trace.watch import watch
-from regard.views.static.trace_parts import choose, grid_of, look, names, sharp
+from regard.views.static.trace_parts import choose, grid_of, labels_of, look, measure_sharpness
 from regard.views.static.trace_terminal import print_trace
 
 ENDINGS = (".html", ".svg", ".png", ".pdf", ".trace")
@@ -115,11 +115,11 @@ def as_records(trace: Trace, layer: Any, head: int | None, *, words: bool) -> di
     chosen = trace.layers if layer is None else [choose(trace, layer)]
     found: dict[str, Any] = {"model": trace.model, "notes": trace.notes, "layers": []}
     for one in (look(each, words=words) for each in chosen):
-        queries, keys = names(one, 1000)
+        queries, keys = labels_of(one, 1000)
         record: dict[str, Any] = {"layer": one.name, "kind": one.kind, "weights": one.weights.kind}
         record |= {"queries": queries, "keys": keys}
         if head is None:
-            every = [sharp(one, number) for number in range(one.heads)]
+            every = [measure_sharpness(one, number) for number in range(one.heads)]
             record["heads"] = [{"head": number, **each._asdict()} for number, each in enumerate(every)]
         else:
             grid, _ = grid_of(one.head(head), one.weights.shape[-2], one.weights.shape[-1])
@@ -136,5 +136,7 @@ def next_step(trace: Trace, layer: Any, head: int | None) -> str:
     number = 0 if layer is None else trace.layers.index(choose(trace, layer))
     some = range(len(trace)) if layer is None else [number]
     looked = {at: look(trace.layers[at]) for at in some}
-    _, at, best = min((sharp(one, h).entropy, at, h) for at, one in looked.items() for h in range(one.heads))
+    _, at, best = min(
+        (measure_sharpness(one, h).entropy, at, h) for at, one in looked.items() for h in range(one.heads)
+    )
     return f"Look closer: --layer {at} --head {best}. As a figure: --to heads.svg"

@@ -155,10 +155,10 @@ def page(found: list[Translation], to: Path) -> None:
 
 def figure(one: Translation, to: Path) -> None:
     from regard.views.static.figure import heatmap
-    from regard.views.static.grid import readable
+    from regard.views.static.grid import clean_label
 
     rows, columns, weights = one.alignment()
-    title = readable(f"{one.source} → {one.text}", 90)
+    title = clean_label(f"{one.source} → {one.text}", 90)
     heatmap(weights, title=title, rows="written", columns="read", row_labels=rows, column_labels=columns, to=to)
 
 

@@ -10,9 +10,9 @@ from matplotlib import pyplot
 from PIL import Image
 
 from regard.errors import ShapeError
-from regard.views.static.colours import shares
+from regard.views.static.colours import weight_colours
 from regard.views.static.figure import heatmap
-from regard.views.static.grid import readable
+from regard.views.static.grid import clean_label
 
 WEIGHTS = np.array([[1.0, np.nan, np.nan], [0.25, 0.75, np.nan], [0.5, 0.0, 0.5]])
 TOKENS = ["The", " cat", "<eos>"]
@@ -37,7 +37,7 @@ def test_a_png_is_darker_where_the_weight_is_larger(tmp_path):
     heatmap(values, to=tmp_path / "a.png")
     pixels = np.asarray(Image.open(tmp_path / "a.png").convert("RGB"), dtype=float)
     seen = {tuple(colour) for colour in pixels.reshape(-1, 3).astype(int)}
-    wanted = [tuple(round(255 * c) for c in shares()(share)[:3]) for share in (1.0, 0.5, 0.25, 0.0)]
+    wanted = [tuple(round(255 * c) for c in weight_colours()(share)[:3]) for share in (1.0, 0.5, 0.25, 0.0)]
     for colour in wanted:
         assert any(np.abs(np.subtract(colour, other)).max() <= 1 for other in seen), colour
     grey = [np.dot(colour, (0.299, 0.587, 0.114)) for colour in wanted]
@@ -45,7 +45,7 @@ def test_a_png_is_darker_where_the_weight_is_larger(tmp_path):
 
 
 def test_the_colours_grow_darker_all_the_way():
-    grey = shares()(np.linspace(0, 1, 256))[:, :3] @ (0.299, 0.587, 0.114)
+    grey = weight_colours()(np.linspace(0, 1, 256))[:, :3] @ (0.299, 0.587, 0.114)
     assert (np.diff(grey) < 0).all()
 
 
@@ -119,7 +119,7 @@ def test_labels_of_any_kind_are_drawn_as_they_are(tmp_path):
     found = texts(tmp_path / "odd.svg")
     for words in ["$x$", "a&b<c>", "␀␛", "猫", "·⏎·", "⟨U+D800⟩", "·", "costs $5 or $6"]:
         assert words in found
-    assert readable("a" * 20 + "b" * 20) == "a" * 9 + "…" + "b" * 8
+    assert clean_label("a" * 20 + "b" * 20) == "a" * 9 + "…" + "b" * 8
 
 
 @pytest.mark.parametrize(

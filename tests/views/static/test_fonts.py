@@ -13,7 +13,7 @@ from regard.views.static.figure import heatmap
 @pytest.fixture
 def untold(monkeypatch):
     """As in a process that has warned of nothing yet."""
-    monkeypatch.setattr(fonts, "_told", [])
+    monkeypatch.setattr(fonts, "_warned", [])
 
 
 @pytest.fixture
@@ -23,15 +23,15 @@ def no_others(monkeypatch, untold):
 
 
 def test_latin_greek_and_marks_need_one_font():
-    assert fonts.families(["café", "λ", "→", "∅", "⏎ ·", "⟨U+200F⟩"]) == ["DejaVu Sans"]
+    assert fonts.find_families(["café", "λ", "→", "∅", "⏎ ·", "⟨U+200F⟩"]) == ["DejaVu Sans"]
 
 
 def test_chinese_japanese_and_korean_find_a_font_where_there_is_one(untold):
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        found = fonts.families(["猫", "ねこ", "고양이"])
+        found = fonts.find_families(["猫", "ねこ", "고양이"])
     assert bool(told) == (not fonts.has("猫ねこ고양이"))
-    known = set().union(*map(fonts.letters, found))
+    known = set().union(*map(fonts.letters_of, found))
     assert fonts.has("猫") == (ord("猫") in known)
     assert found[0] == "DejaVu Sans"
 
@@ -44,8 +44,8 @@ def test_a_font_installed_after_matplotlib_looked_is_found(monkeypatch):
     older = [font for font in font_manager.fontManager.ttflist if font.fname != new]
     monkeypatch.setattr(font_manager.fontManager, "ttflist", older)
     names = {font.name for font in here if font.fname == new}
-    fonts.others.cache_clear()
-    assert names <= set(fonts.others())
+    fonts.other_families.cache_clear()
+    assert names <= set(fonts.other_families())
 
 
 def test_a_letter_that_no_font_has_warns_in_one_sentence_once(no_others, tmp_path):
@@ -68,7 +68,7 @@ def test_an_svg_needs_no_warning_since_its_reader_has_the_fonts(no_others, tmp_p
 def test_a_file_that_only_looks_like_a_font_is_passed_over(monkeypatch, tmp_path):
     (tmp_path / "broken.ttf").write_bytes(b"no font")
     monkeypatch.setattr(fonts, "findSystemFonts", lambda: [str(tmp_path / "broken.ttf")])
-    fonts.others.cache_clear()
-    assert "DejaVu Sans Mono" in fonts.others()
-    fonts.others.cache_clear()
-    assert fonts.letters("No Such Font") == frozenset()
+    fonts.other_families.cache_clear()
+    assert "DejaVu Sans Mono" in fonts.other_families()
+    fonts.other_families.cache_clear()
+    assert fonts.letters_of("No Such Font") == frozenset()

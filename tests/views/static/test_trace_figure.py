@@ -50,7 +50,7 @@ def test_one_head_shows_its_weights_tokens_and_what_may_not_be_looked_at():
     assert drawn.get_suptitle() == "decoder.1.cross, head 2"
     title, keys = below(drawn)
     assert "A row is a query, which looks; a column is a key, which is looked at." in title
-    assert "cross-attention; weights asked from q and k, float32; unproven" in title
+    assert "cross-attention; computed from q and k, float32; unverified" in title
     assert keys == ["may not be looked at"]
 
 

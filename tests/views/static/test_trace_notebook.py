@@ -15,7 +15,7 @@ from regard.tokens import Tokens
 from regard.trace.record.layer import Layer
 from regard.trace.record.trace import Run, Trace
 from regard.trace.record.weights import from_weights
-from regard.views.static.trace_notebook import layer_html, png, trace_html
+from regard.views.static.trace_notebook import encode_png, layer_html, trace_html
 from tests.views.traces import decoder, translator
 
 HOSTILE = "</script><img onerror=alert(1) src=x>&\"'\u2028"
@@ -71,7 +71,7 @@ def test_hostile_text_stays_text(page):
 def test_a_trace_lists_its_layers_with_their_heads():
     page = trace_html(translator())
     read = Reader(page)
-    for words in ("Translator", "6 layers", "decoder.1.cross", "cross", "4 × 5", "asked from q and k"):
+    for words in ("Translator", "6 layers", "decoder.1.cross", "cross", "4 × 5", "computed from q and k"):
         assert words in read.text
     assert len(pictures(page)) == 6
 
@@ -118,4 +118,4 @@ def test_an_empty_trace_is_shown_too():
 
 def test_a_picture_is_a_png_that_others_read():
     pixels = np.random.default_rng(0).integers(0, 256, (5, 7, 3), dtype=np.uint8)
-    assert (np.asarray(Image.open(io.BytesIO(png(pixels)))) == pixels).all()
+    assert (np.asarray(Image.open(io.BytesIO(encode_png(pixels)))) == pixels).all()

@@ -12,8 +12,17 @@ from regard.errors import TraceError
 from regard.trace.record.trace import Run, Trace
 from regard.trace.record.weights import from_weights
 from regard.trace.watch import watch
-from regard.views.static.grid import as_grid, coarser
-from regard.views.static.trace_parts import about, choose, glimpse, grid_of, look, proof_of, sharp, stacks
+from regard.views.static.grid import as_grid, coarsen
+from regard.views.static.trace_parts import (
+    choose,
+    describe,
+    describe_proof,
+    glimpse,
+    grid_of,
+    group_stacks,
+    look,
+    measure_sharpness,
+)
 from tests.views.traces import decoder, layer, translator
 
 MASKS = {"open": None, "causal": regard.causal(), "window": regard.window(3, 1)}
@@ -37,17 +46,17 @@ def test_a_layer_by_number_path_kind_or_itself():
 
 
 def test_stacks_are_what_differs_in_more_than_numbers():
-    found = [[layer.name for layer in stack] for stack in stacks(translator())]
+    found = [[layer.name for layer in stack] for stack in group_stacks(translator())]
     assert found == [
         ["encoder.0.self", "encoder.1.self"],
         ["decoder.0.self", "decoder.1.self"],
         ["decoder.0.cross", "decoder.1.cross"],
     ]
-    assert len(stacks(decoder())) == 1
+    assert len(group_stacks(decoder())) == 1
     again = [
         layer(name, "self", one(3, 3)) for name in ("shared.attention", "shared.attention#2", "shared.attention#3")
     ]
-    assert len(stacks(Trace([Run(again)]))) == 1
+    assert len(group_stacks(Trace([Run(again)]))) == 1
 
 
 @pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
@@ -55,7 +64,7 @@ def test_stacks_are_what_differs_in_more_than_numbers():
 def test_a_grid_is_the_dense_map_made_coarser(mask, rows, columns, monkeypatch):
     map = one(37, 41, mask)
     dense = map.dense().masked_fill(~map.allowed[...], torch.nan)
-    wanted, block = coarser(as_grid(dense), rows, columns)
+    wanted, block = coarsen(as_grid(dense), rows, columns)
     for budget in (1, 100, 1 << 19):
         monkeypatch.setattr("regard.views.static.trace_parts.BUDGET", budget)
         got, size = grid_of(map, rows, columns)
@@ -74,13 +83,13 @@ def test_a_glimpse_shows_evenly_spread_rows():
     seen = glimpse(map, 5, 10)
     assert seen.shape == (5, 10)
     for line, row in zip(seen, (0, 5, 10, 15, 20), strict=True):
-        np.testing.assert_allclose(line, coarser(dense[[row]], 1, 10)[0][0], rtol=1e-6)
+        np.testing.assert_allclose(line, coarsen(dense[[row]], 1, 10)[0][0], rtol=1e-6)
 
 
 @pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
 def test_sharpness_is_the_mean_entropy_and_the_strongest_look_of_a_row_that_had_a_choice(mask):
     map = one(7, 7, mask)
-    found = sharp(layer("a", "self", batch_of(map)), 0)
+    found = measure_sharpness(layer("a", "self", batch_of(map)), 0)
     dense, seen = map.dense().double(), map.allowed[...]
     entropy = [sum(-p * math.log(p) for p in row if p > 0) for row in dense.tolist()]
     assert found.entropy == pytest.approx(sum(entropy) / 7, rel=1e-5)
@@ -90,33 +99,33 @@ def test_sharpness_is_the_mean_entropy_and_the_strongest_look_of_a_row_that_had_
 
 def batch_of(map: AttentionMap) -> AttentionMap:
     """The same map as (1, 1, q, k)."""
-    return AttentionMap.stored(map.dense()[None, None], mask=getattr(map._source, "mask", None))
+    return AttentionMap.stored(map.dense()[None, None], mask=getattr(map.source, "mask", None))
 
 
 def test_sharpness_of_a_long_map_looks_at_some_rows_exactly(monkeypatch):
     monkeypatch.setattr("regard.views.static.trace_parts.ALL_ROWS", 9)
     monkeypatch.setattr("regard.views.static.trace_parts.SOME_ROWS", 4)
     map = one(10, 10)
-    found = sharp(layer("a", "self", batch_of(map)), 0)
+    found = measure_sharpness(layer("a", "self", batch_of(map)), 0)
     assert found.entropy == pytest.approx(map.entropy()[[0, 3, 6, 9]].mean().item(), rel=1e-5)
     assert found.query in (0, 3, 6, 9)
 
 
 def test_words_and_parts_are_told():
     trace = from_weights(torch.eye(3), ["un", "##seen", "cat"])
-    assert about(trace.layers, "unproven") == "self-attention; weights stored as given, float32; unproven"
+    assert describe(trace.layers, "unverified") == "self-attention; stored weights, float32; unverified"
     merged = look(trace[0], words=True, rows=[0])
     assert merged.head(0).tokens == (("unseen",), ("unseen", "cat"))
-    assert "weights stored as given, word pieces merged, a part of them, float32" in about([merged], "")
+    assert "stored weights, word pieces merged, a part of them, float32" in describe([merged], "")
 
 
 def test_the_proof_is_told():
-    assert proof_of(from_weights(torch.eye(3)).layers) == "given, not watched, so unproven"
+    assert describe_proof(from_weights(torch.eye(3)).layers) == "given, not watched, so unverified"
     model = torch.nn.TransformerEncoder(
         torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2, enable_nested_tensor=False
     ).eval()
     with torch.no_grad(), watch(model) as trace:
         model(torch.randn(1, 5, 8))
-    assert proof_of(trace.layers[:1]) == "proven"
-    assert proof_of(trace.layers) == "2 proven"
-    assert proof_of(decoder(layers=1).layers) == "unproven"
+    assert describe_proof(trace.layers[:1]) == "verified"
+    assert describe_proof(trace.layers) == "2 verified"
+    assert describe_proof(decoder(layers=1).layers) == "unverified"

@@ -28,7 +28,7 @@ def lines(*arguments, **options) -> list[str]:
 def test_one_head_as_shaded_cells_with_values_and_tokens():
     assert lines(translator(), "decoder.1.cross", 0) == [
         "decoder.1.cross, head 0",
-        "cross-attention; weights asked from q and k, float32; unproven",
+        "cross-attention; computed from q and k, float32; unverified",
         "      The  cat  sat </s> <pad>",
         "<s>  █1.0   0    0    0     ·",
         "猫     0  █1.0   0    0     ·",
@@ -88,7 +88,7 @@ def test_a_layer_shows_its_heads_on_one_scale():
 
 def test_what_there_is_lists_layers_kinds_and_the_sharpest_heads():
     shown = lines(translator())
-    assert shown[:2] == ["Translator", "6 layers, 18 heads; 6 unproven"]
+    assert shown[:2] == ["Translator", "6 layers, 18 heads; 6 unverified"]
     assert shown[8].split() == ["5", "decoder.1.cross", "cross", "4", "×", "5", "███"]
     first = next(line for line in shown if " nats " in line)
     assert re.fullmatch(r"  layer [35], head [012] +0\.00 nats   \S+ → \S+ 1\.00", first)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from regard.tokens.visible import columns as wide
-from regard.views.static.grid import Grid, as_grid, named, readable
+from regard.views.static.grid import Grid, as_grid, clean_label, label_axis
 from regard.views.static.trace_terminal import grid_text
 
 
@@ -20,16 +20,16 @@ def alignment_text(weights: Any, rows: Sequence[str], columns: Sequence[str], *,
     <BLANKLINE>
     猫 ← cat 0.90   坐 ← sat 0.80
     """
-    grid, down, across = parts_of(weights, rows, columns)
-    down, across = [readable(name) for name in down], [readable(name) for name in across]
-    listed = [f"{name} ← {strongest(line, across)}" for name, line in zip(down, grid)]
+    grid, down, across = label_grid(weights, rows, columns)
+    down, across = [clean_label(name) for name in down], [clean_label(name) for name in across]
+    listed = [f"{name} ← {describe_strongest(line, across)}" for name, line in zip(down, grid)]
     if max(map(wide, down)) + 2 + sum(max(wide(name), 4) + 1 for name in across) > width:
         return "\n".join(listed)
     drawn = "\n".join(line.rstrip() for line in grid_text(grid, down, across).plain.splitlines())
     return drawn + "\n\n" + "   ".join(listed)
 
 
-def strongest(line: Any, names: Sequence[str]) -> str:
+def describe_strongest(line: Any, names: Sequence[str]) -> str:
     """What took most of a row."""
     if np.isnan(line).all():
         return "nothing"
@@ -37,7 +37,7 @@ def strongest(line: Any, names: Sequence[str]) -> str:
     return f"{names[best]} {line[best]:.2f}"
 
 
-def parts_of(weights: Any, rows: Sequence[str], columns: Sequence[str]) -> tuple[Grid, list[str], list[str]]:
+def label_grid(weights: Any, rows: Sequence[str], columns: Sequence[str]) -> tuple[Grid, list[str], list[str]]:
     """Numbers and a name for each row and column, refused where they do not fit."""
     grid = as_grid(weights)
-    return grid, named(rows, grid.shape[0], "row"), named(columns, grid.shape[1], "column")
+    return grid, label_axis(rows, grid.shape[0], "row"), label_axis(columns, grid.shape[1], "column")

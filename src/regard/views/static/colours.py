@@ -8,7 +8,7 @@ from matplotlib.colors import Colormap, ListedColormap
 
 
 @cache
-def shares() -> Colormap:
+def weight_colours() -> Colormap:
     """Viridis turned round, its bright end softened to paper, so that a map of mostly nothing is quiet."""
     t = np.linspace(0, 1, 256)[:, None]
     viridis, paper = matplotlib.colormaps["viridis_r"](t[:, 0])[:, :3], np.array([[1.0, 1.0, 0.96]])
@@ -17,12 +17,12 @@ def shares() -> Colormap:
 
 
 @cache
-def differences() -> Colormap:
+def difference_colours() -> Colormap:
     """Blue below zero, red above."""
     return matplotlib.colormaps["RdBu_r"].with_extremes(bad=(0, 0, 0, 0))
 
 
-def ink(colour: tuple[float, ...]) -> str:
+def contrast_ink(colour: tuple[float, ...]) -> str:
     """Black or white, whichever stands out more from the colour."""
     linear = np.array(colour[:3]) ** 2.2
     return "black" if linear @ (0.2126, 0.7152, 0.0722) > 0.179 else "white"

@@ -11,11 +11,11 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from rich.cells import cell_len
 
-from regard.views.static.colours import differences, ink, shares
-from regard.views.static.fonts import families
-from regard.views.static.grid import Grid, as_grid, coarser, named, readable
+from regard.views.static.colours import contrast_ink, difference_colours, weight_colours
+from regard.views.static.fonts import find_families
+from regard.views.static.grid import Grid, as_grid, clean_label, coarsen, label_axis
 from regard.views.static.picture import Picture
-from regard.views.static.write import checked, write
+from regard.views.static.write import check_path, write
 
 FINEST = 512  # cells along an axis; more would fall between the pixels
 CELL = 0.5  # inches: a cell that holds a number
@@ -49,25 +49,25 @@ def heatmap(
     >>> [axes.get_ylabel() for axes in figure.axes]
     ['queries', '']
     """
-    path = checked(to)
+    path = check_path(to)
     whole = as_grid(values)
-    names = [named(row_labels, whole.shape[0], "row"), named(column_labels, whole.shape[1], "column")]
-    names = [[readable(name) for name in axis] for axis in names]
-    grid, block = coarser(whole, FINEST, FINEST)
+    names = [label_axis(row_labels, whole.shape[0], "row"), label_axis(column_labels, whole.shape[1], "column")]
+    names = [[clean_label(name) for name in axis] for axis in names]
+    grid, block = coarsen(whole, FINEST, FINEST)
     fonts = fonts_of([title, rows, columns, *names[0], *names[1]], path)
 
-    height, width = size = inches(grid, MOST)
+    height, width = size = map_inches(grid, MOST)
     figure = Picture(figsize=(width + 2.2, height + 1.4), dpi=150, layout="constrained")
     axes = figure.subplots()
-    mesh = paint(axes, grid, size, span([grid], diverging), diverging=diverging)
-    ticks(axes, names, block, size, fonts)
+    mesh = paint(axes, grid, size, colour_limits([grid], diverging), diverging=diverging)
+    label_ticks(axes, names, block, size, fonts)
     axes.set_ylabel(rows, family=fonts, parse_math=False)
     axes.set_xlabel(columns, family=fonts, parse_math=False)
     if title:
         axes.set_title(title, family=fonts, parse_math=False, fontsize=11)
     if numbers:
-        numbers_in(axes, grid, size, mesh)
-        bar(figure, [axes], mesh, height, rule(block, diverging))
+        write_numbers(axes, grid, size, mesh)
+        add_colour_bar(figure, [axes], mesh, height, describe_cell(block, diverging))
     if path is not None:
         write(figure, path)
     return figure
@@ -75,10 +75,10 @@ def heatmap(
 
 def fonts_of(texts: Iterable[str], path: Path | None) -> list[str]:
     """Fonts for all of these texts; an SVG needs no warning, since its reader's fonts draw it."""
-    return families(texts, warn=path is None or path.suffix.lower() != ".svg")
+    return find_families(texts, warn=path is None or path.suffix.lower() != ".svg")
 
 
-def inches(grid: Grid, most: float) -> tuple[float, float]:
+def map_inches(grid: Grid, most: float) -> tuple[float, float]:
     """Height and width of a map: cells that hold a number, smaller ones where the longer side would exceed `most`."""
     cell = min(CELL, most / max(grid.shape))
     height, width = (max(n * cell, LEAST) for n in grid.shape)
@@ -91,7 +91,7 @@ def paint(
     """The cells as colours, the first row on top, hidden ones hatched."""
     mesh = axes.pcolormesh(
         np.ma.masked_invalid(grid),
-        cmap=differences() if diverging else shares(),
+        cmap=difference_colours() if diverging else weight_colours(),
         vmin=limits[0],
         vmax=limits[1],
         rasterized=grid.size > 64 * 64,  # a picture inside the SVG, where so many rectangles would be slow
@@ -104,14 +104,14 @@ def paint(
     return mesh
 
 
-def rule(block: tuple[int, int], diverging: bool = False) -> str:
+def describe_cell(block: tuple[int, int], diverging: bool = False) -> str:
     """What one cell stands for where it is not one weight."""
     if block == (1, 1):
         return ""
     return f"each cell is the {'furthest from 0' if diverging else 'largest'} of {block[0]} × {block[1]}"
 
 
-def bar(figure: Figure, axes: Sequence[Axes], mesh: Any, height: float, label: str = "") -> None:
+def add_colour_bar(figure: Figure, axes: Sequence[Axes], mesh: Any, height: float, label: str = "") -> None:
     """The colours and what they stand for, beside the maps."""
     beside = figure.colorbar(mesh, ax=list(axes), aspect=max(height / 0.14, 8), pad=0.02)
     beside.outline.set_visible(False)
@@ -120,7 +120,7 @@ def bar(figure: Figure, axes: Sequence[Axes], mesh: Any, height: float, label: s
         beside.set_label(label)
 
 
-def ticks(
+def label_ticks(
     axes: Axes,
     names: Sequence[list[str]],
     block: tuple[int, int],
@@ -150,7 +150,7 @@ def ticks(
     return thinned
 
 
-def numbers_in(axes: Axes, grid: Grid, size: tuple[float, float], mesh: Any) -> None:
+def write_numbers(axes: Axes, grid: Grid, size: tuple[float, float], mesh: Any) -> None:
     """The value in each cell, where it fits, in black or white, whichever stands out more from its colour."""
     if min(size[0] / grid.shape[0], size[1] / grid.shape[1]) < 0.4:
         return
@@ -161,11 +161,11 @@ def numbers_in(axes: Axes, grid: Grid, size: tuple[float, float], mesh: Any) -> 
         if not np.isnan(value):
             number = f"{value:{form}}".replace("-", "−")
             nothing = not float(f"{value:{form}}")  # what rounds to 0 stands back
-            colour = FAINT if nothing else ink(mesh.cmap(mesh.norm(value)))
+            colour = FAINT if nothing else contrast_ink(mesh.cmap(mesh.norm(value)))
             axes.text(j + 0.5, i + 0.5, number, ha="center", va="center", color=colour, fontsize=9)
 
 
-def span(grids: Iterable[Grid], diverging: bool = False) -> tuple[float, float]:
+def colour_limits(grids: Iterable[Grid], diverging: bool = False) -> tuple[float, float]:
     """The values at the two ends of the colours; shares start at 0, differences are even on both sides."""
     seen = np.concatenate([grid[np.isfinite(grid)] for grid in grids])
     highest, lowest = (float(seen.max()), float(seen.min())) if seen.size else (1.0, 0.0)

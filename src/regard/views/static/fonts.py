@@ -17,19 +17,19 @@ PREFERRED = (
 )
 
 
-def families(texts: Iterable[str], *, warn: bool = True) -> list[str]:
+def find_families(texts: Iterable[str], *, warn: bool = True) -> list[str]:
     """The font families that between them have every letter of the texts, the usual one first.
 
     A letter that no font of this machine has is drawn as a box; one sentence warns of it, once.
 
-    >>> families(["queries", "0.25"])
+    >>> find_families(["queries", "0.25"])
     ['DejaVu Sans']
     """
     wanted = {ord(letter) for text in texts for letter in text if not letter.isspace()}
     found = [FIRST]
-    wanted -= letters(FIRST)
-    for name in others() if wanted else ():
-        known = letters(name)
+    wanted -= letters_of(FIRST)
+    for name in other_families() if wanted else ():
+        known = letters_of(name)
         if wanted & known:
             found.append(name)
             wanted -= known
@@ -42,11 +42,11 @@ def families(texts: Iterable[str], *, warn: bool = True) -> list[str]:
 
 def has(text: str) -> bool:
     """Whether the fonts of this machine have every letter of the text."""
-    return {ord(letter) for letter in text} <= set().union(*map(letters, [FIRST, *others()]))
+    return {ord(letter) for letter in text} <= set().union(*map(letters_of, [FIRST, *other_families()]))
 
 
 @cache
-def others() -> list[str]:
+def other_families() -> list[str]:
     """Every family but the first one; also those installed since matplotlib last looked."""
     known = {font.fname for font in fontManager.ttflist}
     for path in findSystemFonts():
@@ -62,7 +62,7 @@ def others() -> list[str]:
 
 
 @cache
-def letters(name: str) -> frozenset[int]:
+def letters_of(name: str) -> frozenset[int]:
     """The code points that a font family has."""
     path = next((font.fname for font in fontManager.ttflist if font.name == name), None)
     try:
@@ -71,12 +71,12 @@ def letters(name: str) -> frozenset[int]:
         return frozenset()
 
 
-_told: list[str] = []  # letters warned of: none or one in a process, since a page of boxes needs no page of warnings
+_warned: list[str] = []  # letters warned of: none or one in a process, since a page of boxes needs no page of warnings
 
 
 def _warn(letter: str) -> None:
-    if not _told:
-        _told.append(letter)
+    if not _warned:
+        _warned.append(letter)
         warnings.warn(
             f"no font of this machine has {letter!r}, so it is drawn as a box; install one that has it, "
             "for Chinese, Japanese and Korean: apt-get install fonts-noto-cjk",

@@ -39,12 +39,12 @@ def as_grid(values: Any) -> Grid:
     return grid
 
 
-def coarser(grid: Grid, rows: int, columns: int) -> tuple[Grid, tuple[int, int]]:
+def coarsen(grid: Grid, rows: int, columns: int) -> tuple[Grid, tuple[int, int]]:
     """At most `rows` × `columns` cells, each the value furthest from zero in its block; and a block's size.
 
     A cell is hidden only if all of its block is hidden.
 
-    >>> coarser(as_grid([[1, 2, 3], [4, -9, 6]]), 1, 2)
+    >>> coarsen(as_grid([[1, 2, 3], [4, -9, 6]]), 1, 2)
     (array([[-9.,  6.]]), (2, 2))
     """
     r, c = -(-grid.shape[0] // rows), -(-grid.shape[1] // columns)  # rounded up
@@ -58,10 +58,10 @@ def coarser(grid: Grid, rows: int, columns: int) -> tuple[Grid, tuple[int, int]]
     return np.take_along_axis(blocks, furthest[..., None], axis=-1)[..., 0], (r, c)
 
 
-def named(labels: Sequence[str] | None, count: int, what: str) -> list[str]:
+def label_axis(labels: Sequence[str] | None, count: int, what: str) -> list[str]:
     """One name for each row or column: those given, or their numbers.
 
-    >>> named(None, 3, "row")
+    >>> label_axis(None, 3, "row")
     ['0', '1', '2']
     """
     if labels is None:
@@ -71,10 +71,10 @@ def named(labels: Sequence[str] | None, count: int, what: str) -> list[str]:
     return [str(label) for label in labels]
 
 
-def readable(label: str, longest: int = LONGEST) -> str:
+def clean_label(label: str, longest: int = LONGEST) -> str:
     """A label fit to draw: outer blanks and control characters visible, a long one cut in the middle.
 
-    >>> readable(" cat\\n"), readable("\\x1b[2J"), readable("incomprehensibilities")
+    >>> clean_label(" cat\\n"), clean_label("\\x1b[2J"), clean_label("incomprehensibilities")
     ('·cat⏎', '␛[2J', 'incompreh…bilities')
     """
     return cut(visible(label), longest)

@@ -16,13 +16,13 @@ def map_html(map: "AttentionMap") -> str:  # noqa: A002
     q, k = map.shape[-2:]
     most = map.pool(min(SIDE, max(q, 1)), min(SIDE, max(k, 1))).max
     heads = most.reshape(-1, *most.shape[-2:])
-    pictures = "".join(picture(head.tolist()) for head in heads[:MAPS])
+    pictures = "".join(map_svg(head.tolist()) for head in heads[:MAPS])
     more = f", {heads.shape[0] - MAPS} more not shown" if heads.shape[0] > MAPS else ""
     rule = "each cell is one weight" if (q, k) == tuple(most.shape[-2:]) else "each cell is the largest of its block"
     return f"<div><code>{html.escape(repr(map))}</code><br>{pictures}<br><small>{rule}{more}</small></div>"
 
 
-def picture(rows: list[list[float]]) -> str:
+def map_svg(rows: list[list[float]]) -> str:
     width, height = len(rows[0]) * PIXELS if rows else 0, len(rows) * PIXELS
     cells = "".join(
         f'<rect x="{j * PIXELS}" y="{i * PIXELS}" width="{PIXELS}" height="{PIXELS}" fill-opacity="{value:.3f}"/>'

@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from regard.views.static.write import exact
+from regard.views.static.write import reproducible_output
 
 INCH = 96  # a browser's pixels; a picture is finer than that and shown at its size on paper
 
@@ -24,8 +24,8 @@ class Picture(Figure):
 
     def _repr_png_(self) -> tuple[bytes, dict[str, Any]]:
         file = io.BytesIO()
-        with exact(), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=r"Glyph .* missing")  # told once already by fonts.py
+        with reproducible_output(), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=r"Glyph .* missing")  # fonts.py has warned of it once
             self.savefig(file, format="png")
         width, height = self.get_size_inches()
         return file.getvalue(), {"width": round(width * INCH), "height": round(height * INCH)}

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from rich.cells import cell_len, set_cell_size
 
-from regard.views.static.grid import Grid, as_grid, coarser, named
+from regard.views.static.grid import Grid, as_grid, coarsen, label_axis
 
 BLOCKS = " ░▒▓█"
 HIDDEN = "·"
@@ -30,14 +30,14 @@ def shade(
     sat  ░░▓▓
     """
     whole = as_grid(values)
-    names = named(row_labels, whole.shape[0], "row") if row_labels is not None else [""] * whole.shape[0]
+    names = label_axis(row_labels, whole.shape[0], "row") if row_labels is not None else [""] * whole.shape[0]
     margin = " " * indent
     left = max(map(cell_len, names)) + 2 if row_labels is not None else 0
     room = max(width - indent - left, 1)
     mark, grid, (r, c) = 2, whole, (1, 1)  # two characters are about as wide as one is high
     if 2 * whole.shape[1] > room:  # one character each, and twice as many rows as columns taken together
         across = -(-whole.shape[1] // room)
-        mark, (grid, (r, c)) = 1, coarser(whole, -(-whole.shape[0] // (2 * across)), room)
+        mark, (grid, (r, c)) = 1, coarsen(whole, -(-whole.shape[0] // (2 * across)), room)
     lines = [
         margin + set_cell_size(names[i * r], left) + "".join(block * mark for block in line)
         for i, line in enumerate(_blocks(grid, most))
@@ -66,8 +66,8 @@ def table(
     sat  1.00     ·
     """
     grid = as_grid(values)
-    names = named(row_labels, grid.shape[0], "row")
-    heads = named(column_labels, grid.shape[1], "column")
+    names = label_axis(row_labels, grid.shape[0], "row")
+    heads = label_axis(column_labels, grid.shape[1], "column")
     cells = [[HIDDEN if np.isnan(x) else f"{x:.{digits}f}" for x in row] for row in grid]
     left = max(map(cell_len, names))
     wide = max(max(cell_len(cell) for row in [heads, *cells] for cell in row), 3)

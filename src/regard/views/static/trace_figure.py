@@ -15,25 +15,35 @@ from regard.errors import TraceError
 from regard.trace.record.changes import edited_line
 from regard.trace.record.layer import Layer
 from regard.trace.record.trace import Trace
-from regard.views.static.colours import shares
+from regard.views.static.colours import weight_colours
 from regard.views.static.figure import (
     CELL,
     FINEST,
     HATCH,
     LEAST,
-    bar,
+    add_colour_bar,
+    colour_limits,
+    describe_cell,
     fonts_of,
-    inches,
-    numbers_in,
+    label_ticks,
+    map_inches,
     paint,
-    rule,
-    span,
-    ticks,
+    write_numbers,
 )
-from regard.views.static.grid import Grid, readable
+from regard.views.static.grid import Grid, clean_label
 from regard.views.static.picture import Picture
-from regard.views.static.trace_parts import KINDS, about, choose, grid_of, look, names, proof_of, sharp, stacks
-from regard.views.static.write import checked, write
+from regard.views.static.trace_parts import (
+    KINDS,
+    choose,
+    describe,
+    describe_proof,
+    grid_of,
+    group_stacks,
+    labels_of,
+    look,
+    measure_sharpness,
+)
+from regard.views.static.write import check_path, write
 
 READING = "A row is a query, which looks; a column is a key, which is looked at."
 LARGE = 9.0  # inches: the longer side of one head
@@ -72,12 +82,12 @@ def figure(
     >>> figure(trace, 0, 0).get_suptitle()
     'layer.0, head 0'
     """
-    path = checked(to)
+    path = check_path(to)
     layers = trace.layers
     if not layers:
         raise TraceError("the trace has no layers, so there is nothing to draw; watch a model while it runs")
     wanted = {"rows": rows, "cols": cols, "batch": batch, "words": words}
-    several = stacks(trace)
+    several = group_stacks(trace)
     if layer is not None:
         chosen = [choose(trace, layer)]
     elif head is None and not 1 < len(several) <= SIDE_BY_SIDE:
@@ -88,108 +98,110 @@ def figure(
         raise TraceError(f"head {head} was asked for, but there are {len(several)} stacks of layers; say which layer")
     seen = [look(one, **wanted) for one in chosen]
     if layer is not None:
-        drawn = one_head(seen[0], head, title, path) if head is not None else all_heads(seen[0], title, path)
+        drawn = draw_head(seen[0], head, title, path) if head is not None else draw_heads(seen[0], title, path)
     elif chosen is layers:
-        drawn = overview(seen, trace.model if title is None else title, path)
+        drawn = draw_overview(seen, trace.model if title is None else title, path)
     else:
-        drawn = side_by_side(seen, head, trace.model if title is None else title, path)
-    changed = [textwrap.fill(readable(edited_line(trace.edits), 400), FOOT)] if trace.edits else []
-    below(drawn, "\n".join([*changed, READING, about(seen, proof_of(chosen))]))
+        drawn = draw_side_by_side(seen, head, trace.model if title is None else title, path)
+    changed = [textwrap.fill(clean_label(edited_line(trace.edits), 400), FOOT)] if trace.edits else []
+    write_footer(drawn, "\n".join([*changed, READING, describe(seen, describe_proof(chosen))]))
     if path is not None:
         write(drawn, path)
     return drawn
 
 
-def one_head(layer: Layer, head: int, title: str | None, path: Path | None) -> Figure:
+def draw_head(layer: Layer, head: int, title: str | None, path: Path | None) -> Figure:
     """One map, as large as its tokens need, the value in each cell when they fit."""
     grid, block = grid_of(layer.head(head), FINEST, FINEST)
     title = f"{layer.name}, head {head}" if title is None else title
-    labels = names(layer)
+    labels = labels_of(layer)
     fonts = fonts_of([title, *labels[0], *labels[1]], path)
-    height, width = size = inches(grid, LARGE)
-    drawn = sheet(width + 2.4, height + 1.9)
+    height, width = size = map_inches(grid, LARGE)
+    drawn = make_sheet(width + 2.4, height + 1.9)
     axes = drawn.subplots()
-    mesh = paint(axes, grid, size, span([grid]))
-    thinned = ticks(axes, labels, block, size, fonts)
+    mesh = paint(axes, grid, size, colour_limits([grid]))
+    thinned = label_ticks(axes, labels, block, size, fonts)
     axes.set(ylabel=f"queries{thinned[0]}", xlabel=f"keys{thinned[1]}")
-    numbers_in(axes, grid, size, mesh)
-    bar(drawn, [axes], mesh, height, rule(block) or "weight")
-    headline(drawn, title, fonts)
+    write_numbers(axes, grid, size, mesh)
+    add_colour_bar(drawn, [axes], mesh, height, describe_cell(block) or "weight")
+    write_headline(drawn, title, fonts)
     return drawn
 
 
-def all_heads(layer: Layer, title: str | None, path: Path | None) -> Figure:
+def draw_heads(layer: Layer, title: str | None, path: Path | None) -> Figure:
     """The heads of a layer as small multiples on one colour scale; tokens stand at the outer edges."""
     grids, blocks = zip(*(grid_of(layer.head(head), FINEST, FINEST) for head in range(layer.heads)), strict=True)
     title = layer.name if title is None else title
-    labels = names(layer, 12)
+    labels = labels_of(layer, 12)
     fonts = fonts_of([title, *labels[0], *labels[1]], path)
     across = columns_for(layer.heads)
     down = -(-layer.heads // across)
-    height, width = size = inches(grids[0], min(PANEL, WIDE / across))
+    height, width = size = map_inches(grids[0], min(PANEL, WIDE / across))
     margin = 0.08 * max(map(len, labels[0])) + 1.2, 0.08 * max(map(len, labels[1])) + 1.1  # names and colours
-    drawn = sheet(across * (width + 0.2) + margin[0], down * (height + 0.4) + margin[1])
+    drawn = make_sheet(across * (width + 0.2) + margin[0], down * (height + 0.4) + margin[1])
     panels = drawn.subplots(down, across, squeeze=False)
-    limits = span(grids)
+    limits = colour_limits(grids)
     for head, axes in enumerate(panels.flat):
         if head >= layer.heads:
             axes.set_visible(False)
             continue
         mesh = paint(axes, grids[head], size, limits)
         axes.set_title(f"head {head}", fontsize=9)
-        thinned = ticks(axes, labels, blocks[head], size, fonts, 8.0)
+        thinned = label_ticks(axes, labels, blocks[head], size, fonts, 8.0)
         first, last = head % across == 0, head + across >= layer.heads
         axes.tick_params(labelleft=first, labelbottom=last)
         axes.set(ylabel=f"queries{thinned[0]}" if first else "", xlabel=f"keys{thinned[1]}" if last else "")
-        numbers_in(axes, grids[head], size, mesh)
-    bar(drawn, list(panels.flat), mesh, min(down * height, 6.0), rule(blocks[0]) or "weight")
-    headline(drawn, title, fonts)
+        write_numbers(axes, grids[head], size, mesh)
+    add_colour_bar(drawn, list(panels.flat), mesh, min(down * height, 6.0), describe_cell(blocks[0]) or "weight")
+    write_headline(drawn, title, fonts)
     return drawn
 
 
-def side_by_side(layers: Sequence[Layer], head: int | None, title: str, path: Path | None) -> Figure:
+def draw_side_by_side(layers: Sequence[Layer], head: int | None, title: str, path: Path | None) -> Figure:
     """One head of each of these layers, in cells of one size and on one colour scale."""
-    heads = [sharpest(layer) if head is None else head for layer in layers]
+    heads = [find_sharpest(layer) if head is None else head for layer in layers]
     grids, blocks = zip(*(grid_of(layer.head(h), FINEST, FINEST) for layer, h in zip(layers, heads)), strict=True)
-    labels = [names(layer) for layer in layers]
+    labels = [labels_of(layer) for layer in layers]
     fonts = fonts_of([title, *(name for pair in labels for axis in pair for name in axis)], path)
     across, down = sum(grid.shape[1] for grid in grids), max(grid.shape[0] for grid in grids)
     cell = min(CELL, WIDE / across, LARGE / down)
     sizes = [(max(grid.shape[0] * cell, LEAST), max(grid.shape[1] * cell, 2.0)) for grid in grids]
     longest = max(len(name) for pair in labels for name in pair[0])
-    drawn = sheet(sum(width for _, width in sizes) + len(layers) * (0.09 * longest + 0.6) + 1.0, max(sizes)[0] + 2.4)
+    drawn = make_sheet(
+        sum(width for _, width in sizes) + len(layers) * (0.09 * longest + 0.6) + 1.0, max(sizes)[0] + 2.4
+    )
     panels = drawn.subplots(1, len(layers), squeeze=False, width_ratios=[width for _, width in sizes])[0]
-    limits = span(grids)
+    limits = colour_limits(grids)
     for axes, layer, h, grid, block, size, pair in zip(
         panels, layers, heads, grids, blocks, sizes, labels, strict=True
     ):
         mesh = paint(axes, grid, size, limits)
         chosen = f"head {h}" if head is not None or layer.heads == 1 else f"head {h}, the sharpest of {layer.heads}"
         kind = KINDS.get(layer.kind, "attention")
-        name = readable(layer.name, max(int(size[1] / 0.075), 18))
+        name = clean_label(layer.name, max(int(size[1] / 0.075), 18))
         axes.set_title(f"{kind}\n{name}\n{chosen}", fontsize=9, family=fonts, parse_math=False)
-        thinned = ticks(axes, pair, block, size, fonts)
-        numbers_in(axes, grid, size, mesh)
+        thinned = label_ticks(axes, pair, block, size, fonts)
+        write_numbers(axes, grid, size, mesh)
         axes.set(ylabel=f"queries{thinned[0]}", xlabel=f"keys{thinned[1]}")
-    bar(drawn, list(panels), mesh, max(sizes)[0], rule(max(blocks)) or "weight")
+    add_colour_bar(drawn, list(panels), mesh, max(sizes)[0], describe_cell(max(blocks)) or "weight")
     for axes in panels:
         axes.set_anchor("N")  # the colours beside them moved them to the middle
-    headline(drawn, title, fonts)
+    write_headline(drawn, title, fonts)
     return drawn
 
 
-def overview(layers: Sequence[Layer], title: str, path: Path | None) -> Figure:
+def draw_overview(layers: Sequence[Layer], title: str, path: Path | None) -> Figure:
     """Every head of every layer as a thumbnail: layers from top to bottom, heads from left to right."""
     most = max(layer.heads for layer in layers)
     side = min(max(WIDE / most, 0.3), 1.1)
-    labels = [f"{number}  {readable(layer.name, 36)}" for number, layer in enumerate(layers)]
+    labels = [f"{number}  {clean_label(layer.name, 36)}" for number, layer in enumerate(layers)]
     fonts = fonts_of([title, *labels], path)
-    drawn = sheet(most * side + 0.08 * max(map(len, labels)) + 1.6, len(layers) * side + 1.5)
+    drawn = make_sheet(most * side + 0.08 * max(map(len, labels)) + 1.6, len(layers) * side + 1.5)
     axes = drawn.subplots()
     cells = [[grid_of(layer.head(h), SMALL, SMALL) for h in range(layer.heads)] for layer in layers]
-    limits = span(grid for line in cells for grid, _ in line)
-    mosaic, there = tiled([[grid for grid, _ in line] for line in cells], most)
-    mesh = axes.imshow(mosaic, cmap=shares(), vmin=limits[0], vmax=limits[1], extent=(0, most, len(layers), 0))
+    limits = colour_limits(grid for line in cells for grid, _ in line)
+    mosaic, there = tile_thumbnails([[grid for grid, _ in line] for line in cells], most)
+    mesh = axes.imshow(mosaic, cmap=weight_colours(), vmin=limits[0], vmax=limits[1], extent=(0, most, len(layers), 0))
     mesh.set(interpolation="nearest", zorder=1)
     if any(np.isnan(grid).any() for line in cells for grid, _ in line):
         axes.add_patch(Rectangle((0, 0), most, len(layers), zorder=0, **HATCH | {"edgecolor": "#c8c8c8"}))
@@ -208,12 +220,12 @@ def overview(layers: Sequence[Layer], title: str, path: Path | None) -> Figure:
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     block = max(block for line in cells for _, block in line)
-    bar(drawn, [axes], mesh, min(len(layers) * side, 6.0), rule(block) or "weight")
-    headline(drawn, title, fonts)
+    add_colour_bar(drawn, [axes], mesh, min(len(layers) * side, 6.0), describe_cell(block) or "weight")
+    write_headline(drawn, title, fonts)
     return drawn
 
 
-def tiled(grids: Sequence[Sequence[Grid]], across: int) -> tuple[np.ndarray, np.ndarray]:
+def tile_thumbnails(grids: Sequence[Sequence[Grid]], across: int) -> tuple[np.ndarray, np.ndarray]:
     """All thumbnails as one picture, since a thousand of them would be slow; and where there is one.
 
     Each has a margin of half a gap on every side.
@@ -232,12 +244,12 @@ def tiled(grids: Sequence[Sequence[Grid]], across: int) -> tuple[np.ndarray, np.
     return whole.reshape(len(grids) * side, across * side), there
 
 
-def sharpest(layer: Layer) -> int:
+def find_sharpest(layer: Layer) -> int:
     """The head whose rows have the least entropy."""
-    return min(range(layer.heads), key=lambda head: sharp(layer, head).entropy)
+    return min(range(layer.heads), key=lambda head: measure_sharpness(layer, head).entropy)
 
 
-def sheet(width: float, height: float) -> Figure:
+def make_sheet(width: float, height: float) -> Figure:
     return Picture(figsize=(width, height), dpi=150, layout="constrained")
 
 
@@ -247,12 +259,12 @@ def columns_for(count: int) -> int:
     return even[0] if even else math.ceil(math.sqrt(1.5 * count))
 
 
-def headline(drawn: Figure, title: str, fonts: list[str]) -> None:
+def write_headline(drawn: Figure, title: str, fonts: list[str]) -> None:
     if title:
         drawn.suptitle(title, fontsize=12, family=fonts, parse_math=False)
 
 
-def below(drawn: Figure, said: str) -> None:
+def write_footer(drawn: Figure, said: str) -> None:
     """What the maps are and, where there is some, what hatching means."""
     hatched = any(patch.get_hatch() for axes in drawn.axes for patch in axes.patches)
     handles = [Patch(label="may not be looked at", **HATCH)] if hatched else []

@@ -14,7 +14,17 @@ from regard.trace.record.changes import changes_in, edited_line, edits_in
 from regard.trace.record.layer import Layer
 from regard.trace.record.trace import Trace
 from regard.views.static.grid import Grid
-from regard.views.static.trace_parts import KINDS, UNKNOWN, glimpse, link, look, names, obtained, precision, sharp
+from regard.views.static.trace_parts import (
+    KINDS,
+    UNKNOWN,
+    describe_source,
+    describe_strongest,
+    glimpse,
+    labels_of,
+    look,
+    measure_sharpness,
+    precision_of,
+)
 
 LAYERS, HEADS, TOKENS = 24, 16, 40  # shown at most; the rest is counted
 SMALL, LARGE = (20, 60), (32, 160)  # of a thumbnail along a side: cells at most, and dots
@@ -29,67 +39,73 @@ def trace_html(trace: Trace, most: int = LAYERS) -> str:
     layers = trace.layers
     runs = f"{len(trace.runs)} runs, the last with " if len(trace.runs) > 1 else ""
     count = f"{len(layers)} layer{'' if len(layers) == 1 else 's'}"
-    lines = [line(number, layer) for number, layer in enumerate(layers[:most])]
+    lines = [layer_row(number, layer) for number, layer in enumerate(layers[:most])]
     more = f"<p>… {len(layers) - most} more layers</p>" if len(layers) > most else ""
     head = "".join(f"<th>{name}</th>" for name in ("", "layer", "kind", "q × k", "weights", "heads"))
     notes = [*trace.notes, *(trace.runs[-1].notes if trace.runs else [])]
-    listed = "".join(f"<li>{safe(note)}</li>" for note in notes if not changes_in([note]))
+    listed = "".join(f"<li>{escape_text(note)}</li>" for note in notes if not changes_in([note]))
     return (
-        f"<div><b>{safe(trace.model or 'a trace')}</b>: {runs}{count}{changed(trace.edits)}"
+        f"<div><b>{escape_text(trace.model or 'a trace')}</b>: {runs}{count}{edited_note(trace.edits)}"
         f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>{more}"
         f"<ul>{listed}</ul><small>{READING}; a long map shows {SMALL[0]} of its queries, evenly spread</small></div>"
     )
 
 
-def line(number: int, layer: Layer) -> str:
+def layer_row(number: int, layer: Layer) -> str:
     heads = min(layer.heads, HEADS)
     one = look(layer)
-    picture = side_by_side([one.head(head) for head in range(heads)], *SMALL)
+    picture = join_thumbnails([one.head(head) for head in range(heads)], *SMALL)
     more = f" and {layer.heads - heads} more" if layer.heads > heads else ""
     q, k = layer.weights.shape[-2:]
-    cells = (str(number), f"<code>{safe(layer.name)}</code>", safe(layer.kind), f"{q} × {k}", safe(obtained(layer)))
-    drawn = image(picture, f"heads 0 to {heads - 1} of {layer.name}") + more
+    cells = (
+        str(number),
+        f"<code>{escape_text(layer.name)}</code>",
+        escape_text(layer.kind),
+        f"{q} × {k}",
+        escape_text(describe_source(layer)),
+    )
+    drawn = image_tag(picture, f"heads 0 to {heads - 1} of {layer.name}") + more
     return "<tr>" + "".join(f"<td>{cell}</td>" for cell in (*cells, drawn)) + "</tr>"
 
 
 def layer_html(layer: Layer) -> str:
     """The heads of one layer, each with its strongest look, and the tokens; everything that is text is escaped."""
     one = look(layer)
-    queries, keys = names(one, 24)
+    queries, keys = labels_of(one, 24)
     kind, (b, h, q, k) = KINDS.get(layer.kind, UNKNOWN), layer.weights.shape
     figures = []
     for head in range(min(h, HEADS)):
-        drawn = image(side_by_side([one.head(head)], *LARGE), f"head {head} of {layer.name}")
-        said = safe(link(sharp(one, head), queries, keys))
+        drawn = image_tag(join_thumbnails([one.head(head)], *LARGE), f"head {head} of {layer.name}")
+        said = escape_text(describe_strongest(measure_sharpness(one, head), queries, keys))
         figures.append(
             f'<div style="display:inline-block;margin:4px">head {head}<br>{drawn}<br><small>{said}</small></div>'
         )
     more = f"<p>… {h - HEADS} more heads</p>" if h > HEADS else ""
-    rows = [f"<br><small>{what}: {words(some)}</small>" for what, some in (("queries", queries), ("keys", keys))]
+    rows = [f"<br><small>{what}: {join_tokens(some)}</small>" for what, some in (("queries", queries), ("keys", keys))]
     return (
-        f"<div><code>{safe(layer.name)}</code>: {kind}; b {b}, h {h}, q {q}, k {k}; "
-        f"weights {safe(obtained(layer))}, {precision(layer)}{changed(edits_in(layer.notes))}"
+        f"<div><code>{escape_text(layer.name)}</code>: {kind}; b {b}, h {h}, q {q}, k {k}; "
+        f"{escape_text(describe_source(layer))}, {precision_of(layer)}{edited_note(edits_in(layer.notes))}"
         f"{''.join(rows) if layer.queries else ''}"
         f"<br>{''.join(figures)}{more}<br><small>{READING}</small></div>"
     )
 
 
-def changed(edits: list[str]) -> str:
+def edited_note(edits: list[str]) -> str:
     """That the model was edited, and how; nothing where it was not."""
     return f"<br><b>{escape(cut(visible(edited_line(edits)), 400))}</b>" if edits else ""
 
 
-def safe(text: str) -> str:
+def escape_text(text: str) -> str:
     """Text that stays text in a page."""
     return escape(cut(visible(text), 200))
 
 
-def words(tokens: list[str]) -> str:
+def join_tokens(tokens: list[str]) -> str:
     more = f" … {len(tokens) - TOKENS} more" if len(tokens) > TOKENS else ""
     return escape(" ".join(tokens[:TOKENS])) + more
 
 
-def side_by_side(maps: list[AttentionMap], cells: int, dots: int) -> Pixels:
+def join_thumbnails(maps: list[AttentionMap], cells: int, dots: int) -> Pixels:
     """Thumbnails in one line, a white gap between them; what may not be looked at is striped."""
     painted = [paint(glimpse(map, cells, cells), dots) for map in maps]  # noqa: A001
     return np.concatenate([np.pad(one, [(0, 0), (0, 4), (0, 0)], constant_values=255) for one in painted], 1)[:, :-4]
@@ -105,14 +121,15 @@ def paint(grid: Grid, dots: int) -> Pixels:
     return colours
 
 
-def image(pixels: Pixels, said: str) -> str:
-    data = base64.b64encode(png(pixels)).decode()
+def image_tag(pixels: Pixels, said: str) -> str:
+    data = base64.b64encode(encode_png(pixels)).decode()
     high, wide = pixels.shape[:2]
     style = "image-rendering:pixelated;border:1px solid #ccc;background:#fff"
-    return f'<img width="{wide}" height="{high}" alt="{safe(said)}" style="{style}" src="data:image/png;base64,{data}">'
+    size = f'width="{wide}" height="{high}"'
+    return f'<img {size} alt="{escape_text(said)}" style="{style}" src="data:image/png;base64,{data}">'
 
 
-def png(pixels: Pixels) -> bytes:
+def encode_png(pixels: Pixels) -> bytes:
     """A PNG of 8-bit colours: three chunks, each with its length and checksum."""
     high, wide = pixels.shape[:2]
     rows = np.concatenate([np.zeros((high, 1), np.uint8), pixels.reshape(high, -1)], 1)  # filter 0 before each row

@@ -16,11 +16,16 @@ from regard.trace.proof.verify import prove
 from regard.trace.record.layer import Layer
 from regard.trace.record.trace import Trace, find
 from regard.trace.record.words import MERGED, PART, entry, merge_words, select
-from regard.views.static.grid import Grid, as_grid, readable
+from regard.views.static.grid import Grid, as_grid, clean_label
 
 KINDS = {"self": "self-attention", "cross": "cross-attention"}
 UNKNOWN = "attention of unknown kind"
-HOW = {"asked": "asked from q and k", "stored": "stored as given", "implied": "implied by the mechanism"}
+HOW = {
+    "computed": "computed from q and k",
+    "stored": "stored weights",
+    "implied": "implied by the approximation",
+}
+STATUS = {"proven": "verified", "unproven": "unverified"}
 DONE = {MERGED: "word pieces merged", PART: "a part of them"}
 ALL_ROWS, SOME_ROWS = 512, 64  # up to so many queries all are looked at for an overview; of more, so many
 
@@ -34,7 +39,7 @@ def choose(trace: Trace, layer: Any) -> Layer:
     return find(trace.layers, layer if isinstance(layer, str | tuple) else int(layer))
 
 
-def stacks(trace: Trace) -> list[list[Layer]]:
+def group_stacks(trace: Trace) -> list[list[Layer]]:
     """The layers by what they are: those whose paths differ only in numbers, and whose kind is the same.
 
     The encoder's, the decoder's and the cross-attention of a translator are three stacks; a GPT has one.
@@ -52,12 +57,12 @@ def look(layer: Layer, *, rows: Any = None, cols: Any = None, batch: int = 0, wo
     return one if rows is None and cols is None else select(one, rows, cols)
 
 
-def names(layer: Layer, longest: int = 18) -> tuple[list[str], list[str]]:
+def labels_of(layer: Layer, longest: int = 18) -> tuple[list[str], list[str]]:
     """What the rows and the columns of the first batch entry are called: tokens, or numbers."""
     q, k = layer.weights.shape[-2:]
     rows = layer.queries[0].shown if layer.queries else [str(i) for i in range(q)]
     columns = layer.keys[0].shown if layer.keys else [str(i) for i in range(k)]
-    return [readable(name, longest) for name in rows], [readable(name, longest) for name in columns]
+    return [clean_label(name, longest) for name in rows], [clean_label(name, longest) for name in columns]
 
 
 def grid_of(map: AttentionMap, rows: int, columns: int) -> tuple[Grid, tuple[int, int]]:  # noqa: A002
@@ -92,34 +97,35 @@ def spread(size: int, most: int) -> Int[Tensor, " n"]:
     return torch.arange(size) if size <= most else torch.linspace(0, size - 1, most).round().long()
 
 
-def about(layers: Sequence[Layer], proof: str) -> str:
-    """What kind of attention it is, how the maps were obtained, in which precision, and whether they are proven."""
+def describe(layers: Sequence[Layer], proof: str) -> str:
+    """What kind of attention it is, how the maps were obtained, in which precision, and whether they are verified."""
     kinds = list(dict.fromkeys(KINDS.get(layer.kind, UNKNOWN) for layer in layers))
-    how = list(dict.fromkeys(f"{obtained(layer)}, {precision(layer)}" for layer in layers))
-    return f"{' and '.join(kinds)}; weights {'; '.join(how)}; {proof}"
+    how = list(dict.fromkeys(f"{describe_source(layer)}, {precision_of(layer)}" for layer in layers))
+    return f"{' and '.join(kinds)}; {'; '.join(how)}; {proof}"
 
 
-def obtained(layer: Layer) -> str:
+def describe_source(layer: Layer) -> str:
     """How the map was obtained, in words, and what was done to it since."""
     *done, kind = layer.weights.kind.split(" ")
     since = [words for what, words in DONE.items() if what in " ".join(done)]
     return ", ".join([HOW.get(kind, kind), *since])
 
 
-def precision(layer: Layer) -> str:
+def precision_of(layer: Layer) -> str:
     return str(layer.weights.dtype).removeprefix("torch.")
 
 
-def proof_of(layers: Sequence[Layer]) -> str:
-    """Whether the maps are proven to be what the model used; needs the layers as they were watched."""
+def describe_proof(layers: Sequence[Layer]) -> str:
+    """Whether the maps are verified to be what the model used; needs the layers as they were watched."""
     if all(layer.door == "given" for layer in layers):
-        return "given, not watched, so unproven"
+        return "given, not watched, so unverified"
     with torch.no_grad():
-        found = Counter(prove(layer).status for layer in layers)
-    return ", ".join(status if len(layers) == 1 else f"{count} {status}" for status, count in found.items())
+        statuses = Counter(prove(layer).status for layer in layers)
+    said = {STATUS.get(status, status): count for status, count in statuses.items()}
+    return ", ".join(status if len(layers) == 1 else f"{count} {status}" for status, count in said.items())
 
 
-class Sharp(NamedTuple):
+class HeadSharpness(NamedTuple):
     """How sharply one head looks: mean entropy of its rows in nats, and its strongest look."""
 
     entropy: float
@@ -129,7 +135,7 @@ class Sharp(NamedTuple):
 
 
 @torch.no_grad()
-def sharp(layer: Layer, head: int) -> Sharp:
+def measure_sharpness(layer: Layer, head: int) -> HeadSharpness:
     """Of the first batch entry. Of a long map evenly spread rows are looked at, each exactly.
 
     The strongest look is that of a row which had a choice: the first row of a causal map has none.
@@ -141,9 +147,9 @@ def sharp(layer: Layer, head: int) -> Sharp:
     choice = one.allowed[some, :].sum(-1) > 1
     row = int(best.masked_fill(~choice, -1.0).argmax())
     entropy = torch.special.entr(weights).sum(-1).mean()
-    return Sharp(entropy.item(), best[row].item(), int(some[row]), int(keys[row]))
+    return HeadSharpness(entropy.item(), best[row].item(), int(some[row]), int(keys[row]))
 
 
-def link(one: Sharp, queries: list[str], keys: list[str]) -> str:
+def describe_strongest(one: HeadSharpness, queries: list[str], keys: list[str]) -> str:
     """The strongest look of a head, in words."""
     return f"{queries[one.query]} → {keys[one.key]} {one.weight:.2f}"

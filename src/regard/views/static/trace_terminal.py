@@ -20,14 +20,14 @@ from regard.views.static.terminal import BLOCKS, HIDDEN, shade
 from regard.views.static.trace_parts import (
     ALL_ROWS,
     SOME_ROWS,
-    about,
     choose,
+    describe,
+    describe_proof,
+    describe_strongest,
     grid_of,
-    link,
+    labels_of,
     look,
-    names,
-    proof_of,
-    sharp,
+    measure_sharpness,
 )
 
 if TYPE_CHECKING:
@@ -66,22 +66,22 @@ def print_trace(
     >>> trace = from_weights(torch.tensor([[[1.0, 0.0], [0.25, 0.75]]]), ["The", "cat"])
     >>> print_trace(trace, 0, 0, file=sys.stdout)
     layer.0, head 0
-    self-attention; weights stored as given, float32; given, not watched, so unproven
+    self-attention; stored weights, float32; given, not watched, so unverified
            The  cat
     The   █1.0   0
     cat   ░.25 ▓.75
     """
     from rich.console import Console
 
-    console = Console(file=file or sys.stdout, width=width, highlight=False, soft_wrap=True, **coloured(colour))
+    console = Console(file=file or sys.stdout, width=width, highlight=False, soft_wrap=True, **colour_options(colour))
     text = trace_text(
         trace, layer, head, batch=batch, rows=rows, cols=cols, words=words, width=width or min(console.width, 160)
     )
     console.print(text, soft_wrap=True)
 
 
-def coloured(colour: bool | None) -> dict[str, Any]:
-    """What rich is told: yes, no, or what it finds out by itself (NO_COLOR, and whether there is a terminal)."""
+def colour_options(colour: bool | None) -> dict[str, Any]:
+    """The colour options of `rich.Console`: yes, no, or what rich finds out (NO_COLOR, whether it is a terminal)."""
     if colour is None:
         return {"no_color": True, "color_system": None} if os.environ.get("NO_COLOR") else {}
     return {"force_terminal": True, "no_color": False, "color_system": "256"} if colour else {"color_system": None}
@@ -106,25 +106,25 @@ def trace_text(
             raise TraceError(f"head {head} was asked for, but there are {len(trace)} layers; say which")
         layer = 0
     if layer is None:
-        return overview(trace, [look(one, batch=batch) for one in trace.layers], width)
+        return overview_text(trace, [look(one, batch=batch) for one in trace.layers], width)
     chosen = choose(trace, layer)
     seen = look(chosen, rows=rows, cols=cols, batch=batch, words=words)
-    said = "\n".join(filter(None, [about([seen], proof_of([chosen])), edited_line(trace.edits)]))
+    said = "\n".join(filter(None, [describe([seen], describe_proof([chosen])), edited_line(trace.edits)]))
     if head is None and seen.heads > 1:
-        return all_heads(seen, said, width)
-    return one_head(seen, head or 0, said, width)
+        return heads_text(seen, said, width)
+    return head_text(seen, head or 0, said, width)
 
 
-def one_head(layer: Layer, head: int, said: str, width: int) -> "Text":
+def head_text(layer: Layer, head: int, said: str, width: int) -> "Text":
     one = layer.head(head)
     text = headline(f"{layer.name}, head {head}", said)
-    queries, keys = names(layer, TOKEN)
+    queries, keys = labels_of(layer, TOKEN)
     wide = [max(columns(key), 4) for key in keys]
     left = max(map_columns(queries))
     if left + sum(wide) + len(wide) + 1 > width or one.shape[0] > LINES:
-        return text.append_text(listed(layer, head, queries, keys, width))
+        return text.append_text(list_text(layer, head, queries, keys, width))
     grid, _ = grid_of(one, *one.shape)
-    return ended(text.append_text(grid_text(grid, queries, keys)))
+    return strip_lines(text.append_text(grid_text(grid, queries, keys)))
 
 
 def grid_text(grid: Any, queries: Sequence[str], keys: Sequence[str]) -> "Text":
@@ -132,9 +132,11 @@ def grid_text(grid: Any, queries: Sequence[str], keys: Sequence[str]) -> "Text":
     from rich.text import Text
 
     wide, left = [max(columns(key), 4) for key in keys], max(map(columns, queries))
-    text = Text(" " * (left + 2) + " ".join(right(key, size) for key, size in zip(keys, wide, strict=True)) + "\n")
+    text = Text(
+        " " * (left + 2) + " ".join(align_right(key, size) for key, size in zip(keys, wide, strict=True)) + "\n"
+    )
     for query, row in zip(queries, grid, strict=True):
-        text.append(padded(query, left) + "  ")
+        text.append(pad_right(query, left) + "  ")
         for place, (value, size) in enumerate(zip(row, wide, strict=True)):
             text.append(" " * (place > 0) + " " * (size - 4))
             text.append(*cell(value))
@@ -152,8 +154,8 @@ def cell(value: float) -> tuple[str, str]:
     return block + (short if value >= 0.005 else " 0 "), style_of(value)
 
 
-def listed(layer: Layer, head: int, queries: list[str], keys: list[str], width: int) -> "Text":
-    """Each query with its strongest keys, until nearly all of its weight is told."""
+def list_text(layer: Layer, head: int, queries: list[str], keys: list[str], width: int) -> "Text":
+    """Each query with its strongest keys, until nearly all of its weight is listed."""
     from rich.text import Text
 
     text = Text()
@@ -164,28 +166,28 @@ def listed(layer: Layer, head: int, queries: list[str], keys: list[str], width: 
     seen = one[:count].detach().masked_fill(~one.allowed[:count, :], -1.0)  # only the rows that are listed
     weights, places = seen.topk(min(TOP, len(keys)))
     for row in range(count):
-        text.append(f"{row:>{size}} ", "dim").append(padded(queries[row], left)).append(" → ", "dim")
-        room, told = width - size - left - 4, 0.0
+        text.append(f"{row:>{size}} ", "dim").append(pad_right(queries[row], left)).append(" → ", "dim")
+        room, shown = width - size - left - 4, 0.0
         for weight, place in zip(weights[row].tolist(), places[row].tolist(), strict=True):
-            if weight < 0.005 or told >= ENOUGH:
+            if weight < 0.005 or shown >= ENOUGH:
                 break
             twin = f"#{place}" if often[keys[place]] > 1 else ""  # which of the tokens of this name
             room -= columns(keys[place] + twin) + 7
-            if room < 0 and told:
+            if room < 0 and shown:
                 break
-            text.append(", " if told else "").append(keys[place]).append(twin, "dim")
+            text.append(", " if shown else "").append(keys[place]).append(twin, "dim")
             text.append(f" {weight:.2f}", style_of(weight))
-            told += weight
-        text.append("\n" if told else "nothing\n")
+            shown += weight
+        text.append("\n" if shown else "nothing\n")
     if count < len(queries):
         text.append(f"… {len(queries) - count} more queries; choose some with rows=\n")
-    return ended(text)
+    return strip_lines(text)
 
 
-def all_heads(layer: Layer, said: str, width: int) -> "Text":
+def heads_text(layer: Layer, said: str, width: int) -> "Text":
     """Each head as a small shaded picture, with how sharp it is and its strongest look."""
     text = headline(f"{layer.name}, {layer.heads} heads", said)
-    queries, keys = names(layer, TOKEN)
+    queries, keys = labels_of(layer, TOKEN)
     grids = [grid_of(layer.head(head), SIDE, SIDE) for head in range(layer.heads)]
     r, c = grids[0][1]
     each = "darker takes more" if (r, c) == (1, 1) else f"each mark is the largest of {r} × {c}"
@@ -196,41 +198,43 @@ def all_heads(layer: Layer, said: str, width: int) -> "Text":
     pictures = []
     for head, (grid, _) in enumerate(grids):
         marks = shade(grid, width=2 * SIDE, most=most).split("\n")
-        pictures.append([f"head {head}", *marks, cut(link(sharp(layer, head), queries, keys), size)])
+        pictures.append(
+            [f"head {head}", *marks, cut(describe_strongest(measure_sharpness(layer, head), queries, keys), size)]
+        )
     for first in range(0, layer.heads, across):
         text.append("\n")
         for line, parts in enumerate(zip(*pictures[first : first + across], strict=True)):
-            text.append("   ".join(padded(part, size) for part in parts) + "\n", "bold" if line == 0 else "")
-    return ended(text)
+            text.append("   ".join(pad_right(part, size) for part in parts) + "\n", "bold" if line == 0 else "")
+    return strip_lines(text)
 
 
-def overview(trace: Trace, layers: list[Layer], width: int) -> "Text":
+def overview_text(trace: Trace, layers: list[Layer], width: int) -> "Text":
     """The layers with their kinds, every head as a block, and the sharpest heads with what they look at."""
-    heads = [[sharp(layer, head) for head in range(layer.heads)] for layer in layers]
+    heads = [[measure_sharpness(layer, head) for head in range(layer.heads)] for layer in layers]
     total = sum(map(len, heads))
-    said = f"{len(layers)} layers, {total} heads; {proof_of(trace.layers)}"
+    said = f"{len(layers)} layers, {total} heads; {describe_proof(trace.layers)}"
     text = headline(trace.model or "a trace", "\n".join(filter(None, [said, edited_line(trace.edits)])))
     left = min(max(columns(visible(layer.name)) for layer in layers), max(width // 2, 20))
     digits = len(str(len(layers) - 1))
     sizes = [f"{layer.weights.shape[-2]} × {layer.weights.shape[-1]}" for layer in layers]
-    text.append(f"{'':{digits}} {padded('layer', left)}  {'kind':7}  {padded('q × k', max(map(len, sizes)))}  ")
+    text.append(f"{'':{digits}} {pad_right('layer', left)}  {'kind':7}  {pad_right('q × k', max(map(len, sizes)))}  ")
     text.append("heads: darker is sharper\n")
     for number, (layer, found, size) in enumerate(zip(layers, heads, sizes, strict=True)):
         even = np.log(max(layer.weights.shape[-1], 2))
-        text.append(f"{number:>{digits}} ", "dim").append(padded(cut(visible(layer.name), left), left))
-        text.append(f"  {layer.kind:7}  {padded(size, max(map(len, sizes)))}  ")
+        text.append(f"{number:>{digits}} ", "dim").append(pad_right(cut(visible(layer.name), left), left))
+        text.append(f"  {layer.kind:7}  {pad_right(size, max(map(len, sizes)))}  ")
         for one in found:
             sharpness = float(np.clip(1 - one.entropy / even, 0, 1))
             text.append(BLOCKS[min(1 + int(sharpness * 4), 4)], style_of(sharpness))
         text.append("\n")
     longest = max(layer.weights.shape[-2] for layer in layers)
     some = f" (of long maps {SOME_ROWS})" if longest > ALL_ROWS else ""
-    text.append(f"\nThe sharpest heads, by the mean entropy of their rows{some}, and their strongest look:\n")
+    text.append(f"\nThe sharpest heads, by the mean entropy of their rows{some}, and where they look most:\n")
     every = [(one, number, head) for number, found in enumerate(heads) for head, one in enumerate(found)]
     for one, number, head in sorted(every, key=lambda found: found[0].entropy)[:SHARPEST]:
-        look_at = link(one, *names(layers[number], TOKEN))
+        look_at = describe_strongest(one, *labels_of(layers[number], TOKEN))
         text.append(f"  layer {number:>{digits}}, head {head:<3} {one.entropy:5.2f} nats   {look_at}\n")
-    return ended(text)
+    return strip_lines(text)
 
 
 def headline(title: str, said: str) -> "Text":
@@ -240,7 +244,7 @@ def headline(title: str, said: str) -> "Text":
     return Text().append(visible(title), "bold").append(f"\n{lines}\n", "dim")
 
 
-def ended(text: "Text") -> "Text":
+def strip_lines(text: "Text") -> "Text":
     """Without blanks at the end of any line."""
     from rich.text import Text
 
@@ -258,10 +262,10 @@ def map_columns(labels: list[str]) -> list[int]:
     return [columns(label) for label in labels]
 
 
-def padded(text: str, size: int) -> str:
+def pad_right(text: str, size: int) -> str:
     """Filled up by what the eye sees: a Chinese character is two columns wide."""
     return text + " " * (size - columns(text))
 
 
-def right(text: str, size: int) -> str:
+def align_right(text: str, size: int) -> str:
     return " " * (size - columns(text)) + text

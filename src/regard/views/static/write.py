@@ -14,7 +14,7 @@ from regard.files import replace, sync_folder
 ENDINGS = (".svg", ".png", ".pdf")
 
 
-def checked(path: str | Path | None) -> Path | None:
+def check_path(path: str | Path | None) -> Path | None:
     """The path, if a figure can be written there; asked before anything is drawn."""
     if path is None:
         return None
@@ -26,7 +26,7 @@ def checked(path: str | Path | None) -> Path | None:
     return path
 
 
-def exact() -> AbstractContextManager[None]:
+def reproducible_output() -> AbstractContextManager[None]:
     """Text stays text, and the same figure gives the same bytes."""
     return matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "regard", "pdf.fonttype": 42})
 
@@ -37,8 +37,8 @@ def write(figure: Figure, path: Path) -> None:
     stamp = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(ending, {})
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".regard-") as near:
         whole = Path(near) / f"figure{ending}"
-        with exact(), warnings.catch_warnings():
-            # told once already by fonts.py; and an SVG's text is drawn by the fonts of who reads it
+        with reproducible_output(), warnings.catch_warnings():
+            # fonts.py has warned of it once; and an SVG's text is drawn by the fonts of who reads it
             warnings.filterwarnings("ignore", message=r"Glyph .* missing")
             figure.savefig(whole, metadata=stamp, bbox_inches="tight")
         with whole.open("rb") as file:
