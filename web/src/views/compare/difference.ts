@@ -64,32 +64,55 @@ export interface Difference {
 /** The difference of two sources whose maps of this layer have the same shape. */
 export function differenceOf(a: Source, b: Source, shape: readonly [queries: number, keys: number]): Difference {
   const exact = Math.max(...shape) <= EXACT;
-  const held = new Map<string, Promise<Tile>>();
-  /** A tile of single differences; of a few heads they are kept. */
-  const single = (at: TileAt, signal?: AbortSignal): Promise<Tile> => {
-    const name = [at.layer, at.batch, at.head, at.row, at.column].join(" ");
-    const found = held.get(name);
-    if (found) return found;
-    const made = Promise.all(
-      [a.tile(at, false, signal), b.tile(at, false, signal)]
-    ).then(([one, two]) => subtract(one, two));
-    held.set(name, made);
-    made.catch(() => held.delete(name));
-    for (const old of held.keys()) if (held.size > 64) held.delete(old);
-    return made;
+  const singles = new SingleDifferences(a, b, shape);
+  const tile: Ask = async (at, coarse, signal) => {
+    if (at.level === 0) return singles.tile(at, signal);
+    if (exact) {
+      const { layer, batch, head } = at, all = await singles.head({ layer, batch, head }, signal);
+      return pooled(at, shape, all.value, all.open);
+    }
+    const [one, two] = await Promise.all([a.tile(at, coarse, signal), b.tile(at, coarse, signal)]);
+    const less = subtract(one, two);
+    return { ...less, max: less.mean }; // the largest of pooled tiles cannot be subtracted
   };
-  /** All single differences of a head. */
-  const whole = async (at: HeadAt, signal?: AbortSignal): Promise<{
-    value: (i: number, j: number) => number;
-    open: (i: number, j: number) => boolean;
-  }> => {
-    const across = Math.ceil(shape[1] / TILE), down = Math.ceil(shape[0] / TILE);
-    const tiles = await Promise.all(
-      Array.from(
-        { length: across * down },
-        (_, i) => single({ ...at, level: 0, row: Math.floor(i / across), column: i % across }, signal),
-      )
-    );
+  const facts = async (at: HeadAt, signal?: AbortSignal): Promise<Facts> => {
+    if (exact) return exactFacts(await singles.head(at, signal), shape);
+    const level = Math.max(0, Math.ceil(Math.log2(Math.max(...shape) / TILE)));
+    return meanFacts(await tile({ ...at, level, row: 0, column: 0 }, false, signal), 2 ** level);
+  };
+  return { tile, facts, exact };
+}
+
+interface CellsOfHead {
+  readonly value: (query: number, key: number) => number;
+  readonly open: (query: number, key: number) => boolean;
+}
+
+const MOST_TILES = 64; // that are kept
+
+/** Differences weight by weight; those of a few heads are kept. */
+class SingleDifferences {
+  private readonly tiles = new Map<string, Promise<Tile>>();
+
+  constructor(private readonly a: Source, private readonly b: Source, private readonly shape: readonly [number, number]) {}
+
+  tile(at: TileAt, signal?: AbortSignal): Promise<Tile> {
+    const { a, b, tiles } = this, name = [at.layer, at.batch, at.head, at.row, at.column].join(" ");
+    const known = tiles.get(name);
+    if (known) return known;
+    const made = Promise.all([a.tile(at, false, signal), b.tile(at, false, signal)])
+      .then(([one, two]) => subtract(one, two));
+    tiles.set(name, made);
+    made.catch(() => tiles.delete(name));
+    for (const old of tiles.keys()) if (tiles.size > MOST_TILES) tiles.delete(old);
+    return made;
+  }
+
+  /** All of a head. */
+  async head(at: HeadAt, signal?: AbortSignal): Promise<CellsOfHead> {
+    const across = Math.ceil(this.shape[1] / TILE), down = Math.ceil(this.shape[0] / TILE);
+    const tiles = await Promise.all(Array.from({ length: across * down }, (_, i) =>
+      this.tile({ ...at, level: 0, row: Math.floor(i / across), column: i % across }, signal)));
     const find = (i: number, j: number): readonly [Tile, number] => {
       const tile = tiles[Math.floor(i / TILE) * across + Math.floor(j / TILE)]!;
       return [tile, (i % TILE) * tile.columns + (j % TILE)];
@@ -98,39 +121,41 @@ export function differenceOf(a: Source, b: Source, shape: readonly [queries: num
       value: (i, j) => { const [tile, cell] = find(i, j); return tile.max[cell]!; },
       open: (i, j) => { const [tile, cell] = find(i, j); return tile.allowed[cell] !== 0; },
     };
-  };
-  const tile: Ask = async (at, coarse, signal) => {
-    if (at.level === 0) return single(at, signal);
-    if (exact) {
-      const { layer, batch, head } = at, all = await whole({ layer, batch, head }, signal);
-      return pooled(at, shape, all.value, all.open);
-    }
-    const [one, two] = await Promise.all([a.tile(at, coarse, signal), b.tile(at, coarse, signal)]);
-    const less = subtract(one, two);
-    return { ...less, max: less.mean }; // the largest of pooled tiles cannot be subtracted
-  };
-  const facts = async (at: HeadAt, signal?: AbortSignal): Promise<Facts> => {
-    const level = exact ? 0 : Math.max(0, Math.ceil(Math.log2(Math.max(...shape) / TILE)));
-    const size = 2 ** level;
-    let largest = 0, query = 0, key = 0, sum = 0, seen = 0;
-    const look = (value: number, i: number, j: number): void => {
-      seen++;
-      sum += Math.abs(value);
-      if (Math.abs(value) > Math.abs(largest)) [largest, query, key] = [value, i, j];
-    };
-    if (exact) {
-      const all = await whole(at, signal);
-      for (
-        let i = 0; i < shape[0]; i++
-      ) for (let j = 0; j < shape[1]; j++) if (all.open(i, j)) look(all.value(i, j), i, j);
-    } else {
-      const seen = await tile({ ...at, level, row: 0, column: 0 }, false, signal);
-      for (let cell = 0; cell < seen.mean.length; cell++)
-        if (seen.allowed[cell] !== 0) look(
-          seen.mean[cell]!, Math.floor(cell / seen.columns) * size, (cell % seen.columns) * size,
-        );
-    }
-    return { largest, query, key, mean: seen ? sum / seen : 0, size };
-  };
-  return { tile, facts, exact };
+  }
+}
+
+/** Collects differences one by one. */
+class FactCollector {
+  private largest = 0;
+  private query = 0;
+  private key = 0;
+  private sum = 0;
+  private count = 0;
+
+  add(value: number, query: number, key: number): void {
+    this.count++;
+    this.sum += Math.abs(value);
+    if (Math.abs(value) > Math.abs(this.largest)) [this.largest, this.query, this.key] = [value, query, key];
+  }
+
+  facts(size: number): Facts {
+    const { largest, query, key, sum, count } = this;
+    return { largest, query, key, mean: count ? sum / count : 0, size };
+  }
+}
+
+function exactFacts({ value, open }: CellsOfHead, [queries, keys]: readonly [number, number]): Facts {
+  const collector = new FactCollector();
+  for (let i = 0; i < queries; i++)
+    for (let j = 0; j < keys; j++) if (open(i, j)) collector.add(value(i, j), i, j);
+  return collector.facts(1);
+}
+
+/** From a tile of means over `size` × `size` weights. */
+function meanFacts({ mean, allowed, columns }: Tile, size: number): Facts {
+  const collector = new FactCollector();
+  mean.forEach((value, cell) => {
+    if (allowed[cell] !== 0) collector.add(value, Math.floor(cell / columns) * size, (cell % columns) * size);
+  });
+  return collector.facts(size);
 }

@@ -41,7 +41,7 @@ export function check(name: string, mine: number, theirs: number, size: number, 
 
 /** All that stands below the formula of a step. */
 export function bodyOf(step: StepName, work: Work, page: Page): Child[] {
-  const body = tablesOf(step, work, page);
+  const body = TABLES[step](work, page);
   const last = work.steps.findLast((one) => one === "dot" || one === "scale" || one === "softcap" || one === "bias");
   if (step === last && step !== "dot") { // here the score is complete: is it the one that the map uses?
     const mine = work.capped! + (work.bias ?? 0), size = Math.abs(work.capped!) + Math.abs(work.bias ?? 0);
@@ -50,111 +50,122 @@ export function bodyOf(step: StepName, work: Work, page: Page): Child[] {
   return body;
 }
 
-function tablesOf(step: StepName, work: Work, page: Page): Child[] {
-  const { numbers } = work;
-  const dotAt = (r: number, c: number): number => numbers.dot![r * numbers.columns.length + c]!;
-  const biasAt = (r: number, c: number): number => numbers.bias![r * numbers.columns.length + c]!;
-  const whole = (name: string, value: MatrixOf["value"], more: Partial<MatrixOf> = {}): Child =>
-    work.whole && matrix(cellsOf(name, work, value, more), page);
-  switch (step) {
-    case "stored": case "score": case "weight": {
-      const score = step === "score";
-      const values = score ? numbers.scores! : numbers.weights;
-      const at = (r: number, c: number): number => values[r * numbers.columns.length + c]!;
-      if (step === "stored") return [];
-      const value = score ? work.score! : work.weight;
-      return [
-        reckoning(score ? "s" : "w", fourDigits(value), value),
-        whole(score ? "s" : "w", at, score ? {} : { strength: 1 }),
-        !score && !work.whole && weightTable(work, page),
-      ];
-    }
-    case "q":
-      return [
-        work.whole ? matrix(
-          rowsOf("Q", work, "query", numbers.q!, numbers.d, work.r, page), page,
-        ) : strip(work.q!, page),
-      ];
-    case "k":
-      return [
-        work.whole ? matrix(rowsOf("K", work, "key", numbers.k!, numbers.d, work.c, page), page) : strip(work.k!, page),
-      ];
-    case "dot": {
-      const dot = dotAt(work.r, work.c), size = work.products ? sum(work.products.map(Math.abs)) : 0;
-      return [
-        work.products && productTable(work, page),
-        work.products && check("∑ q k, q · k", sum(work.products), dot, size, page),
-        whole("Q Kᵀ", dotAt),
-      ];
-    }
-    case "scale": {
-      const dot = dotAt(work.r, work.c);
-      const by = isRoot(work) ? `${fourDigits(dot)} / √${numbers.d}` : `${fourDigits(dot)} × ${after(numbers.scale)}`;
-      return [
-        reckoning(by, fourDigits(work.scaled!), work.scaled!), whole("s", (r, c) => scaledOf(numbers, dotAt(r, c))),
-      ];
-    }
-    case "softcap": {
-      const cap = fourDigits(numbers.softcap!);
-      return [
-        reckoning(`${cap} · tanh(${fourDigits(work.scaled!)} / ${cap})`, fourDigits(work.capped!), work.capped!),
-        whole("s", (r, c) => cappedOf(numbers, scaledOf(numbers, dotAt(r, c)))),
-      ];
-    }
-    case "bias":
-      return [
-        reckoning(
-          `${fourDigits(work.capped!)} + ${after(work.bias!)}`, fourDigits(work.capped! + work.bias!),
-          work.capped! + work.bias!,
-        ),
-        whole("b", biasAt),
-        whole("s", (r, c) => cappedOf(numbers, scaledOf(numbers, dotAt(r, c))) + biasAt(r, c)),
-      ];
-    case "mask": {
-      const result = work.allowed ? fourDigits(work.score!) : "-∞";
-      const words = work.allowed ? result : `${result} (${page.say("numbers.blocked")})`;
-      return [
-        h(
-          "p", { class: "reckoning" }, "s = ",
-          h(
-            "strong",
-            { class: work.allowed ? "hand" : "hand blocked", title: work.allowed ? String(work.score) : result }, words,
-          ),
-        ),
-        whole("s", (r, c) => numbers.scores![r * numbers.columns.length + c]!, { open: openOf(work), closed: "-∞" }),
-      ];
-    }
-    case "softmax": {
-      if (work.blind) return [];
-      const w = (r: number, c: number): number => numbers.weights[r * numbers.columns.length + c]!;
-      const total = numbers.total![work.r]!;
-      const power = work.allowed ? `exp(${fourDigits(work.score!)} − ${after(numbers.highest![work.r]!)})` : "0";
-      return [
-        reckoning(`${power} / ${fourDigits(total)}`, fourDigits(work.weight), work.weight),
-        softmaxTable(work, page),
-        whole("w", w, { open: openOf(work), closed: "0", strength: 1 }),
-      ];
-    }
-    case "value":
-      return work.v ? [
-        valueTable(work, page),
-        work.whole && matrix(rowsOf("V", work, "key", numbers.v!, numbers.e, work.c, page), page),
-      ] : [];
-    case "mix": {
-      const kernel = numbers.kernel && kernelDifference(work);
-      return [
-        mixTable(work, page),
-        h(
-          "p", { class: kernel === null ? "pale" : "check" },
-          kernel === null ? page.say("numbers.noKernel") : page.say(
-            "numbers.kernelSays", { difference: roughly(kernel) },
-          ),
-        ),
-        work.whole && matrix(rowsOf("mix", work, "query", numbers.mix!, numbers.e, work.r, page), page),
-      ];
-    }
-  }
-}
+type TablesOf = (work: Work, page: Page) => Child[];
+
+/** A number of each cell of the map, from an array of them. */
+const cellOf = ({ numbers }: Work, values: Float32Array) => (r: number, c: number): number =>
+  values[r * numbers.columns.length + c]!;
+
+/** A matrix of the whole map, where it is small enough to be shown. */
+const wholeMap = (
+  name: string, work: Work, page: Page, value: MatrixOf["value"], more: Partial<MatrixOf> = {},
+): Child => work.whole && matrix(cellsOf(name, work, value, more), page);
+
+/** The score of each cell before its bias. */
+const cappedAt = (work: Work) => (r: number, c: number): number =>
+  cappedOf(work.numbers, scaledOf(work.numbers, cellOf(work, work.numbers.dot!)(r, c)));
+
+const scoreTables: TablesOf = (work, page) => [
+  reckoning("s", fourDigits(work.score!), work.score!),
+  wholeMap("s", work, page, cellOf(work, work.numbers.scores!)),
+];
+
+const weightTables: TablesOf = (work, page) => [
+  reckoning("w", fourDigits(work.weight), work.weight),
+  wholeMap("w", work, page, cellOf(work, work.numbers.weights), { strength: 1 }),
+  !work.whole && weightTable(work, page),
+];
+
+const queryTables: TablesOf = (work, page) => {
+  const { q, d } = work.numbers;
+  return [work.whole ? matrix(rowsOf("Q", work, "query", q!, d, work.r, page), page) : strip(work.q!, page)];
+};
+
+const keyTables: TablesOf = (work, page) => {
+  const { k, d } = work.numbers;
+  return [work.whole ? matrix(rowsOf("K", work, "key", k!, d, work.c, page), page) : strip(work.k!, page)];
+};
+
+const dotTables: TablesOf = (work, page) => {
+  const { products } = work, dotAt = cellOf(work, work.numbers.dot!);
+  const size = products ? sum(products.map(Math.abs)) : 0;
+  return [
+    products && productTable(work, page),
+    products && check("∑ q k, q · k", sum(products), dotAt(work.r, work.c), size, page),
+    wholeMap("Q Kᵀ", work, page, dotAt),
+  ];
+};
+
+const scaleTables: TablesOf = (work, page) => {
+  const { numbers } = work, dotAt = cellOf(work, numbers.dot!), dot = dotAt(work.r, work.c);
+  const by = isRoot(work) ? `${fourDigits(dot)} / √${numbers.d}` : `${fourDigits(dot)} × ${after(numbers.scale)}`;
+  return [
+    reckoning(by, fourDigits(work.scaled!), work.scaled!),
+    wholeMap("s", work, page, (r, c) => scaledOf(numbers, dotAt(r, c))),
+  ];
+};
+
+const softcapTables: TablesOf = (work, page) => {
+  const cap = fourDigits(work.numbers.softcap!);
+  return [
+    reckoning(`${cap} · tanh(${fourDigits(work.scaled!)} / ${cap})`, fourDigits(work.capped!), work.capped!),
+    wholeMap("s", work, page, cappedAt(work)),
+  ];
+};
+
+const biasTables: TablesOf = (work, page) => {
+  const biasAt = cellOf(work, work.numbers.bias!), before = cappedAt(work), sum = work.capped! + work.bias!;
+  return [
+    reckoning(`${fourDigits(work.capped!)} + ${after(work.bias!)}`, fourDigits(sum), sum),
+    wholeMap("b", work, page, biasAt),
+    wholeMap("s", work, page, (r, c) => before(r, c) + biasAt(r, c)),
+  ];
+};
+
+const maskTables: TablesOf = (work, page) => {
+  const result = work.allowed ? fourDigits(work.score!) : "-∞";
+  const words = work.allowed ? result : `${result} (${page.say("numbers.blocked")})`;
+  const about = { class: work.allowed ? "hand" : "hand blocked", title: work.allowed ? String(work.score) : result };
+  return [
+    h("p", { class: "reckoning" }, "s = ", h("strong", about, words)),
+    wholeMap("s", work, page, cellOf(work, work.numbers.scores!), { open: openOf(work), closed: "-∞" }),
+  ];
+};
+
+const softmaxTables: TablesOf = (work, page) => {
+  if (work.blind) return [];
+  const { total, highest, weights } = work.numbers;
+  const power = work.allowed ? `exp(${fourDigits(work.score!)} − ${after(highest![work.r]!)})` : "0";
+  return [
+    reckoning(`${power} / ${fourDigits(total![work.r]!)}`, fourDigits(work.weight), work.weight),
+    softmaxTable(work, page),
+    wholeMap("w", work, page, cellOf(work, weights), { open: openOf(work), closed: "0", strength: 1 }),
+  ];
+};
+
+const valueTables: TablesOf = (work, page) => {
+  const { v, e } = work.numbers;
+  return work.v
+    ? [valueTable(work, page), work.whole && matrix(rowsOf("V", work, "key", v!, e, work.c, page), page)]
+    : [];
+};
+
+const mixTables: TablesOf = (work, page) => {
+  const { kernel, mix, e } = work.numbers, difference = kernel && kernelDifference(work);
+  const words = difference === null ? page.say("numbers.noKernel")
+    : page.say("numbers.kernelSays", { difference: roughly(difference) });
+  return [
+    mixTable(work, page),
+    h("p", { class: difference === null ? "pale" : "check" }, words),
+    work.whole && matrix(rowsOf("mix", work, "query", mix!, e, work.r, page), page),
+  ];
+};
+
+const TABLES: Readonly<Record<StepName, TablesOf>> = {
+  stored: () => [], score: scoreTables, weight: weightTables, q: queryTables, k: keyTables, dot: dotTables,
+  scale: scaleTables, softcap: softcapTables, bias: biasTables, mask: maskTables, softmax: softmaxTables,
+  value: valueTables, mix: mixTables,
+};
 
 /** The largest difference between the mix on this paper and what the model's kernel gave. */
 export function kernelDifference({ numbers, mix }: Work): number {
