@@ -1,7 +1,7 @@
 """A few fixed examples of a run, with what the model attended to while it wrote them."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,17 +27,34 @@ class ReadAndWritten(NamedTuple):
     written_names: Sequence[str]
 
 
-def show(model: nn.Module, shown: Sequence[ReadAndWritten], folder: Path) -> None:
-    """`examples.json` with what was read and written, and one trace for each: `0.trace`, `1.trace`, …"""
+class ShownExample(NamedTuple):
+    """One example as a run shows it: the tokens that were read and written, and the trace where there is one."""
+
+    source: Sequence[str]
+    written: Sequence[str]
+    trace: Trace | None
+
+
+def save_examples(folder: Path, shown: Iterable[ShownExample]) -> None:
+    """Write `examples.json` with what was read and written, and one trace for each: `0.trace`, `1.trace`, …"""
     folder.mkdir(parents=True, exist_ok=True)
     rows: list[dict[str, Any]] = []
     for number, one in enumerate(shown):
-        row: dict[str, Any] = {"source": list(one.source_names), "written": list(one.written_names)}
-        if looks_across(model):
+        row: dict[str, Any] = {"source": list(one.source), "written": list(one.written)}
+        if one.trace is not None:
             row["trace"] = f"{number}.trace"
-            watched(model, one).save(folder / row["trace"])
+            one.trace.save(folder / row["trace"])
         rows.append(row)
     put(folder / EXAMPLES, (json.dumps(rows, ensure_ascii=False, indent=1) + "\n").encode())
+
+
+def show(model: nn.Module, shown: Sequence[ReadAndWritten], folder: Path) -> None:
+    """Write what was read and written, and what the model attended to where it looks at its source."""
+    across = looks_across(model)
+    save_examples(
+        folder,
+        (ShownExample(one.source_names, one.written_names, watched(model, one) if across else None) for one in shown),
+    )
 
 
 def looks_across(model: Any) -> bool:
@@ -48,14 +65,20 @@ def looks_across(model: Any) -> bool:
 
 @torch.no_grad()
 def watched(model: nn.Module, one: ReadAndWritten) -> Trace:
-    """The trace of a model that reads a source and writes what it wrote, in one pass, with its tokens named.
+    """The trace of a model that reads a source and writes what it wrote, in one pass, with its tokens named."""
+    device = next(model.parameters()).device
+    with watch(model) as trace:
+        model(torch.tensor([list(one.source)], device=device), torch.tensor([[BEGIN, *one.written]], device=device))
+    name_tokens(trace, one)
+    return trace
+
+
+def name_tokens(trace: Trace, one: ReadAndWritten) -> None:
+    """Name the tokens of a pass over a source and what was written for it.
 
     A row of the cross-attention is named after the token that it wrote, one of the decoder's self-attention after
     the token that it was fed.
     """
-    device = next(model.parameters()).device
-    with watch(model) as trace:
-        model(torch.tensor([list(one.source)], device=device), torch.tensor([[BEGIN, *one.written]], device=device))
     read, fed = tokens_of(one.source_names), tokens_of([SPECIAL[BEGIN], *one.written_names])
     wrote = tokens_of([*one.written_names, SPECIAL[END]])
     for layer in trace.layers:
@@ -64,7 +87,6 @@ def watched(model: nn.Module, one: ReadAndWritten) -> Trace:
             layer.queries, layer.keys = (own,), (own,)
         else:
             layer.queries, layer.keys = (wrote,), (read,)
-    return trace
 
 
 def tokens_of(names: Sequence[str]) -> Tokens:
