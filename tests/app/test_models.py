@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from regard.app.runners.library import task_of
-from regard.app.studio.models import KEPT, Models, example, model_of
+from regard.app.studio.models import MAX_OPEN, Models, example
+from regard.models.locate import locate_path
 from tests.app.served import EDIT, opened, row, run, trace_of
 from tests.cli.run import saved
 
@@ -154,7 +155,7 @@ def test_only_so_many_models_stay_open():
     models = Models()
     for name in models.known:
         models.open(name)
-    assert len(models.open_ones) == KEPT
+    assert len(models.open_ones) == MAX_OPEN
     told = []
     models.open("induction", told.append)
     models.open("en-zh", told.append)
@@ -198,4 +199,4 @@ def test_an_example_is_in_words_that_the_model_knows():
 
 
 def test_a_folder_without_a_model_is_none(tmp_path):
-    assert model_of(tmp_path) is None
+    assert locate_path(tmp_path) is None

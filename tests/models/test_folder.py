@@ -186,7 +186,7 @@ def test_a_hub_name_is_fetched_when_asked_and_as_carefully(tmp_path, monkeypatch
 
         return staticmethod(answered)
 
-    monkeypatch.setattr("regard.models.folder.check_reachable", lambda name: None)
+    monkeypatch.setattr("regard.models.locate.check_reachable", lambda name: None)
     for kind in (transformers.AutoConfig, transformers.AutoTokenizer, transformers.LlamaForCausalLM):
         monkeypatch.setattr(kind, "from_pretrained", answer(kind))
     found, tokenizer = open_model("somebody/small", download=True)

@@ -69,39 +69,33 @@ def serve(
 
 def asked(studio: Any, model: str, text: str | None, *, download: bool = False) -> Any:
     """The run to begin with; its model is opened before anything else."""
-    from regard.app.protocol.wire import RunAsk
+    from regard.app.protocol.messages import RunRequest
 
-    model = named(studio, model, download=download)
-    known = studio.models.find(model)
+    model = make_known(studio, model, download=download)
+    info = studio.models.find(model).info
     with busy(f"loading {model}"):
         studio.models.open(model)
-    if known.task == "see":
+    if info.reads == "picture":
         return None
-    steps = WRITTEN if known.task == "generate" else 0
-    return RunAsk(model=model, text=known.example if text is None else text, steps=steps)
+    steps = WRITTEN if "generate" in info.tasks else 0
+    return RunRequest(model=model, text=info.example if text is None else text, steps=steps)
 
 
-def named(studio: Any, model: str, *, download: bool = False) -> str:
+def make_known(studio: Any, model: str, *, download: bool = False) -> str:
     """The name that a model goes by in the studio; a folder, or a model of the hub, is made known first."""
     if model in studio.models.known:
         return model
-    if os.path.isdir(model):
-        from regard.app.studio.models import model_of
+    from regard.models.locate import UnknownModelError, locate
 
-        folder = model_of(Path(model))
-        if folder is None:
-            raise ConfigError(f"{model} is a folder without a model in it; give the folder of a model")
-        return str(studio.models.add(folder, Path(model).resolve().name))
-    from regard.models.folder import hub_folder
-
-    with busy(f"looking for {model}"):
-        cached = hub_folder(model, download=download)
-    if cached is not None:
-        return str(studio.models.add(cached, model))
-    raise ConfigError(
-        f"there is no model {model[:80]!r} here; there are: {', '.join(studio.models.known)}; to fetch one of the hub "
-        "that is not in the local cache, pass --download"
-    )
+    try:
+        with busy(f"looking for {model}"):
+            place = locate(model, download=download)
+    except UnknownModelError as error:
+        raise ConfigError(
+            f"there is no model {model[:80]!r} here; there are: {', '.join(studio.models.known)}; to fetch one of the "
+            "hub that is not in the local cache, pass --download"
+        ) from error
+    return str(studio.models.add(place))
 
 
 def told(address: str) -> None:

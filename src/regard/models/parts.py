@@ -1,6 +1,6 @@
 """What models of this package are put together from: positions by their name, and sizes that fit."""
 
-from regard.attention.bias import Bias
+from regard.attention.score.bias import Bias
 from regard.errors import ShapeError
 from regard.positions import ALiBi, Learned, Rotary, Sinusoid
 

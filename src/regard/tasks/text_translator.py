@@ -11,12 +11,13 @@ from regard.data.special import END, SPECIAL
 from regard.data.vocabulary import Vocabulary
 from regard.errors import DataError, ModelError
 from regard.models import embedded, store
+from regard.models.locate import UnknownModelError, is_run, locate
 from regard.tasks.read_and_written import ReadAndWritten, looks_across, watched
 from regard.tasks.translate import SOURCE, TARGET, shown
 from regard.tasks.writing import write
 from regard.tokens.visible import cut
 from regard.trace.record.trace import Trace
-from regard.training.run import MANIFEST, MODEL, Run
+from regard.training.run import Run
 
 LONGEST = 1000  # tokens of one text
 
@@ -106,7 +107,7 @@ def open_translator(where: str | Path) -> TextTranslator:
     Traceback (most recent call last):
     regard.errors.ModelError: there is no translator 'nowhere': ...
     """
-    folder = place_of(str(where))
+    folder = locate_translator(where)
     facts = store.describe(folder)
     if not (folder / SOURCE).exists():
         raise ModelError(f"{where} holds a model without vocabularies, so it translates nothing; name a translator")
@@ -114,25 +115,19 @@ def open_translator(where: str | Path) -> TextTranslator:
     return TextTranslator(model, Vocabulary.load(folder / SOURCE), Vocabulary.load(folder / TARGET), facts)
 
 
-def place_of(where: str) -> Path:
-    """The folder of a model by a name, of a run, or of the model itself."""
-    if where in embedded.names():
-        return embedded.folder(where)
-    for folder in (Path(where) / MODEL, Path(where)):
-        if there(folder / store.MANIFEST):
-            return folder
-    if there(Path(where) / MANIFEST):
-        Run.open(Path(where))  # one of another version says so
-        raise ModelError(f"{where} is a run that has not come to its end; go on with regard train … --resume {where}")
-    raise ModelError(
-        f"there is no translator {cut(where, 60)!r}: it is neither embedded ({', '.join(embedded.names())}) nor a "
-        "folder with a model; train one with: regard train translate"
-    )
-
-
-def there(path: Path) -> bool:
-    """Whether there is such a file; a name that no file can have is none."""
+def locate_translator(where: str | Path) -> Path:
+    """The folder of a model of ours by its name, of a run, or of the model itself."""
     try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False
+        place = locate(where)
+    except UnknownModelError as error:
+        raise ModelError(
+            f"there is no translator {cut(str(where), 60)!r}: it is neither embedded ({', '.join(embedded.names())}) "
+            "nor a folder with a model; train one with: regard train translate"
+        ) from error
+    except ModelError:
+        if is_run(Path(where)):
+            Run.open(Path(where))  # one of another version says so
+        raise
+    if not place.is_ours:
+        raise ModelError(f"{where} is no model that regard trained, so it is not translated with; name a translator")
+    return place.path

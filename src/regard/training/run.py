@@ -20,12 +20,13 @@ from typing import Any
 
 from regard.errors import RunError
 from regard.files import make_folder, put, remove, sweep, sync_folder
+from regard.models.layout import RUN as MANIFEST
+from regard.models.layout import RUN_MODEL as MODEL
 from regard.training import lock
 from regard.training.manifest import OtherVersionError, seal, unseal
 
 FORMAT = "regard-run/2"
-MANIFEST, ENVIRONMENT, HISTORY, TIMING = "run.json", "environment.json", "history.jsonl", "timing.jsonl"
-MODEL = "model"
+ENVIRONMENT, HISTORY, TIMING = "environment.json", "history.jsonl", "timing.jsonl"
 
 
 class Run:

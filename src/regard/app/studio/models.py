@@ -1,7 +1,5 @@
 """What can run: the models that come with the package, and folders that were named when the server was started."""
 
-import json
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
@@ -9,14 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from regard.app.protocol.messages import ModelInfo
 from regard.app.protocol.refusal import Refusal, sentence_of, short
-from regard.app.runners.runner import Opened
+from regard.app.runners.runner import Runner
 from regard.errors import ModelError, RegardError, is_failure
 from regard.models import embedded, store
-from regard.training.run import MANIFEST as RUN
-from regard.training.run import MODEL
+from regard.models.folder import gguf_refusal
+from regard.models.locate import ModelLocation, locate
 
-KEPT = 2  # models that stay open
+MAX_OPEN = 2  # models that stay open
 EXAMPLES = {
     "translate": "The cat sat on the mat.",
     "generate": "the cat sees A B C . the",
@@ -26,46 +25,40 @@ EXAMPLES = {
 
 
 @dataclass(frozen=True)
-class Known:
-    """A model that can be opened."""
+class KnownModel:
+    """A model that can be opened: what a page is told of it, where it lies, and what makes it run."""
 
-    name: str
+    info: ModelInfo
     folder: Path
-    about: str
-    task: str
-    ours: bool
-    example: str
-
-    def told(self) -> dict[str, str]:
-        """As server.ts has it."""
-        return {"name": self.name, "about": self.about, "task": self.task, "example": self.example}
+    opener: Callable[[str, Path], Runner]
 
 
 class Models:
     """By name; a name never is a path that somebody sent."""
 
     def __init__(self, folders: Iterable[Path] = ()) -> None:
-        self.known: dict[str, Known] = {}
-        self.open_ones: OrderedDict[str, Opened] = OrderedDict()
+        self.known: dict[str, KnownModel] = {}
+        self.open_ones: OrderedDict[str, Runner] = OrderedDict()
         self.lock = threading.Lock()
         for name in embedded.names():
-            self.add(embedded.folder(name), name)
+            self.add(locate(name))
         for folder in folders:
-            self.add(folder)
+            self.add(locate(folder))
 
-    def add(self, folder: Path, name: str | None = None) -> str:
-        """Make a folder known; gives the name that it goes by."""
-        wanted = name or folder.resolve().name
+    def add(self, place: ModelLocation) -> str:
+        """Make a model known; gives the name that it goes by."""
+        wanted = place.name
         free, number = wanted, 2
         while free in self.known:
             free, number = f"{wanted} ({number})", number + 1
-        self.known[free] = describe(free, folder)
+        self.known[free] = describe(free, place)
         return free
 
-    def listed(self) -> list[dict[str, str]]:
-        return [one.told() for one in self.known.values()]
+    def list_models(self) -> list[ModelInfo]:
+        """What a page is told of each."""
+        return [model.info for model in self.known.values()]
 
-    def find(self, name: str) -> Known:
+    def find(self, name: str) -> KnownModel:
         if name not in self.known:
             known = ", ".join(self.known)
             raise Refusal(f"there is no model {name[:80]!r} here; there are: {known}", 404).coded(
@@ -73,7 +66,7 @@ class Models:
             )
         return self.known[name]
 
-    def open(self, name: str, tell: Callable[[str], None] = lambda text: None) -> Opened:
+    def open(self, name: str, tell: Callable[[str], None] = lambda text: None) -> Runner:
         """The model, opened once and kept while others are not asked for. Whoever calls this waits."""
         known = self.find(name)
         with self.lock:
@@ -81,10 +74,10 @@ class Models:
                 self.open_ones.move_to_end(name)
                 return self.open_ones[name]
             tell(f"loading {name}")
-            while len(self.open_ones) >= KEPT:  # before, so that there never are more in memory
+            while len(self.open_ones) >= MAX_OPEN:  # before, so that there never are more in memory
                 self.open_ones.popitem(last=False)
             try:
-                self.open_ones[name] = opened(known)
+                self.open_ones[name] = known.opener(name, known.folder)
             except BaseException as error:
                 if not is_failure(error):
                     raise
@@ -95,37 +88,36 @@ class Models:
             return self.open_ones[name]
 
 
-def is_model(folder: Path) -> bool:
-    """Whether a folder looks like a model, ours or of the transformers library."""
-    return os.path.isfile(folder / store.MANIFEST) or os.path.isfile(folder / "config.json")
-
-
-def model_of(folder: Path) -> Path | None:
-    """The folder of the model that a path names: itself, or the one inside a run of training."""
-    if is_model(folder):
-        return folder
-    inside = folder / MODEL
-    return inside if os.path.isfile(folder / RUN) and os.path.isfile(inside / store.MANIFEST) else None
-
-
-def describe(name: str, folder: Path) -> Known:
+def describe(name: str, place: ModelLocation) -> KnownModel:
     """What a model is, without loading it."""
-    if (folder / store.MANIFEST).is_file():
-        facts = store.describe(folder)
-        task = store.kind_in(folder, facts).task
-        return Known(name, folder, str(facts.get("about") or facts.get("name", "")), task, True, example(task, facts))
-    from regard.app.runners.library import task_of
+    if place.kind is None:
+        return describe_foreign(name, place)
+    kind, facts = place.kind, store.describe(place.path)
+    info = ModelInfo(
+        name=name,
+        about=str(facts.get("about") or facts.get("name", "")),
+        task=kind.task,
+        reads=kind.reads,
+        writes=kind.writes,
+        tasks=list(kind.tasks),
+        example=example(kind.task, facts),
+    )
+    return KnownModel(info, place.path, lambda name, folder: kind.open(name, folder))
 
-    try:
-        config = json.loads((folder / "config.json").read_bytes())
-    except (OSError, ValueError) as error:
-        raise ModelError(f"{folder} has no config.json that can be read; give the folder of a model") from error
-    if not isinstance(config, dict):
-        raise ModelError(f"{folder / 'config.json'} holds no object; save the model again")
+
+def describe_foreign(name: str, place: ModelLocation) -> KnownModel:
+    """The same of a model of the `transformers` library, from its config.json."""
+    from regard.app.runners.library import PROFILES, architecture_of, open_library, read_config, task_of
+
+    if place.layout == "gguf":
+        raise gguf_refusal(place.path)
+    config = read_config(place.path)
     task = task_of(config)
-    named = config.get("architectures") or [config.get("model_type", "")]
-    about = str(named[0] if isinstance(named, list) and named else named)
-    return Known(name, folder, about, task, False, "Once upon a time" if task == "generate" else EXAMPLES[task])
+    shown = "Once upon a time" if task == "generate" else EXAMPLES[task]
+    about = architecture_of(config)
+    return KnownModel(
+        ModelInfo(name=name, about=about, task=task, example=shown, **PROFILES[task]), place.path, open_library
+    )
 
 
 def example(task: str, facts: dict[str, Any]) -> str:
@@ -137,20 +129,3 @@ def example(task: str, facts: dict[str, Any]) -> str:
         return EXAMPLES["generate"]
     plain = [str(word) for word in words if not (str(word).startswith("<") and str(word).endswith(">"))]
     return " ".join(plain[2:9:2] + plain[:3])
-
-
-def opened(known: Known) -> Opened:
-    """The model, ready to run."""
-    from regard.models.folder import open_model
-
-    if known.ours:
-        runner: Opened = store.kind_in(known.folder, store.describe(known.folder)).open(known.name, known.folder)
-        return runner
-    model, tokenizer = open_model(known.folder)
-    if known.task == "see":
-        from regard.app.runners.pictures import Seeing
-
-        return Seeing(known.name, model, known.folder)
-    from regard.app.runners.library import Library
-
-    return Library(known.name, model, tokenizer, known.task)

@@ -11,25 +11,26 @@ from typing import Any
 import torch
 
 from regard.app.protocol.limits import NAME, WAITING, must_be_short
+from regard.app.protocol.messages import EditEffect, EditSpec, RunRequest
 from regard.app.protocol.refusal import Refusal, Stopped, WorkerError, sentence_of
-from regard.app.protocol.wire import EditOf, RunAsk
-from regard.app.runners.edits import said
-from regard.app.runners.runner import Ran, RunMonitor
-from regard.app.studio.cards import Card, fresh
-from regard.app.studio.models import Models, model_of
+from regard.app.runners.edits import describe_edits
+from regard.app.runners.monitor import RunMonitor
+from regard.app.runners.runner import RunResult
+from regard.app.studio.cards import Card, make_id
+from regard.app.studio.models import Models
 from regard.app.studio.readers_first import ReadersFirst
 from regard.app.studio.traces import Traces, text_of
 from regard.app.studio.trainings import Trainings, identity
 from regard.errors import ConfigError, WatchError
+from regard.models.locate import is_run, locate_path
 from regard.tokens.visible import cut
 from regard.trace.file import load
 from regard.trace.record.trace import Trace
-from regard.training.run import MANIFEST as RUN
 from regard.training.run import Run
 
 ASKERS = 2  # threads that answer questions
 MEASURERS = 2  # threads that answer those which take long, each for another trace
-WELCOME = RunAsk(model="en-zh", text="The cat sat on the mat.")
+WELCOME = RunRequest(model="en-zh", text="The cat sat on the mat.")
 SWITCH = 0.0001  # seconds after which a thread lets another one go on
 
 
@@ -56,10 +57,10 @@ class Studio:
             card = Card(identity(path), path.stem[:NAME], text=text_of(trace))
             self.traces.add_file(path, card)
             return
-        model = model_of(path)
+        model = locate_path(path)
         if model is not None:
-            self.models.add(model, path.resolve().name)
-        if os.path.isfile(path / RUN):
+            self.models.add(model)
+        if is_run(path):
             Run.open(path)  # says what is wrong with it
             folders.append(path)
         elif model is None:
@@ -69,10 +70,10 @@ class Studio:
                 f"{cut(str(path), 200)} {there} a trace, the folder of a model {either} that of a training run"
             )
 
-    def begin(self, first: RunAsk | None = None) -> None:
+    def begin(self, first: RunRequest | None = None) -> None:
         """Start working: an empty studio runs its translator on a good sentence, so that there is something to see."""
         sys.setswitchinterval(SWITCH)  # a model holds the interpreter in small pieces; tiles must not wait for many
-        if first is not None or not self.traces.listed():
+        if first is not None or not self.traces.list_traces():
             self.welcomed = self.running.submit(run_contained, self.run, first or WELCOME, RunMonitor())
             self.welcomed.add_done_callback(report_failure)
 
@@ -99,39 +100,39 @@ class Studio:
         with self.lock:
             self.waiting -= 1
 
-    def run(self, ask: RunAsk, telling: RunMonitor) -> tuple[str, str | None]:
+    def run(self, request: RunRequest, monitor: RunMonitor) -> tuple[str, str | None]:
         """Run a model: (the trace's name, what it wrote). Whoever calls this waits."""
-        must_be_short(ask.text)
-        telling.give_way = self.way.give
-        telling.must_go_on()
-        self.models.find(ask.model)
+        must_be_short(request.text)
+        monitor.give_way = self.way.give
+        monitor.must_go_on()
+        self.models.find(request.model)
         seen: list[Trace] = []
-        begun = Card(fresh(), title(ask.text), ask.model, ask.text)
+        begun = Card(make_id(), title(request.text), request.model, request.text)
 
         def rows(trace: Trace) -> None:
             self.traces.pass_by(begun, trace)
             seen[:] = [trace]
-            telling.send({"kind": "rows", "trace": begun.id})
+            monitor.rows_of(begun.id)
 
-        telling.rows = rows
-        model = self.models.open(ask.model, lambda text: telling.progress(text, step="loading", name=ask.model))
-        telling.must_go_on()
+        monitor.rows = rows
+        model = self.models.open(request.model, lambda text: monitor.progress(text, step="loading", name=request.model))
+        monitor.must_go_on()
         try:
-            ran = model.run(ask, telling)
+            ran = model.run(request, monitor)
         except Stopped:
             if seen:  # what was shown last stays: somebody may be looking at it
                 self.traces.keep(begun, seen[-1])
             raise
-        card = card_of(ask, ran, begun.id)
+        card = card_of(request, ran, begun.id)
         trouble = self.traces.keep(card, ran.trace)
         if trouble is not None:
-            telling.trouble(trouble)
-        return card.id, ran.output["text"]
+            monitor.trouble(trouble)
+        return card.id, ran.output.text
 
-    def edit(self, wanted: str, edits: list[EditOf], telling: RunMonitor, run: int = -1) -> dict[str, Any]:
-        """Run what made a trace again under edits: an Effect, as server.ts has it. Whoever calls this waits."""
-        telling.give_way = self.way.give
-        telling.must_go_on()
+    def edit(self, wanted: str, edits: list[EditSpec], monitor: RunMonitor, run: int = -1) -> EditEffect:
+        """Run what made a trace again under edits. Whoever calls this waits."""
+        monitor.give_way = self.way.give
+        monitor.must_go_on()
         entry = self.traces.find(wanted)
         card = entry.card
         if card.edits:
@@ -148,23 +149,24 @@ class Studio:
         trace.check(model.model)  # a folder may hold other weights by now
         layers = [layer.name for layer in trace.runs[run].layers]
         try:
-            changed = model.again(card.given, layers, edits, telling)
+            changed = model.run_again(card.given, layers, edits, monitor)
         except WatchError as error:
             if not error.code:
                 error.coded("edit.refused", why=str(error))
             raise
-        told = [one.model_dump() for one in edits]
-        name = f"{title(card.text)} · {said(edits, layers)}"[:NAME]
-        edited = Card(fresh(), name, card.model, card.text, output=changed.output, edits=told, picture=card.picture)
+        specs = [one.model_dump() for one in edits]
+        name = f"{title(card.text)} · {describe_edits(edits, layers)}"[:NAME]
+        output = changed.output.to_json()
+        edited = Card(make_id(), name, card.model, card.text, output=output, edits=specs, picture=card.picture)
         self.traces.keep(edited, changed.trace)
-        return {
-            "before": changed.before,
-            "after": changed.after,
-            "beforeText": changed.before_text,
-            "afterText": changed.after_text,
-            "kl": changed.kl,
-            "trace": edited.id,
-        }
+        return EditEffect(
+            before=changed.before,
+            after=changed.after,
+            before_text=changed.before_text,
+            after_text=changed.after_text,
+            kl=changed.kl,
+            trace=edited.id,
+        )
 
     def model_of(self, wanted: str) -> str:
         """The name of the model that made a trace, for a sentence."""
@@ -180,11 +182,18 @@ class Studio:
         return self.traces.add_file(file, card, listed=False)
 
 
-def card_of(ask: RunAsk, ran: Ran, name: str) -> Card:
-    told = [one.model_dump() for one in ask.edits]
-    given = None if ask.edits else ran.given  # what was edited is compared with the plain run, not edited again
-    shown = title(ask.text) or "picture"
-    return Card(name, shown, ask.model, ask.text, output=ran.output, given=given, edits=told, picture=ran.picture)
+def card_of(request: RunRequest, ran: RunResult, name: str) -> Card:
+    """What is known of a run beside its numbers."""
+    return Card(
+        name,
+        title(request.text) or "picture",
+        request.model,
+        request.text,
+        output=ran.output.to_json(),
+        given=None if request.edits else ran.inputs,  # an edited run is compared with the plain one, not edited again
+        edits=[one.model_dump() for one in request.edits],
+        picture=None if ran.picture is None else ran.picture.to_json(),
+    )
 
 
 def title(text: str) -> str:

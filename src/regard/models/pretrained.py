@@ -1,0 +1,162 @@
+"""Models of the `transformers` library, from a folder or the hub: weights from safetensors alone, no code that comes
+with them."""
+
+import json
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from regard.errors import ModelError, is_failure
+from regard.extras import HF, importing
+
+TOKENIZERS = (
+    *("tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json", "spiece.model", "tokenizer.model"),
+    *("sentencepiece.bpe.model", "source.spm"),
+)
+SAFE, PICKLED = ".safetensors", (".bin", ".pt", ".pth", ".ckpt")
+INDEX = "model.safetensors.index.json"
+PICTURES = "preprocessor_config.json"  # beside a model that sees
+
+
+def from_folder(folder: Path) -> tuple[nn.Module, Any]:
+    """The model and tokenizer of a folder in the layout of `transformers`, from its own files alone."""
+    config = read_json(folder / "config.json", "has no config.json; give a folder in the layout of transformers")
+    must_be_safe(folder, config)
+    transformers = library()
+    model = load(transformers, str(folder), config.get("architectures"), local_files_only=True)
+    files = {file.name for file in folder.iterdir()}
+    tokenizer = None
+    if not files.isdisjoint(TOKENIZERS):
+        tokenizer = load_tokenizer(transformers, str(folder), local_files_only=True)
+    return model, tokenizer
+
+
+def is_complete(name: str, folder: Path, *, download: bool) -> bool:
+    """Whether a model in the cache is whole; where nothing may be downloaded, one that is not is refused."""
+    missing = missing_file(folder)
+    if missing is not None and not download:
+        raise ModelError(
+            f"the local cache holds only a part of {name!r} ({missing} is missing); pass --download (download=True) to "
+            "fetch the rest"
+        )
+    reads = any((folder / one).exists() for one in (*TOKENIZERS, PICTURES))
+    return missing is None and (reads or not download)
+
+
+def missing_file(folder: Path) -> str | None:
+    """A file that a model in the cache lacks, because its download was cut short or its weights were never wanted."""
+    names = sorted(os.listdir(folder))
+    parts = read_json(folder / INDEX, "cannot be read").get("weight_map") if INDEX in names else None
+    wanted = [*names, *sorted({str(part) for part in parts.values()} if isinstance(parts, dict) else ())]
+    if not any(name.endswith((SAFE, *PICKLED)) for name in wanted):
+        return "model.safetensors"
+    return next((name for name in wanted if not (folder / name).exists()), None)
+
+
+def from_hub(name: str) -> tuple[nn.Module, Any]:
+    """The model and tokenizer of a name on the hub, downloaded where they are not here yet."""
+    transformers = library()
+    try:
+        config = transformers.AutoConfig.from_pretrained(name, trust_remote_code=False)
+    except BaseException as error:
+        raise failure_of(name, error) from error
+    model = load(transformers, name, config.architectures, local_files_only=False)
+    try:
+        return model, load_tokenizer(transformers, name, local_files_only=False)
+    except ModelError as error:  # a model of pictures or sound has none
+        warnings.warn(str(error), stacklevel=3)
+        return model, None
+
+
+def load(transformers: Any, source: str, architectures: Any, *, local_files_only: bool) -> nn.Module:
+    """The model, of the class that its config names."""
+    maker = class_of(transformers, source, architectures)
+    safe = {"use_safetensors": True, "trust_remote_code": False}
+    try:
+        model, info = maker.from_pretrained(source, **safe, local_files_only=local_files_only, output_loading_info=True)
+    except BaseException as error:  # whatever a library in between raises for a file that is not what it says
+        raise failure_of(source, error) from error
+    missing = sorted(info.get("missing_keys", ()))
+    if missing:
+        warnings.warn(
+            f"{source} lacks {len(missing)} tensors of a {type(model).__name__}, {missing[0]} for one, and they are "
+            "random now; what depends on them shows nothing of the model that was trained",
+            stacklevel=4,
+        )
+    return model.eval()
+
+
+def class_of(transformers: Any, source: str, architectures: Any) -> Any:
+    """The class of `transformers` that a config names; where it names none, the one for its type without a head."""
+    if not architectures:
+        return transformers.AutoModel
+    name = architectures[0] if isinstance(architectures, list) else architectures
+    found = getattr(transformers, name, None) if isinstance(name, str) else None
+    if not isinstance(found, type) or not issubclass(found, transformers.PreTrainedModel):
+        raise ModelError(
+            f"{source} is a {name!r}, which this version of transformers does not have, and code that comes with a "
+            "model is not run; build the model yourself and watch that"
+        )
+    return found
+
+
+def load_tokenizer(transformers: Any, source: str, *, local_files_only: bool) -> Any:
+    try:
+        return transformers.AutoTokenizer.from_pretrained(
+            source, local_files_only=local_files_only, trust_remote_code=False
+        )
+    except BaseException as error:
+        raise failure_of(f"the tokenizer of {source}", error) from error
+
+
+def must_be_safe(folder: Path, config: dict[str, Any]) -> None:
+    """Refuse weights that are not safetensors through and through: reading a pickle can run anything."""
+    names = sorted(file.name for file in folder.iterdir())
+    if "adapter_config.json" in names:
+        raise ModelError(f"{folder} holds an adapter for another model; merge the two, and save the whole model")
+    weights = [name for name in names if name.endswith(SAFE)]
+    if INDEX in names:
+        parts = read_json(folder / INDEX, "cannot be read").get("weight_map")
+        weights = [str(part) for part in parts.values()] if isinstance(parts, dict) else []
+    if config.get("transformers_weights"):
+        weights.append(str(config["transformers_weights"]))
+    others = weights or [name for name in names if name.endswith(PICKLED)]
+    refused = next((name for name in others if not name.endswith(SAFE)), None)
+    if refused is not None:
+        raise ModelError(
+            f"{folder} has weights in {refused}, which is no safetensors file, and reading a pickle can run anything; "
+            "convert it with model.save_pretrained(folder), which writes safetensors"
+        )
+    if not weights:
+        raise ModelError(f"{folder} has no weights; give a folder with model.safetensors in it")
+
+
+def read_json(path: Path, lacking: str) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_bytes())
+    except OSError as error:
+        raise ModelError(f"{path.parent} {lacking}") from error
+    except ValueError as error:
+        raise ModelError(f"{path} is no JSON ({error}); save the model again") from error
+    if not isinstance(found, dict):
+        raise ModelError(f"{path} holds no object; save the model again")
+    return found
+
+
+def library() -> Any:
+    """`transformers`, or the sentence that says how to get it."""
+    missing = "to open a model of the transformers library, install regard[hf]: pip install 'regard[hf]'"
+    with importing(*HF, missing=ModelError(missing)):
+        import transformers
+    return transformers
+
+
+def failure_of(what: str, error: BaseException) -> ModelError:
+    """What a library said, in one sentence of ours; that somebody wants to stop is not among it."""
+    if not is_failure(error):
+        raise error
+    said = " ".join(str(error).split())
+    return ModelError(f"{what} could not be opened: {type(error).__name__}: {said[:300]}")
