@@ -46,8 +46,8 @@ def test_a_file_has_one_text_on_each_line(monkeypatch, capsys, tmp_path):
 def test_longer_texts_are_cut(monkeypatch, capsys):
     _, printed, said = run(monkeypatch, capsys, "census", "-m", "induction", *TEXTS, "--length", "5")
     assert printed.startswith("2 texts, 10 tokens")
-    assert "the text: the first 5 of 8 tokens are read (--length 5)\n" in said
-    assert "the text: the first 5 of 11 tokens are read (--length 5)\n" in said
+    assert "the text: truncated to the first 5 of 8 tokens (--length 5)\n" in said
+    assert "the text: truncated to the first 5 of 11 tokens (--length 5)\n" in said
 
 
 def test_only_the_first_of_several_processes_prints(monkeypatch, capsys):

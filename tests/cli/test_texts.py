@@ -54,10 +54,10 @@ def test_exactly_one_source_is_wanted(monkeypatch, capsys, tmp_path, command):
     words, text, _ = command
     (tmp_path / "text.txt").write_text(text)
     said = refused(monkeypatch, capsys, *words, stdin=text.encode())
-    assert said == "regard: no text came; give TEXT, - to read standard input, or --file PATH\n"
+    assert said == "regard: no text was given; give TEXT, - to read standard input, or --file PATH\n"
     for given in (text, "-"):
         said = refused(monkeypatch, capsys, *words, given, "--file", tmp_path / "text.txt", stdin=text.encode())
-        assert "came; give the one or the other" in said
+        assert "were given; give one of them" in said
 
 
 def test_a_text_that_is_also_a_file_is_read_as_text_and_the_file_is_mentioned(monkeypatch, capsys, tmp_path, command):
@@ -67,7 +67,7 @@ def test_a_text_that_is_also_a_file_is_read_as_text_and_the_file_is_mentioned(mo
     (tmp_path / name).write_text("other words")
     code, printed, said = told(monkeypatch, capsys, *words, name)
     assert (code, bool(printed)) == (0, True)
-    assert said == f"'{name}' is read as text, but is also a file; to read it: --file {name}\n"
+    assert said == f"'{name}' is read as text, but there is also a file of that name; to read the file: --file {name}\n"
 
 
 BAD = {
@@ -115,7 +115,8 @@ def test_more_tokens_than_the_model_takes_is_one_sentence_with_both_numbers(monk
     word = text.split()[1]
     said = refused(monkeypatch, capsys, *words, f"{word} " * (limit + 1))
     assert (
-        f"the text has {limit + 1:,} tokens, but the model takes at most {limit:,}; cut with --length {limit}" in said
+        f"the text has {limit + 1:,} tokens, but the model takes at most {limit:,}; truncate it with --length {limit}"
+        in said
     )
 
 
@@ -125,7 +126,7 @@ def test_length_cuts_and_says_so(monkeypatch, capsys, command):
     whole = told(monkeypatch, capsys, *words, first)
     code, printed, said = told(monkeypatch, capsys, *words, text, "--length", 3)
     assert (code, printed) == (0, whole[1])
-    assert f"the text: the first 3 of {len(text.replace('.', ' .').split())} tokens are read (--length 3)\n" in said
+    assert f"the text: truncated to the first 3 of {len(text.replace('.', ' .').split())} tokens (--length 3)\n" in said
     assert told(monkeypatch, capsys, *words, text, "--length", 500) == told(monkeypatch, capsys, *words, text)
 
 
@@ -133,7 +134,7 @@ def test_a_million_characters_are_refused_or_cut(monkeypatch, capsys, command):
     words, text, _ = command
     word = text.split()[1]
     many = f"{word} " * (1_000_000 // (len(word) + 1))
-    assert "cut with --length" in refused(monkeypatch, capsys, *words, "-", stdin=many.encode())
+    assert "truncate it with --length" in refused(monkeypatch, capsys, *words, "-", stdin=many.encode())
     assert told(monkeypatch, capsys, *words, "-", "--length", 7, stdin=many.encode())[0] == 0
 
 
@@ -171,13 +172,13 @@ def test_a_model_of_transformers_takes_exactly_as_many_tokens_as_it_is_said_to(m
     words = ["see", "--model", folder]
     said = told(monkeypatch, capsys, *words, "cat " * (limit - 1))[2].splitlines()[-1]
     assert said.endswith(
-        f"the text has {limit + 1} tokens, but the model takes at most {limit}; cut with --length {limit}"
+        f"the text has {limit + 1} tokens, but the model takes at most {limit}; truncate it with --length {limit}"
     )
     assert told(monkeypatch, capsys, *words, "cat " * (limit - 2))[0] == 0
     code, printed, said = told(monkeypatch, capsys, *words, "cat " * 50, "--length", limit, "--layer", 0, "--head", 0)
     assert code == 0
     assert "[SEP]" in printed  # what stands around a text stays around it
-    assert f"the first {limit} of 52 tokens are read (--length {limit})" in said
+    assert f"the first {limit} of 52 tokens (--length {limit})" in said
 
 
 def test_a_model_that_fails_all_the_same_is_told_in_one_sentence(monkeypatch, capsys, tmp_path):

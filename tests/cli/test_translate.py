@@ -143,10 +143,10 @@ def test_see_in_a_terminal_opens_the_explorer_on_what_was_translated(monkeypatch
     code, printed, said = translate(monkeypatch, capsys, CAT, DOGS, "--see", where="en-zh")
     ((studio, how),) = terminal
     assert (code, said, how["show"], how["first"], how["host"]) == (0, "Closed.\n", True, None, "127.0.0.1")
-    first, second = studio.traces.listed()
-    assert [first["text"], second["text"]] == [CAT, DOGS]
-    assert first["model"] == "en-zh"
-    entry = studio.traces.find(first["id"])
+    first, second = studio.traces.list_traces()
+    assert [first.text, second.text] == [CAT, DOGS]
+    assert first.model == "en-zh"
+    entry = studio.traces.find(first.id)
     assert printed.split("\n")[0] == entry.card.output["text"] == "猫坐在垫子上。"
     (one,) = open_translator("en-zh").translate([CAT])
     for kept, true in zip(studio.traces.trace_of(entry).layers, one.trace().layers, strict=True):
@@ -154,14 +154,14 @@ def test_see_in_a_terminal_opens_the_explorer_on_what_was_translated(monkeypatch
 
 
 def test_what_see_opened_can_be_edited(monkeypatch, capsys, terminal):
-    from regard.app.protocol.wire import EditOf
-    from regard.app.runners.runner import RunMonitor
+    from regard.app.protocol.messages import EditSpec
+    from regard.app.runners.monitor import RunMonitor
 
     translate(monkeypatch, capsys, CAT, "--see")
     ((studio, _),) = terminal
-    (card,) = studio.traces.listed()
-    found = studio.edit(card["id"], [EditOf(kind="mute", layer=0)], RunMonitor())
-    assert found["kl"] > 0
+    (card,) = studio.traces.list_traces()
+    found = studio.edit(card.id, [EditSpec(kind="mute", layer=0)], RunMonitor())
+    assert found.kl > 0
 
 
 @pytest.mark.parametrize("missing", ["app", "browser", "bundle"])
@@ -284,7 +284,8 @@ def test_a_bad_line_is_named_and_what_was_translated_before_is_not_lost(
 
 def test_a_text_of_10_000_words_and_half_a_character_are_refused(monkeypatch, capsys):
     assert (
-        "but the model takes at most 1,000; cut with --length 1000" in refused(monkeypatch, capsys, "word " * 10_000)[0]
+        "but the model takes at most 1,000; truncate it with --length 1000"
+        in refused(monkeypatch, capsys, "word " * 10_000)[0]
     )
     assert "whole characters" in refused(monkeypatch, capsys, "caf\udce9")[0]
 

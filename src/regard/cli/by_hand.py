@@ -14,7 +14,7 @@ TOKENS = ["x1", "x2", "x3", "x4", "x5"]
 CHANNELS = ["c1", "c2", "c3", "c4"]
 
 
-def by_hand() -> str:
+def by_hand_text() -> str:
     """Every step from X to the mix as text that reads at 80 columns, and how well `attend` agrees with it."""
     scores = reference.scaled_dot_scores(X, X)
     top = scores.max(-1, keepdims=True)
@@ -28,23 +28,23 @@ def by_hand() -> str:
         "1. What is read: X, one row per token.\n"
         "   Each token asks, offers and carries itself: Q = K = V = X.\n\n"
         + table(X, TOKENS, CHANNELS, digits=1, indent=3),
-        "2. Scores: Q Kᵀ, how well each query fits each key.\n"
+        "2. Scores: Q Kᵀ, how well each query matches each key.\n"
         f"   x1 with x5: {_products(X[0], X[4])}\n\n"
         + table(reference.dot_scores(X, X), TOKENS, TOKENS, digits=2, indent=3),
-        "3. Scaled: divided by √d = √4 = 2, so that scores of wide tokens do not grow.\n\n"
+        "3. Scale: divide by √d = √4 = 2, so that scores do not grow with the width.\n\n"
         + table(scores, TOKENS, TOKENS, digits=2, indent=3),
-        "4. Softmax, row by row, so that each query has one whole share to give.\n\n"
-        "   a. Subtract the row's maximum: shares stay the same, no power overflows.\n\n"
+        "4. Softmax, row by row: the weights of each query add up to 1.\n\n"
+        "   a. Subtract the row's maximum: the weights stay the same, and exp cannot overflow.\n\n"
         + table(np.hstack([scores - top, top]), TOKENS, [*TOKENS, "max"], digits=2, indent=3),
-        "   b. Raise e to it, and add up the row.\n\n"
+        "   b. Exponentiate, and sum each row.\n\n"
         + table(np.hstack([powers, total]), TOKENS, [*TOKENS, "sum"], indent=3),
         f"   c. Divide by the sum: the weights. x1 with x2: {powers[0, 1]:.4f} / {total[0, 0]:.4f}.\n\n"
         + table(np.hstack([weights, weights.sum(-1, keepdims=True)]), TOKENS, [*TOKENS, "sum"], indent=3),
         "   The same as a picture, darker takes more:\n\n" + shade(weights, TOKENS, indent=3),
-        "5. Mix: weights × V, each query's share of every token, added up.\n"
+        "5. Mix: weights × V, the weighted sum of the values for each query.\n"
         f"   x1, first channel: {_products(weights[0], X[:, 0])}\n\n" + table(mix, TOKENS, CHANNELS, indent=3),
-        "6. Checked: " + _checked(weights, mix),
-        "Next: try it on numbers of your own.\n\n"
+        "6. Check: " + _check(weights, mix),
+        "Next: try it on your own numbers.\n\n"
         "   >>> import regard, torch\n"
         "   >>> x = torch.randn(5, 4)\n"
         "   >>> a = regard.attend(x, x, x, mask=regard.causal())\n"
@@ -55,7 +55,7 @@ def by_hand() -> str:
 
 
 def _products(left: np.ndarray, right: np.ndarray) -> str:
-    """A sum of products written out, the terms with a zero left away.
+    """A sum of products written out, without the terms that are zero.
 
     >>> _products(np.array([1, 0, 2]), np.array([0.5, 7, 3]))
     '1 · 0.5 + 2 · 3 = 6.5'
@@ -64,7 +64,7 @@ def _products(left: np.ndarray, right: np.ndarray) -> str:
     return f"{' + '.join(terms) or '0'} = {left @ right:.4g}"
 
 
-def _checked(weights: np.ndarray, mix: np.ndarray) -> str:
+def _check(weights: np.ndarray, mix: np.ndarray) -> str:
     """Whether `regard.attend` gives the same, and through which kernel."""
     x = torch.from_numpy(X)
     a = attend(x, x, x)
@@ -76,13 +76,13 @@ def _checked(weights: np.ndarray, mix: np.ndarray) -> str:
     )
 
 
-def _digits(ours: np.ndarray, by_hand: np.ndarray) -> str:
+def _digits(ours: np.ndarray, expected: np.ndarray) -> str:
     """How many digits after the point two results share.
 
     >>> _digits(np.array([0.25]), np.array([0.2500001]))
     'to 6 digits'
     """
-    furthest = float(np.abs(ours - by_hand).max())
+    furthest = float(np.abs(ours - expected).max())
     if math.isnan(furthest) or furthest >= 0.05:
         return f"NOT: they differ by {furthest:.3g}"
     return "to the last bit" if furthest == 0 else f"to {math.floor(-math.log10(2 * furthest))} digits"

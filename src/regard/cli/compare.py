@@ -1,4 +1,4 @@
-"""Time, memory and error of every way to attend, on this machine, as ratios to dense attention of the same run."""
+"""Time, memory and error of every kind of attention on this machine, relative to dense attention in the same run."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from regard.attention.mask import Mask, bigbird, causal, longformer, window
 from regard.attention.matrix_free.linformer import Linformer
 from regard.attention.matrix_free.mechanism import Mechanism
 from regard.attention.matrix_free.performer import Performer
-from regard.cli.outputs import check_target, writing
+from regard.cli.outputs import check_target, explain_write_errors
 from regard.errors import ConfigError
 from regard.trace.change.cost import Spent, spent
 from regard.trace.measure.bar import bar
@@ -30,43 +30,43 @@ BLOCKS = 8  # that a block of BigBird sees: itself, one on either side, the firs
 
 
 @dataclass(frozen=True)
-class Measured:
-    """One way to attend at one length. Ratios are to dense attention: `faster` is its time / this time."""
+class Measurement:
+    """One kind of attention at one length; `speedup` is dense attention's time / this time."""
 
     length: int
-    way: str
+    attention: str
     path: str
     seconds: float
-    faster: float
+    speedup: float
     bytes: int | None
-    sees: float  # the share of the cells that a query may look at
-    error: float | None  # of the mix, relative, against exact attention under the same mask; None: not measured
-    astray: float | None  # the share of the weight that stands at other keys than in exact attention
+    visible: float  # the share of the map that queries may look at
+    mix_error: float | None  # relative, against exact attention under the same mask; None: not measured
+    weight_error: float | None  # the share of the weight that stands at other keys than in exact attention
 
 
-def compared(lengths: list[int], *, heads: int, width: int, keys: int, as_json: bool, to: Path | None) -> str:
+def compare_lengths(lengths: list[int], *, heads: int, width: int, keys: int, as_json: bool, to: Path | None) -> str:
     """The table as text, or JSON; the plot goes to a file, if one is named."""
     if keys < BLOCKS:
-        raise ConfigError(f"keys is {keys}, but BigBird sees {BLOCKS} blocks; give {BLOCKS} or more")
+        raise ConfigError(f"keys is {keys}, but BigBird needs {BLOCKS} blocks; give {BLOCKS} or more")
     check_target(to, FIGURES)
     lengths = sorted(set(lengths))
     check_memory(lengths[-1], heads, width)
-    found: list[Measured] = []
-    with bar("measuring", len(lengths) * (2 + len(ways(1, heads, width, keys)))) as advance:
+    measurements: list[Measurement] = []
+    with bar("measuring", len(lengths) * (2 + len(mechanisms(1, heads, width, keys)))) as advance:
         for length in lengths:
-            for one in measured(length, heads=heads, width=width, keys=keys):
+            for one in measure_length(length, heads=heads, width=width, keys=keys):
                 if one is not None:
-                    found.append(one)
+                    measurements.append(one)
                 advance(1)
     if to is not None:
-        from regard.cli.compare_plot import plotted
+        from regard.cli.compare_plot import plot_measurements
 
-        with writing(to):
-            plotted(found, to)
+        with explain_write_errors(to):
+            plot_measurements(measurements, to)
     sizes = {"heads": heads, "width": width, "keys": keys, "threads": torch.get_num_threads()}
     if as_json:
-        return json.dumps(sizes | {"ways": [asdict(one) for one in found]})
-    return told(found, sizes) + ("" if to is None else f"\n\nTime and memory against length: {to}")
+        return json.dumps(sizes | {"results": [asdict(one) for one in measurements]})
+    return comparison_text(measurements, sizes) + ("" if to is None else f"\n\nTime and memory against length: {to}")
 
 
 def check_memory(length: int, heads: int, width: int) -> None:
@@ -80,8 +80,8 @@ def check_memory(length: int, heads: int, width: int) -> None:
         )
 
 
-def ways(length: int, heads: int, width: int, keys: int) -> dict[str, Mask | Mechanism]:
-    """Every mechanism, each with about as many keys, features or mixtures."""
+def mechanisms(length: int, heads: int, width: int, keys: int) -> dict[str, Mask | Mechanism]:
+    """Every mask and approximation, each with about as many keys, features or mixtures per query."""
     half = keys // 2
     return {
         "causal": causal(),
@@ -93,65 +93,67 @@ def ways(length: int, heads: int, width: int, keys: int) -> dict[str, Mask | Mec
     }
 
 
-def measured(length: int, *, heads: int, width: int, keys: int) -> Iterator[Measured | None]:
-    """Dense attention first, then each way on the same random tensors; None where one would take too much memory."""
+def measure_length(length: int, *, heads: int, width: int, keys: int) -> Iterator[Measurement | None]:
+    """Dense attention first, then each other kind on the same random tensors; None where one needs too much memory."""
     generator = torch.Generator().manual_seed(length)
     q, k, v = (torch.randn(1, heads, length, width, generator=generator) for _ in range(3))
     with torch.no_grad():
         dense = spent(lambda: F.scaled_dot_product_attention(q, k, v))
-        yield row(length, "dense", "fused", dense, dense)
+        yield make_measurement(length, "dense", "fused", dense, dense)
         if 2 * heads * length * length * 4 <= MOST:
             whole = spent(lambda: (q @ k.mT / width**0.5).softmax(-1) @ v)
-            yield row(length, "written out", "", whole, dense)
+            yield make_measurement(length, "unfused", "", whole, dense)
         else:
             yield None
-        for name, attention in ways(length, heads, width, keys).items():
+        for name, attention in mechanisms(length, heads, width, keys).items():
             mask, by = (attention, None) if isinstance(attention, Mask) else (None, attention)
 
             def run(mask: Mask | None = mask, by: Mechanism | None = by) -> Tensor:
                 return attend(q, k, v, mask=mask, by=by).mix
 
             cost, path = spent(run), attend(q, k, v, mask=mask, by=by).path
-            sees = 1.0 if mask is None else share(mask, length)
-            error, astray = (0.0, 0.0) if by is None else off(by, q[:, :1], k[:, :1], v[:, :1])
-            yield row(length, name, path, cost, dense, sees, error, astray)
+            visible = 1.0 if mask is None else visible_share(mask, length)
+            errors = (0.0, 0.0) if by is None else measure_error(by, q[:, :1], k[:, :1], v[:, :1])
+            yield make_measurement(length, name, path, cost, dense, visible, *errors)
 
 
-def off(by: Mechanism, q: Tensor, k: Tensor, v: Tensor) -> tuple[float | None, float | None]:
+def measure_error(by: Mechanism, q: Tensor, k: Tensor, v: Tensor) -> tuple[float | None, float | None]:
     """How far a mechanism is from exact attention: its mix, and its weights."""
     if q.shape[-2] > LONGEST:
         return None, None
-    found = attend(q, k, v, by=by).error()
-    return found.mix, found.weights.mean
+    error = attend(q, k, v, by=by).error()
+    return error.mix, error.weights.mean
 
 
-def row(
+def make_measurement(
     length: int,
-    way: str,
+    attention: str,
     path: str,
     cost: Spent,
     dense: Spent,
-    sees: float = 1.0,
-    error: float | None = 0.0,
-    astray: float | None = 0.0,
-) -> Measured:
-    faster = dense.seconds / cost.seconds if cost.seconds else 1.0
-    return Measured(length, way, path, cost.seconds, faster, cost.bytes, sees, error, astray)
+    visible: float = 1.0,
+    mix_error: float | None = 0.0,
+    weight_error: float | None = 0.0,
+) -> Measurement:
+    speedup = dense.seconds / cost.seconds if cost.seconds else 1.0
+    return Measurement(length, attention, path, cost.seconds, speedup, cost.bytes, visible, mix_error, weight_error)
 
 
-class Round(Table):
+class RoundedTable(Table):
     """A table whose numbers may be large or small: three digits, and no powers of ten."""
 
     def cells(self) -> list[list[str]]:
         values = [[line.get(name) for name in self.columns] for line in self.rows]
-        return [[rounded(value) if isinstance(value, float) else shown(value) for value in line] for line in values]
+        return [
+            [format_rounded(value) if isinstance(value, float) else shown(value) for value in line] for line in values
+        ]
 
 
-def rounded(value: float) -> str:
+def format_rounded(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def share(mask: Mask, length: int, rows: int = 256) -> float:
+def visible_share(mask: Mask, length: int, rows: int = 256) -> float:
     """How much of the map may be looked at, counted in blocks of rows."""
     from regard.attention.mask import Sizes
     from regard.attention.mask.lead import tile, whole
@@ -164,31 +166,31 @@ def share(mask: Mask, length: int, rows: int = 256) -> float:
     return seen / length**2
 
 
-def told(found: list[Measured], sizes: dict[str, int]) -> str:
+def comparison_text(measurements: list[Measurement], sizes: dict[str, int]) -> str:
     """The table, and what its numbers are."""
     rows: list[Record] = [
         {
             "length": one.length,
-            "way": one.way,
+            "attention": one.attention,
             "path": one.path or None,
             "ms": one.seconds * 1e3,
-            "× as fast": one.faster,
+            "speedup": one.speedup,
             "MB": None if one.bytes is None else one.bytes / MB,
-            "sees": f"{one.sees:.1%}",
-            "error": one.error,
-            "astray": one.astray,
+            "visible": f"{one.visible:.1%}",
+            "mix error": one.mix_error,
+            "weight error": one.weight_error,
         }
-        for one in found
+        for one in measurements
     ]
     title = (
-        f"{sizes['heads']} heads of {sizes['width']}, about {sizes['keys']} keys, features or mixtures for each query; "
-        f"{sizes['threads']} {'thread' if sizes['threads'] == 1 else 'threads'}, forward"
+        f"{sizes['heads']} heads of {sizes['width']}, about {sizes['keys']} keys, features or mixtures per query; "
+        f"{sizes['threads']} {'thread' if sizes['threads'] == 1 else 'threads'}, forward pass"
     )
     notes = [
-        "× as fast: processor time of dense attention (torch's fused kernel) / of this way, the least of 3.",
-        "MB: the most that is held at once beyond q, k, v and the mix. sees: the share of the cells; masks are exact.",
-        "error, astray: of the mix, and of the weights, of one head against exact attention, on random q, k and v,",
-        "whose mixes nearly cancel; Linformer's mixtures are not trained.",
-        "On a model of your own: regard.swap(model, attention=regard.window(256, 0))(**inputs)",
+        "speedup: CPU time of dense attention (PyTorch's fused kernel) / CPU time of this kind, best of 3.",
+        "MB: peak memory beyond q, k, v and the mix. visible: share of the map that queries may look at.",
+        "mix error, weight error: relative to exact attention for one head on random q, k and v, where values nearly",
+        "cancel out; masks are exact, and Linformer's projections are not trained.",
+        "On your own model: regard.swap(model, attention=regard.window(256, 0))(**inputs)",
     ]
-    return repr(Round(rows, title, notes))
+    return repr(RoundedTable(rows, title, notes))

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from regard.cli.outputs import check_target, writing
-from regard.cli.pages import translations_page
+from regard.cli.outputs import check_target, explain_write_errors
+from regard.cli.pages import make_translations_page
 from regard.files import put
 from regard.tasks.text_translator import TextTranslator, Translation, open_translator
 from regard.views.static.alignment import alignment_text
@@ -19,35 +19,37 @@ PAGE = "demo.html"
 SHORT = 12  # tokens; a longer map is on the page
 
 
-def demo(folder: Path) -> str:
-    """What is printed; the page with every run is written into the folder."""
+def write_demo(folder: Path) -> str:
+    """Translate a few sentences by both models, write the page with every run, and return what to print."""
     page = folder / PAGE
     check_target(page, (".html",))
-    found, said = [], []
+    translations, said = [], []
     for name, about in MODELS.items():
-        interpreter = open_translator(name)
-        said.append(f"{name}: {about} of {size(interpreter)} weights, trained by regard on its own sentences")
-        for one in interpreter.translate(SENTENCES):
-            found.append((f"{name}: {one.source}", one))
-            said.append(shown(one))
-    with writing(page):
-        put(page, translations_page("What two small translators look at", found).encode())
+        translator = open_translator(name)
+        said.append(
+            f"{name}: {about} with {count_weights(translator)} parameters, trained by regard on generated sentences"
+        )
+        for one in translator.translate(SENTENCES):
+            translations.append((f"{name}: {one.source}", one))
+            said.append(translation_text(one))
+    with explain_write_errors(page):
+        put(page, make_translations_page("What two small translators look at", translations).encode())
     said.append(
         f"Every layer and head of these runs is in {page}: open it in a browser. Next:\n\n"
-        "  regard serve                       the same views, with the models behind them: type, run, edit, compare\n"
+        "  regard serve                       the same views with live models: type, run, edit, compare\n"
         '  regard translate en-zh "The dog is sleeping under the table." --see\n'
-        "  regard train translate --help      train one of your own\n"
-        "  regard demo --by-hand              attention worked by hand, step by step\n"
-        "  regard models                      what else comes with the package"
+        "  regard train translate --help      train your own\n"
+        "  regard demo --by-hand              attention computed by hand, step by step\n"
+        "  regard models                      list the models that come with the package"
     )
     return "\n\n".join(said)
 
 
-def size(interpreter: TextTranslator) -> str:
-    return f"{sum(p.numel() for p in interpreter.model.parameters()) / 1e6:.1f} million"
+def count_weights(translator: TextTranslator) -> str:
+    return f"{sum(p.numel() for p in translator.model.parameters()) / 1e6:.1f} million"
 
 
-def shown(one: Translation) -> str:
+def translation_text(one: Translation) -> str:
     """A translation, with its map where that is small."""
     text = f"{one.source}\n→ {one.text}"
     rows, columns, weights = one.alignment()

@@ -1,4 +1,4 @@
-"""A text as so many tokens as a model takes: cut where --length says so, and refused where it is too long."""
+"""A text as token ids: truncated where --length says so, and refused where it is longer than the model takes."""
 
 from typing import Any
 
@@ -13,19 +13,19 @@ WARNED = "sequence-length-is-longer-than-the-specified-maximum"  # what transfor
 
 
 def encode_within(text: str, model: nn.Module, tokenizer: Any, length: int | None, place: str = "") -> list[int]:
-    """The ids of a text, cut to `length`; refused in one sentence where the model takes fewer."""
+    """The ids of a text, truncated to `length`; refused in one sentence where the model takes fewer."""
     if isinstance(getattr(tokenizer, "deprecation_warnings", None), dict):
         tokenizer.deprecation_warnings[WARNED] = True
     ids = encode(text, tokenizer)[0]
     came = len(ids)
     if length is not None and came > length:
-        ids = cut(text, tokenizer, ids, length)
+        ids = cut_tokens(text, tokenizer, ids, length)
         say_cut(came, length, place)
     check_length(len(ids), max_tokens(model, tokenizer), place)
     return ids
 
 
-def cut(text: str, tokenizer: Any, ids: list[int], length: int) -> list[int]:
+def cut_tokens(text: str, tokenizer: Any, ids: list[int], length: int) -> list[int]:
     """The first tokens; those that a tokenizer of `transformers` puts around a text stay around it."""
     if hasattr(tokenizer, "num_special_tokens_to_add") and tokenizer.num_special_tokens_to_add() < length:
         return [int(one) for one in tokenizer(text, truncation=True, max_length=length)["input_ids"]]
@@ -33,7 +33,9 @@ def cut(text: str, tokenizer: Any, ids: list[int], length: int) -> list[int]:
 
 
 def say_cut(came: int, length: int, place: str = "") -> None:
-    typer.echo(f"{place or 'the text'}: the first {length:,} of {came:,} tokens are read (--length {length})", err=True)
+    typer.echo(
+        f"{place or 'the text'}: truncated to the first {length:,} of {came:,} tokens (--length {length})", err=True
+    )
 
 
 def check_length(tokens: int, limit: int | None, place: str = "") -> None:
@@ -41,5 +43,5 @@ def check_length(tokens: int, limit: int | None, place: str = "") -> None:
     if limit is not None and tokens > limit:
         raise ModelError(
             f"{place or 'the text'} has {tokens:,} tokens, but the model takes at most {limit:,}; "
-            f"cut with --length {limit}"
+            f"truncate it with --length {limit}"
         ).coded("text.longer", tokens=tokens, limit=limit)

@@ -15,7 +15,7 @@ def check_target(to: Path | None, endings: Sequence[str]) -> None:
         return
     name, folder = cut(to.name, 60), cut(str(to.parent), 60)
     if to.suffix.lower() not in endings:
-        raise ConfigError(f"{name!r} is none of {', '.join(endings)}; give another ending")
+        raise ConfigError(f"{name!r} does not end in {' or '.join(endings)}; give another name")
     if not os.path.isdir(to.parent):
         raise ConfigError(f"the folder {folder!r} for {name!r} does not exist; make it first")
     if os.path.isdir(to):
@@ -27,8 +27,8 @@ def check_target(to: Path | None, endings: Sequence[str]) -> None:
 
 
 @contextmanager
-def writing(to: Path) -> Iterator[None]:
-    """What the system says against a file, in one sentence."""
+def explain_write_errors(to: Path) -> Iterator[None]:
+    """Turn an error of the system while writing a file into one sentence that names the file."""
     try:
         yield
     except OSError as error:

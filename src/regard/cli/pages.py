@@ -7,18 +7,18 @@ from regard.trace.record.trace import Trace
 from regard.views.explorer.page import Held, page_html
 
 
-def translations_page(title: str, found: Sequence[tuple[str, Translation]]) -> str:
+def make_translations_page(title: str, translations: Sequence[tuple[str, Translation]]) -> str:
     """The page; each translation comes with its name."""
     held = [
         Held(one.trace(), name, {"text": one.text, "next": None, "classes": None})  # as Output in source.ts
-        for name, one in found
+        for name, one in translations
     ]
     first, *others = held
-    start = aligned_at(found[0][1], first.trace)
+    start = alignment_address(translations[0][1], first.trace)
     return page_html(first.trace, name=first.name, output=first.output, others=others, title=title, first=start)
 
 
-def aligned_at(one: Translation, trace: Trace) -> str:
+def alignment_address(one: Translation, trace: Trace) -> str:
     """The address of the sharpest head of the layer that aligns best, as the model's manifest says."""
     crossing = [number for number, layer in enumerate(trace.layers) if layer.kind != "self"]
     best = one.interpreter.facts.get("alignment", {}).get("layer", len(crossing) - 1)

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from regard.cli.lengths import encode_within
-from regard.cli.outputs import check_target, writing
+from regard.cli.outputs import check_target, explain_write_errors
 from regard.errors import ModelError, RegardError, TraceError
 from regard.models.folder import open_model
 from regard.models.kinds import kind_of
@@ -41,7 +41,7 @@ def see(
     must_only_read(model, opened)
     trace = watched(opened, tokenizer, text, length)
     if to is not None:
-        with writing(to):
+        with explain_write_errors(to):
             write(trace, text, which, head, to, words=words)
     if as_json:
         print(json.dumps(as_records(trace, which, head, words=words), ensure_ascii=False))

@@ -9,10 +9,10 @@ from regard.trace.file import load
 from regard.trace.measure.summary import summarise
 from regard.trace.measure.table import Table
 
-WIDE = 1000  # columns of a file or a pipe, where nothing need be left out
+WIDE = 1000  # columns of a file or a pipe, where nothing is left out
 
 
-def summarised(
+def summarise_file(
     path: Path, *, sort: str | None, descending: bool, batch: int | None, lines: int, as_json: bool = False
 ) -> str:
     """The summary of a trace file as text, or as JSON."""
@@ -22,10 +22,10 @@ def summarised(
     if as_json:
         return json.dumps({"title": table.title, "heads": table.records(), "notes": table.notes}, ensure_ascii=False)
     more = [f"… {len(table) - lines} more heads; show them with --lines {len(table)}"] if len(table) > lines else []
-    return drawn(replace(table, rows=table.rows[:lines], notes=[*more, *table.notes]))
+    return format_table(replace(table, rows=table.rows[:lines], notes=[*more, *table.notes]))
 
 
-def drawn(table: Table) -> str:
+def format_table(table: Table) -> str:
     """The table as lines: in a terminal the columns that fit, elsewhere all of them."""
     from rich.console import Console
 

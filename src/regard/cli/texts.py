@@ -10,8 +10,10 @@ import typer
 
 from regard.errors import ConfigError, DataError
 
-FILE = Annotated[Path | None, typer.Option("--file", help="Read this file, in UTF-8.")]
-LENGTH = Annotated[int | None, typer.Option("--length", min=1, metavar="N", help="Cut a text to its first N tokens.")]
+FILE = Annotated[Path | None, typer.Option("--file", help="Read the text from this UTF-8 file.")]
+LENGTH = Annotated[
+    int | None, typer.Option("--length", min=1, metavar="N", help="Truncate the text to its first N tokens.")
+]
 STDIN = "-"
 
 
@@ -29,36 +31,41 @@ class Line(NamedTuple):
 def read_text(text: str | None, file: Path | None) -> str:
     """One text: as it was given, or all of a file or of standard input."""
     lines = read_lines([] if text is None else [text], file)
-    found = "\n".join(line.text for line in lines)
-    if not found.strip():
+    whole = "\n".join(line.text for line in lines)
+    if not whole.strip():
         came = f"{file} holds no text" if file else f"{'standard input' if text == STDIN else 'the text'} is empty"
         raise DataError(f"{came}, so there is nothing to look at; give some words")
-    return found
+    return whole
 
 
 def read_lines(texts: Sequence[str], file: Path | None) -> list[Line] | Iterator[Line]:
     """The texts, the lines of a file, or those of standard input as they come; exactly one of the three."""
     if file is not None and texts:
-        raise ConfigError(f"a text and the file {file} came; give the one or the other")
+        raise ConfigError(f"both a text and the file {file} were given; give one of them")
     if file is not None:
         from regard.data.lines import lines_of
 
         return [Line(text, f"{file}, line {number}") for number, text in enumerate(lines_of(file), 1)]
     if not texts:
-        raise ConfigError("no text came; give TEXT, - to read standard input, or --file PATH")
+        raise ConfigError("no text was given; give TEXT, - to read standard input, or --file PATH")
     if STDIN not in texts:
         for text in texts:
             mention_file(text)
         return [Line(text) for text in texts]
     if len(texts) > 1:
-        raise ConfigError(f"{len(texts)} texts came, and one of them is -; give texts, or - alone for standard input")
+        raise ConfigError(
+            f"{len(texts)} texts were given, and one of them is -; give texts, or - alone for standard input"
+        )
     return standard_input()
 
 
 def mention_file(text: str) -> None:
     """Say so where a text is also the name of a file: whoever gave it may have meant the file."""
     if len(text) < 4096 and "\0" not in text and os.path.isfile(text):
-        typer.echo(f"{text!r} is read as text, but is also a file; to read it: --file {text}", err=True)
+        typer.echo(
+            f"{text!r} is read as text, but there is also a file of that name; to read the file: --file {text}",
+            err=True,
+        )
 
 
 def standard_input() -> Iterator[Line]:

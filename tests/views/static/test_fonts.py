@@ -19,7 +19,7 @@ def untold(monkeypatch):
 @pytest.fixture
 def no_others(monkeypatch, untold):
     """As on a machine with no font but that of matplotlib."""
-    monkeypatch.setattr(fonts, "others", list)
+    monkeypatch.setattr(fonts, "other_families", list)
 
 
 def test_latin_greek_and_marks_need_one_font():
