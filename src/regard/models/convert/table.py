@@ -1,0 +1,70 @@
+"""A model family of another library as a table: its config keys, its tensors, and what becomes of each."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+
+from regard.models.convert.operations import Operation
+
+REQUIRED: Any = object()  # the default of a key that a config must have
+
+
+@dataclass(frozen=True)
+class ConfigKey:
+    """A key of the foreign config and the field of ours that it becomes."""
+
+    theirs: str
+    ours: str
+    default: Any = REQUIRED  # what it means that the key is missing
+    values: Mapping[Any, Any] | None = None  # their value → ours; None: the same, and any is taken
+
+
+@dataclass(frozen=True)
+class TensorRule:
+    """Tensors of ours that are made of tensors of theirs. `{layer}` in a name counts from 0."""
+
+    ours: tuple[str, ...]
+    theirs: tuple[str, ...]
+    operations: tuple[Operation, ...] = ()
+
+    @property
+    def repeats(self) -> bool:
+        """Whether there is one per layer."""
+        return any("{layer}" in name for name in self.ours)
+
+    def at(self, layer: int) -> "TensorRule":
+        """The same rule for one layer."""
+        ours, theirs = (tuple(n.replace("{layer}", str(layer)) for n in names) for names in (self.ours, self.theirs))
+        return TensorRule(ours, theirs, self.operations)
+
+
+@dataclass(frozen=True)
+class ConversionTable:
+    """All that is known about one family; `convert_config` and `convert_weights` apply it."""
+
+    family: str
+    config: Callable[..., Any]  # the class of our config
+    keys: tuple[ConfigKey, ...]
+    rules: tuple[TensorRule, ...]
+    always: Mapping[str, Any] = field(default_factory=dict)  # fields of our config that this family always has
+    fixed: Mapping[str, Any] = field(default_factory=dict)  # their keys for which ours has one value only
+    ignored: frozenset[str] = frozenset()  # their keys that change no number in eval mode
+    flatten: Callable[[dict[str, Any]], dict[str, Any]] = dict  # their config with nested keys made plain ones
+    prefix: str = ""  # before the names of the body, which are stored without it where there is no head
+    copies: Mapping[str, str] = field(default_factory=dict)  # another name → the tensor, unless it has a rule itself
+    constants: Mapping[str, Callable[[Any], Tensor]] = field(default_factory=dict)  # tensors that follow from a config
+    leftovers: tuple[str, ...] = ()  # tensors of old files that hold nothing learned
+
+
+def rename(ours: str, theirs: str, *operations: Operation) -> Iterator[TensorRule]:
+    """Rules for the weight and the bias of a module; `operations` are for the weight alone.
+
+    A rule whose tensors our model does not have (a norm without bias) is not applied.
+
+    >>> [rule.theirs for rule in rename("norm", "ln_f")]
+    [('ln_f.weight',), ('ln_f.bias',)]
+    """
+    yield TensorRule((f"{ours}.weight",), (f"{theirs}.weight",), operations)
+    yield TensorRule((f"{ours}.bias",), (f"{theirs}.bias",))
