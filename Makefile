@@ -64,8 +64,8 @@ setup: .venv/.all ## install the package with every extra and the test tools
 
 bundle: .venv/.bundle ## build the explorer from web/ (src/regard/views/explorer/built)
 
-induction: .venv/.core ## train the embedded induction model again (a minute or two)
-	$(BIN)/python -m regard.training.induction --out src/regard/models/weights/induction
+induction: .venv/.core ## train an induction model like the embedded one (a minute or two)
+	$(BIN)/regard train induction --out runs/induction
 
 translators: .venv/.all ## train the two embedded translators again (about half an hour)
 	$(BIN)/regard train translate --out runs/en-zh --steps 3000 --layers 2 --width 128 --hidden 384 --heads 4 $(TRANSLATED)

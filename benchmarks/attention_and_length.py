@@ -37,13 +37,13 @@ def trained(name: str, steps: int, folder: Path):
 
 def by_length(interpreter, pairs) -> list[float]:
     """BLEU of the sentences between each pair of edges."""
-    from regard.tasks.score import scores
+    from regard.tasks.score import score_texts
 
     found = []
     for low, high in itertools.pairwise(EDGES):
         some = [pair for pair in pairs if low <= len(pair.source_words) < high]
         written = [one.text for one in interpreter.translate([pair.source for pair in some], beams=1)]
-        found.append(scores(written, [[pair.target] for pair in some], tokenizer="zh").bleu)
+        found.append(score_texts(written, [[pair.target] for pair in some], tokenizer="zh").bleu)
     return found
 
 

@@ -236,17 +236,17 @@ def stop_at(monkeypatch, step: int) -> None:
 
 
 def test_ctrl_c_before_the_first_step_says_how_to_go_on(monkeypatch, capsys, tmp_path):
-    from regard.tasks.sequences import Sequences
+    from regard.tasks.sequences import PreparedSequences
 
     def interrupted(self, *given):
         raise KeyboardInterrupt
 
     folder = tmp_path / "run"
-    monkeypatch.setattr(Sequences, "validate", interrupted)  # the second Ctrl-C does not wait
+    monkeypatch.setattr(PreparedSequences, "validate", interrupted)  # the second Ctrl-C does not wait
     code, _, said = run(monkeypatch, capsys, "train", "copy", *SMALL, "--out", str(folder))
     assert code == 130
     assert said.splitlines()[-1] == f"Saved at step 5 in {folder}; go on: regard train copy --resume {folder}"
-    monkeypatch.setattr(Sequences, "__init__", interrupted)
+    monkeypatch.setattr(PreparedSequences, "__init__", interrupted)
     code, _, said = run(monkeypatch, capsys, "train", "copy", *SMALL, "--out", str(tmp_path / "none"))
     assert code == 130
     assert said == (
@@ -313,16 +313,16 @@ def test_help_of_a_task_lists_its_settings_with_choices_and_defaults(flag, monke
 
 def slow_down(monkeypatch, held: Path) -> None:
     """An update takes a tenth of a second as long as this file is there."""
-    from regard.tasks.writing import Writing
+    from regard.tasks.writing import PreparedPairs
 
-    real = Writing.loss
+    real = PreparedPairs.loss
 
     def slow(self, *given, **more):
         if held.exists():
             time.sleep(0.1)
         return real(self, *given, **more)
 
-    monkeypatch.setattr(Writing, "loss", slow)
+    monkeypatch.setattr(PreparedPairs, "loss", slow)
 
 
 SLOW_DISK = """
@@ -364,7 +364,8 @@ def test_torchrun_trains_what_one_process_trains(stopped, whole, monkeypatch, ca
 def test_tasks_are_listed_and_so_are_the_settings_of_one(monkeypatch, capsys):
     code, printed, said = run(monkeypatch, capsys, "tasks")
     assert (code, said) == (0, "")
-    assert [line.split()[0] for line in printed.splitlines()[:4]] == ["copy", "reverse", "sort", "translate"]
+    listed = [line.split()[0] for line in printed.splitlines()[:5]]
+    assert listed == ["copy", "induction", "reverse", "sort", "translate"]
     code, printed, said = run(monkeypatch, capsys, "tasks", "translate")
     assert (code, said) == (0, "")
     rows = [line.split() for line in printed.splitlines()]

@@ -9,10 +9,11 @@ import sacrebleu
 
 from regard.data.grammar import sentences
 from regard.errors import ConfigError, DataError, ModelError
-from regard.tasks.evaluate import PARTS, evaluate
+from regard.tasks.evaluate import evaluate
 from regard.tasks.sequences import Copy, SequenceSettings
 from regard.tasks.text_translator import TextTranslator, open_translator
 from regard.tasks.translate import Translate, TranslateSettings
+from regard.tasks.translation_scores import PARTS
 from regard.training.fit import fit
 from tests.tasks.tiny import SIZES, copied, run_of
 
@@ -81,7 +82,7 @@ def test_lower_compares_small_letters_and_the_cased_score_stands_beside(tmp_path
         TextTranslator, "translate", lambda self, texts, beams: [SimpleNamespace(text="Die Katze saß dort.")]
     )
     data = tsv(tmp_path / "a.tsv", [("The cat sat there.", "die katze saß dort.")])
-    found = evaluate(str(run_of()), data=str(data), lower=lower)
+    found = evaluate(str(run_of()), data=str(data), lowercase=lower)
     assert (found["bleu"] == pytest.approx(100), found["exact"]) == (lower, float(lower))
     assert f"case:{'lc' if lower else 'mixed'}" in found["signatures"][0]
     assert ("bleu_cased" in found) == lower

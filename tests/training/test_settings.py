@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from regard.errors import ConfigError
-from regard.training.settings import Settings, described, read_flags, read_toml, settings_from
+from regard.training.settings import Settings, describe_settings, read_flags, read_toml, settings_from
 
 
 def test_flags_and_a_file_say_the_same(tmp_path: Path):
@@ -48,4 +48,4 @@ def test_files_that_are_no_toml_are_refused(tmp_path: Path):
 
 
 def test_every_setting_is_described():
-    assert all(row.flag and row.about and row.default for row in described(Settings))
+    assert all(row.flag and row.about and row.default for row in describe_settings(Settings))

@@ -76,7 +76,7 @@ class ToyWork:
 
 
 class Toy:
-    name, about, settings = "toy", "a random function", ToySettings
+    name, settings = "toy", ToySettings
 
     def check_requirements(self, settings: ToySettings) -> None:
         pass

@@ -8,13 +8,15 @@ from typing import Annotated
 import typer
 
 from regard import __version__
+from regard.cli.commands import EvaluateCommand, TaskGroup, TrainCommand
+from regard.cli.options import JSON
 from regard.cli.texts import FILE, LENGTH, read_text
-from regard.cli.train_help import TrainCommand
 from regard.errors import RegardError, is_failure
 
 # Plain help: the library that draws boxes around it takes longer to load than all the rest.
 app = typer.Typer(
     name="regard",
+    cls=TaskGroup,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -31,7 +33,7 @@ def _version(asked: bool) -> bool:
 @app.callback()
 def regard(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version and stop.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Build, train and see attention."""
@@ -44,18 +46,17 @@ def demo(
 ) -> None:
     """Translate a few sentences with two small models, and show what they look at."""
     if by_hand:
-        from regard.cli.by_hand import by_hand as worked  # torch loads when a command runs, not when help is shown
+        from regard.cli.by_hand import by_hand_text as worked  # torch loads when a command runs, not when help is shown
 
         typer.echo(worked())
         return
-    from regard.cli.demo import demo as run
+    from regard.cli.demo import write_demo as run
 
     typer.echo(run(folder))
 
 
 MODEL = typer.Option("--model", "-m", help="An embedded model (`regard models`), a folder, or a name of the hub.")
 DOWNLOAD = typer.Option("--download", help="Fetch the model from the hub if it is not here.")
-JSON = typer.Option("--json", help="Print JSON, for another program to read.")
 
 
 @app.command()
@@ -137,9 +138,9 @@ def summary(
     as_json: Annotated[bool, JSON] = False,
 ) -> None:
     """Measure every head of a trace: entropy, distance, sink, previous token, induction."""
-    from regard.cli.summary import summarised
+    from regard.cli.summary import summarise_file
 
-    typer.echo(summarised(file, sort=sort, descending=descending, batch=batch, lines=lines, as_json=as_json))
+    typer.echo(summarise_file(file, sort=sort, descending=descending, batch=batch, lines=lines, as_json=as_json))
 
 
 @app.command()
@@ -152,58 +153,38 @@ def models(as_json: Annotated[bool, JSON] = False) -> None:
 
 @app.command(cls=TrainCommand, context_settings={"ignore_unknown_options": True})
 def train(
-    task: Annotated[str, typer.Argument(help="What to learn; `regard tasks` lists them.")],
+    task: Annotated[str, typer.Argument(help="Task to train; `regard tasks` lists them.")],
     settings: Annotated[list[str] | None, typer.Argument(metavar="[--SETTING VALUE]...")] = None,
-    config: Annotated[Path | None, typer.Option(help="A TOML file with settings; flags go before it.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder of the run; a new one under runs/ otherwise.")] = None,
-    resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")] = False,
+    config: Annotated[Path | None, typer.Option(help="TOML file with settings; flags override it.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the run; a new one under runs/ by default.")] = None,
+    resume: Annotated[Path | None, typer.Option(help="Resume the run in this folder.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only.")] = False,
 ) -> None:
     """Train a model on TASK. Every setting is a flag: --steps 1000 --width 128; `regard train TASK --help` lists them.
 
-    Ctrl-C saves and stops; --resume goes on as if nothing had happened. Exit codes: 0 done, 2 an error that is told
-    in one sentence, 130 stopped by Ctrl-C, 143 by SIGTERM (both saved before).
+    Ctrl-C saves a checkpoint and stops; --resume continues to the same result. Exit codes: 0 done, 2 error, 130
+    stopped by Ctrl-C, 143 by SIGTERM (after saving).
     """
-    from regard.cli.train import trained
+    from regard.cli.train import train_task
 
-    code = trained(task, settings or [], config=config, out=out, resume=resume, quiet=quiet)
+    code = train_task(task, settings or [], config=config, out=out, resume=resume, quiet=quiet)
     if code:
         raise typer.Exit(code)
 
 
-@app.command()
-def translate(
-    model: Annotated[str, typer.Argument(help="A run, a folder of a model, or an embedded translator.")],
-    texts: Annotated[list[str] | None, typer.Argument(help="What to translate; - reads standard input.")] = None,
-    file: FILE = None,
-    length: LENGTH = None,
-    beams: Annotated[int, typer.Option(min=1, help="Candidates that are followed at once; 1 is greedy.")] = 5,
-    see: Annotated[bool, typer.Option("--see", help="Open the explorer: which word looked at which.")] = False,
-    to: Annotated[Path | None, typer.Option(help="Write its map: .html, .svg, .png, .pdf or .trace.")] = None,
-    as_json: Annotated[bool, JSON] = False,
-) -> None:
-    """Translate TEXTS, or each line of a file or of standard input."""
-    from regard.cli.translate import translated
-
-    lines = translated(model, texts or [], file=file, length=length, beams=beams, see=see, to=to, as_json=as_json)
-    for line in lines:
-        typer.echo(line)
-
-
-@app.command()
+@app.command(cls=EvaluateCommand, context_settings={"ignore_unknown_options": True})
 def evaluate(
-    run: Annotated[str, typer.Argument(help="A run, a folder of a model, or an embedded translator.")],
-    data: Annotated[str | None, typer.Option(help="A file of pairs, two as a,b, or `grammar`.")] = None,
-    part: Annotated[str, typer.Option(help="validation, test, unseen or long, where no file is named.")] = "validation",
-    beams: Annotated[int, typer.Option(min=1, help="Candidates that are followed at once; 1 is greedy.")] = 5,
-    lower: Annotated[bool | None, typer.Option("--lowercase/--cased", help="Compare lower-cased text, or not.")] = None,
-    count: Annotated[int, typer.Option(min=1, help="Sentences that the grammar makes.")] = 1000,
+    run: Annotated[str, typer.Argument(help="A run, a folder of a model, or an embedded model.")],
+    options: Annotated[list[str] | None, typer.Argument(metavar="[--OPTION VALUE]...")] = None,
     as_json: Annotated[bool, JSON] = False,
 ) -> None:
-    """Score a translator: BLEU and chrF with their signatures, samples, and how well it aligns."""
-    from regard.cli.translate import evaluated
+    """Score a trained model by the task of its training. `regard evaluate RUN --help` lists the options of that task.
 
-    typer.echo(evaluated(run, data=data, part=part, beams=beams, lower=lower, count=count, as_json=as_json))
+    A translator gets BLEU and chrF with their signatures, samples, and how well it aligns.
+    """
+    from regard.cli.evaluate import evaluate_run
+
+    typer.echo(evaluate_run(run, options or [], as_json=as_json))
 
 
 @app.command("compare-attention")
@@ -216,17 +197,17 @@ def compare_attention(
     as_json: Annotated[bool, JSON] = False,
 ) -> None:
     """Measure every way to attend on this machine: time, memory and error beside dense attention."""
-    from regard.cli.compare import compared
+    from regard.cli.compare import compare_lengths
 
-    typer.echo(compared(length or [512, 2048], heads=heads, width=width, keys=keys, as_json=as_json, to=to))
+    typer.echo(compare_lengths(length or [512, 2048], heads=heads, width=width, keys=keys, as_json=as_json, to=to))
 
 
 @app.command()
-def tasks(name: Annotated[str | None, typer.Argument(help="One task, to list its settings.")] = None) -> None:
-    """List what can be learnt, or the settings of one task."""
-    from regard.cli.train import listed
+def tasks(name: Annotated[str | None, typer.Argument(help="Task whose settings to list.")] = None) -> None:
+    """List the tasks that can be trained, or the settings of one."""
+    from regard.cli.train import list_tasks
 
-    typer.echo(listed(name))
+    typer.echo(list_tasks(name))
 
 
 def main() -> None:

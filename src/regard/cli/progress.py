@@ -12,18 +12,18 @@ from regard.training.fit import Event, Tell
 
 
 @contextmanager
-def told(quiet: bool, folder: Path) -> Iterator[Tell]:
-    """Somebody to tell: a live line in a terminal, plain lines elsewhere."""
+def report_progress(quiet: bool, folder: Path) -> Iterator[Tell]:
+    """Listen to a training run: a live line in a terminal, plain lines elsewhere."""
     if quiet:
         yield lambda event: None
     elif sys.stderr.isatty():
-        with live(folder) as tell:
+        with show_bar(folder) as tell:
             yield tell
     else:
-        yield Lines(folder)
+        yield ProgressLines(folder)
 
 
-class Lines:
+class ProgressLines:
     """Plain lines, for a file or another program."""
 
     def __init__(self, folder: Path) -> None:
@@ -33,7 +33,7 @@ class Lines:
         facts = event.facts
         if event.kind == "begin":
             self.steps, self.began = int(facts["steps"]), time.perf_counter()
-            self.say(f"{opening(event)}, in {self.folder}")
+            self.say(f"{describe_start(event)}, in {self.folder}")
         elif event.kind == "notice":
             self.say(f"regard: {facts['text']}")
         elif event.kind == "log":
@@ -49,7 +49,7 @@ class Lines:
 
 
 @contextmanager
-def live(folder: Path) -> Iterator[Tell]:
+def show_bar(folder: Path) -> Iterator[Tell]:
     """A bar with loss, learning rate, time left and the last validation."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -69,7 +69,9 @@ def live(folder: Path) -> Iterator[Tell]:
             facts = event.facts
             if event.kind == "begin":
                 bar.update(job, total=facts["steps"], completed=event.step)
-                bar.console.print(f"{opening(event)}, in {folder}", markup=False, highlight=False, soft_wrap=True)
+                bar.console.print(
+                    f"{describe_start(event)}, in {folder}", markup=False, highlight=False, soft_wrap=True
+                )
             elif event.kind == "notice":
                 bar.console.print(f"regard: {facts['text']}", markup=False, highlight=False, soft_wrap=True)
             elif event.kind == "step":
@@ -84,7 +86,7 @@ def live(folder: Path) -> Iterator[Tell]:
         yield tell
 
 
-def opening(event: Event) -> str:
+def describe_start(event: Event) -> str:
     """What begins: how large the model is, how much there is to learn from, and where it computes."""
     facts = event.facts
     left = f" ({facts['left_out']:,} left out: empty, or too long)" if facts["left_out"] else ""

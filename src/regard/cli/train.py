@@ -12,35 +12,34 @@ from typing import Any
 
 import typer
 
-from regard.cli.progress import told
+from regard.cli.progress import report_progress
 from regard.errors import ConfigError, RunError
+from regard.tasks.base import BaseTask
+from regard.tasks.registry import TASKS, names, task_named
 from regard.training import checkpoint
 from regard.training.fit import Result, fit
 from regard.training.run import MANIFEST, Run
-from regard.training.settings import Settings, read_flags, read_toml, settings_from
-from regard.training.task import Task
+from regard.training.settings import Settings, describe_settings, read_flags, read_toml, settings_from
 
 CHANGEABLE = ("steps", "num_workers", "tensorboard", "device")  # what a run that goes on may be told anew
 
 
-def trained(
+def train_task(
     name: str, words: Sequence[str], *, config: Path | None, out: Path | None, resume: Path | None, quiet: bool
 ) -> int:
     """Train, and give back the exit code."""
-    from regard.tasks import task_named
-
     task = task_named(name)
     first = int(os.environ.get("RANK", "0")) == 0  # of several processes the first speaks
     given = (read_toml(config) if config else {}) | read_flags(words)
-    settings = settings_from(task.settings, given) if resume is None else continued(task, resume, given)
+    settings = settings_from(task.settings, given) if resume is None else resume_settings(task, resume, given)
     with claim_folder(name, out, resume, first=first) as folder:
         return train(task, settings, folder, again=resume is not None, quiet=quiet or not first)
 
 
-def train(task: Task, settings: Settings, folder: Path, *, again: bool, quiet: bool) -> int:
+def train(task: BaseTask, settings: Settings, folder: Path, *, again: bool, quiet: bool) -> int:
     """Train in a folder, and say how it ended and how to go on."""
     try:
-        with told(quiet, folder) as tell:
+        with report_progress(quiet, folder) as tell:
             result = fit(task, settings, folder, resume=again, tell=tell)
     except KeyboardInterrupt:  # before the first step, while the result is made, or for the second time
         if not quiet:
@@ -50,7 +49,7 @@ def train(task: Task, settings: Settings, folder: Path, *, again: bool, quiet: b
         if result.code:
             typer.echo(explain_stop(task.name, settings, folder, result.step), err=True)
         else:
-            typer.echo(finished(task.name, result))
+            typer.echo(format_result(task, result))
     return result.code
 
 
@@ -65,7 +64,7 @@ def claim_folder(name: str, out: Path | None, resume: Path | None, *, first: boo
         return
     runs = Path("runs")
     there = runs.exists()
-    folder = fresh(name, runs)
+    folder = make_run_folder(name, runs)
     try:
         yield folder
     finally:
@@ -76,7 +75,7 @@ def claim_folder(name: str, out: Path | None, resume: Path | None, *, first: boo
                     runs.rmdir()
 
 
-def fresh(name: str, runs: Path) -> Path:
+def make_run_folder(name: str, runs: Path) -> Path:
     """A folder that did not exist yet; who makes it has it."""
     number = 1
     while True:
@@ -91,7 +90,7 @@ def fresh(name: str, runs: Path) -> Path:
             raise RunError(f"{folder} cannot be made ({error.strerror}); name a folder with --out") from error
 
 
-def continued(task: Task, folder: Path, given: dict[str, Any]) -> Any:
+def resume_settings(task: BaseTask, folder: Path, given: dict[str, Any]) -> Any:
     """The settings of a run that goes on."""
     described = Run.open(folder).described()
     if described["task"] != task.name:
@@ -137,22 +136,18 @@ def program_words() -> list[str]:
     return ["python", "-m", "regard"] if Path(sys.argv[0]).name == "__main__.py" else ["regard"]
 
 
-def finished(name: str, result: Result) -> str:
-    said = ", ".join(f"{key} {value:.4g}" for key, value in result.scores.items())
-    verb = "translate" if name == "translate" else "evaluate"
-    asked = ' "The cat sat on the mat."' if verb == "translate" else ""
-    return f"{said} after {result.step} steps. Next: regard {verb} {shlex.quote(str(result.folder))}{asked}"
+def format_result(task: BaseTask, result: Result) -> str:
+    """The scores of a run that came to its end, and the command to try next."""
+    scores = ", ".join(f"{key} {value:.4g}" for key, value in result.scores.items())
+    return f"{scores} after {result.step} steps. Next: regard {task.next_command(shlex.quote(str(result.folder)))}"
 
 
-def listed(name: str | None) -> str:
+def list_tasks(name: str | None) -> str:
     """Every task, or every setting of one."""
-    from regard.tasks import names, task_named
-    from regard.training.settings import described
-
     if name is None:
-        width = max(map(len, names())) + 2
-        lines = [f"{one:<{width}}{task_named(one).about}" for one in names()]
+        width = max(map(len, TASKS)) + 2
+        lines = [f"{one:<{width}}{TASKS[one].about}" for one in names()]
         return "\n".join([*lines, "", "Settings of one: regard tasks NAME"])
-    rows = described(task_named(name).settings)
+    rows = describe_settings(task_named(name).settings)
     wide = max(len(row.flag) for row in rows) + 2
     return "\n".join(f"{row.flag:<{wide}}{row.about} [{row.default}]" for row in rows)

@@ -1,199 +1,27 @@
-"""`regard translate` and `regard evaluate`: texts in, translations, alignments and scores out."""
+"""`regard translate`: the command that the translation task adds."""
 
-import json
-from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import typer
 
-from regard.cli.explore import explore, why_not
-from regard.cli.lengths import check_length, say_cut
-from regard.cli.outputs import check_target, writing
-from regard.cli.texts import Line, read_lines
-from regard.data.special import END, SPECIAL
-from regard.errors import ConfigError, DataError
-from regard.tasks.read_and_written import looks_across
-from regard.tasks.text_translator import TextTranslator, Translation, must_look, open_translator
-
-AT_ONCE = 64  # lines of a file
-ENDINGS = (".html", ".svg", ".png", ".pdf", ".trace")
-ONE_LINE = dict.fromkeys([*range(0x20), 0x7F, 0x85, 0x2028, 0x2029], " ")  # a line out for each line in
+from regard.cli.options import JSON
+from regard.cli.texts import FILE, LENGTH
 
 
-def translated(
-    where: str,
-    texts: list[str],
-    *,
-    file: Path | None,
-    length: int | None,
-    beams: int,
-    see: bool,
-    to: Path | None,
-    as_json: bool,
-) -> Iterator[str]:
-    """What to print, line by line as it is ready: a line for each line that came, an empty one for an empty one."""
-    check_target(to, ENDINGS)
-    lines = read_lines(texts, file)
-    interpreter = open_translator(where)
-    opens = False
-    if see or to is not None:
-        must_look(interpreter)
-    if see and not as_json:
-        why = why_not()
-        opens, see = not why, bool(why)
-        if why:
-            typer.echo(f"the map is drawn here, because {why}; open it with: regard serve --model {where}", err=True)
-    if isinstance(lines, list):  # what is wrong with one of them is said before the first is translated
-        lines = readable_lines(interpreter, lines, length)
-        must_fit(to, sum(not line.blank for line in lines))
-    kept: list[Translation] = []
-    any_came = False
-    for some in chunks(lines, AT_ONCE if isinstance(lines, list) else 1):
-        any_came = True
-        some = some if isinstance(lines, list) else readable_lines(interpreter, some, length)
-        found = iter(interpreter.translate([line.text for line in some if not line.blank], beams=beams))
-        for line in some:
-            one = None if line.blank else next(found)
-            yield from said(one, line, see, as_json)
-            if one is not None and (opens or to is not None):
-                kept.append(one)
-    if not any_came or ((opens or to is not None) and not kept):
-        raise DataError("there is nothing to translate; give a text, a file with --file, or lines on standard input")
-    if to is not None:
-        must_fit(to, len(kept))
-        written(kept, to)
-        typer.echo(f"wrote {to}", err=True)  # what is printed are translations and nothing else
-    if opens:
-        explore(where, kept)
+def translate(
+    model: Annotated[str, typer.Argument(help="A run, a folder of a model, or an embedded translator.")],
+    texts: Annotated[list[str] | None, typer.Argument(help="What to translate; - reads standard input.")] = None,
+    file: FILE = None,
+    length: LENGTH = None,
+    beams: Annotated[int, typer.Option(min=1, help="Beam size; 1 is greedy.")] = 5,
+    see: Annotated[bool, typer.Option("--see", help="Open the explorer: which word looked at which.")] = False,
+    to: Annotated[Path | None, typer.Option(help="Write its map: .html, .svg, .png, .pdf or .trace.")] = None,
+    as_json: Annotated[bool, JSON] = False,
+) -> None:
+    """Translate TEXTS, or each line of a file or of standard input."""
+    from regard.cli.translation_lines import translate_lines  # torch loads when a command runs, not when help is shown
 
-
-# What comes in
-
-
-def chunks(lines: Iterable[Line], size: int) -> Iterator[list[Line]]:
-    some: list[Line] = []
+    lines = translate_lines(model, texts or [], file=file, length=length, beams=beams, see=see, to=to, as_json=as_json)
     for line in lines:
-        some.append(line)
-        if len(some) >= size:
-            yield some
-            some = []
-    if some:
-        yield some
-
-
-def readable_lines(interpreter: TextTranslator, lines: list[Line], length: int | None) -> list[Line]:
-    """The lines, cut where that is wanted; what the model cannot read is refused, with its place."""
-    return [line if line.blank else readable_line(interpreter, line, length) for line in lines]
-
-
-def readable_line(interpreter: TextTranslator, line: Line, length: int | None) -> Line:
-    try:
-        if length is not None:
-            ends = [end for _, end in interpreter.source.encoding(line.text).offsets]
-            if len(ends) > length:
-                say_cut(len(ends), length, line.place)
-                line = Line(line.text[: ends[length - 1]], line.place)
-        interpreter.read(line.text)
-    except DataError as error:
-        if error.code == "text.longer":
-            check_length(error.about["tokens"], error.about["limit"], line.place)
-        raise DataError(f"{line.place}: {error}" if line.place else str(error)) from error
-    return line
-
-
-# What goes out
-
-
-def must_fit(to: Path | None, count: int) -> None:
-    if to is not None and to.suffix.lower() != ".html" and count > 1:
-        raise ConfigError(f"{to.name!r} holds one map, but {count} texts came; write .html, or give one text")
-
-
-def said(one: Translation | None, line: Line, see: bool, as_json: bool) -> Iterator[str]:
-    if as_json:
-        yield json.dumps(record(one, line), ensure_ascii=False)
-        return
-    yield "" if one is None else one.text.translate(ONE_LINE)
-    if see and one is not None:
-        from regard.views.static.alignment import alignment_text
-
-        rows, columns, weights = one.alignment()
-        yield alignment_text(weights, rows, columns)
-
-
-def record(one: Translation | None, line: Line) -> dict[str, Any]:
-    """A translation as plain values; without weights where the model looks at nothing."""
-    if one is None:
-        return {"source": line.text, "text": "", "written": [], "read": [], "weights": []}
-    found: dict[str, Any] = {"source": one.source, "text": one.text}
-    if not looks_across(one.interpreter.model):
-        rows = [*one.shown.written_names, SPECIAL[END]]
-        return found | {"written": rows, "read": list(one.shown.source_names), "weights": None}
-    rows, columns, weights = one.alignment()
-    shares = [[round(share, 6) for share in row] for row in weights.tolist()]
-    return found | {"written": rows, "read": columns, "weights": shares}
-
-
-def written(found: list[Translation], to: Path) -> None:
-    """The maps of translations as a page, or that of one as a picture or a trace."""
-    with writing(to):
-        if to.suffix.lower() == ".trace":
-            found[0].trace().save(to)
-        elif to.suffix.lower() == ".html":
-            page(found, to)
-        else:
-            figure(found[0], to)
-
-
-def page(found: list[Translation], to: Path) -> None:
-    from regard.cli.pages import translations_page
-    from regard.files import put
-
-    put(to, translations_page("Which word looked at which", [(one.source, one) for one in found]).encode())
-
-
-def figure(one: Translation, to: Path) -> None:
-    from regard.views.static.figure import heatmap
-    from regard.views.static.grid import clean_label
-
-    rows, columns, weights = one.alignment()
-    title = clean_label(f"{one.source} → {one.text}", 90)
-    heatmap(weights, title=title, rows="written", columns="read", row_labels=rows, column_labels=columns, to=to)
-
-
-# Scores
-
-
-def evaluated(
-    where: str, *, data: str | None, part: str, beams: int, lower: bool | None, count: int, as_json: bool
-) -> str:
-    """Scores with their signatures, samples, and how well it aligns."""
-    from regard.tasks.evaluate import evaluate
-
-    found = evaluate(where, data=data, part=part, beams=beams, lower=lower, count=count)
-    if as_json:
-        return json.dumps(found, ensure_ascii=False, indent=1)
-    if "task" in found:
-        return f"{found['task']}: " + "  ".join(f"{name} {value:.4g}" for name, value in found["scores"].items())
-    lines = [f"{one['source']}\n  → {one['written']}\n  = {one['right']}" for one in found["samples"]]
-    cased = f" (cased {found['bleu_cased']:.2f})" if "bleu_cased" in found else ""
-    lines.append(
-        f"\nBLEU {found['bleu']:.2f}{cased}  chrF {found['chrf']:.2f}  exactly right {found['exact']:.1%}  "
-        f"({found['sentences']} sentences, {'greedy' if beams == 1 else f'{beams} beams'})"
-    )
-    lines += [f"  {signature}" for signature in found["signatures"]]
-    return "\n".join([*lines, *aligned(found)])
-
-
-def aligned(found: dict[str, Any]) -> list[str]:
-    """How well it aligns, where that is known."""
-    if "alignment" not in found:
-        return []
-    if found["alignment"] is None:
-        return ["no alignment: this model looks at nothing while it writes (attention = none)"]
-    known = found["alignment"]
-    return [
-        f"alignment error rate {known['error_rate']:.3f} (cross-attention {known['layer']}; "
-        f"a straight line: {known['straight_line']:.3f})"
-    ]
+        typer.echo(line)

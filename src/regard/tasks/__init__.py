@@ -1,4 +1,4 @@
-"""What there is to learn, by name."""
+"""Tasks by name: data, model, loss, scores and what to show."""
 
 from regard.tasks.registry import names, task_named
 

@@ -1,16 +1,44 @@
-"""The tasks by name. Their modules load when one of them is asked for."""
+"""The registry of tasks: one entry says where a task lies, what it learns, and which commands it adds to `regard`.
+
+Adding a task is its file and one entry here. Nothing of a task is imported before it is used, so that help is instant.
+"""
 
 import difflib
 from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from regard.errors import ConfigError
-from regard.training.task import Task
 
-HOMES = {
-    "translate": "regard.tasks.translate:Translate",
-    "copy": "regard.tasks.sequences:Copy",
-    "reverse": "regard.tasks.sequences:Reverse",
-    "sort": "regard.tasks.sequences:Sort",
+if TYPE_CHECKING:
+    from regard.tasks.base import BaseTask
+
+
+class Verb(NamedTuple):
+    """A command that a task adds: `regard NAME …`. Its function is annotated as typer reads it."""
+
+    name: str
+    about: str  # what the list of commands says of it
+    function: str  # "module:name"
+
+
+class TaskEntry(NamedTuple):
+    """What is known of a task before it is imported."""
+
+    about: str  # what it learns
+    task: str  # "module:name" of a class that extends BaseTask
+    verbs: tuple[Verb, ...] = ()
+
+
+TASKS: dict[str, TaskEntry] = {
+    "translate": TaskEntry(
+        "write a sentence in another language",
+        "regard.tasks.translate:Translate",
+        (Verb("translate", "Translate texts, or each line of a file.", "regard.cli.translate:translate"),),
+    ),
+    "copy": TaskEntry("repeat a sequence", "regard.tasks.sequences:Copy"),
+    "reverse": TaskEntry("write a sequence backwards", "regard.tasks.sequences:Reverse"),
+    "sort": TaskEntry("write a sequence in order", "regard.tasks.sequences:Sort"),
+    "induction": TaskEntry("continue a random string that repeats", "regard.tasks.induction:Induction"),
 }
 
 
@@ -18,22 +46,36 @@ def names() -> list[str]:
     """Every task there is.
 
     >>> names()
-    ['copy', 'reverse', 'sort', 'translate']
+    ['copy', 'induction', 'reverse', 'sort', 'translate']
     """
-    return sorted(HOMES)
+    return sorted(TASKS)
 
 
-def task_named(name: str) -> Task:
+def task_named(name: str) -> "BaseTask":
     """The task of this name, or a `ConfigError` that names the nearest.
 
     >>> task_named("translat")
     Traceback (most recent call last):
     regard.errors.ConfigError: there is no task 'translat'; did you mean 'translate'?
     """
-    if name not in HOMES:
-        near = difflib.get_close_matches(name, HOMES, 1)
+    if name not in TASKS:
+        near = difflib.get_close_matches(name, TASKS, 1)
         advice = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names())}"
         raise ConfigError(f"there is no task {name!r}; {advice}")
-    home, _, kind = HOMES[name].partition(":")
-    found: Task = getattr(import_module(home), kind)()
-    return found
+    task: BaseTask = load_named(TASKS[name].task)()
+    return task
+
+
+def verbs() -> dict[str, Verb]:
+    """Every command that a task adds, by its name.
+
+    >>> list(verbs())
+    ['translate']
+    """
+    return {verb.name: verb for entry in TASKS.values() for verb in entry.verbs}
+
+
+def load_named(path: str) -> Any:
+    """What "module:name" stands for, imported now."""
+    module, _, name = path.partition(":")
+    return getattr(import_module(module), name)

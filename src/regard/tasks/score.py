@@ -16,15 +16,15 @@ class Scores(NamedTuple):
     chrf_signature: str
 
 
-def scores(
+def score_texts(
     written: Sequence[str], references: Sequence[Sequence[str]], *, tokenizer: str = "13a", lower: bool = False
 ) -> Scores:
     """Corpus scores of what was written; `references[i]` are all right answers to the i-th source.
 
-    >>> scores(["猫坐在垫子上。"], [["猫坐在垫子上。"]], tokenizer="zh").bleu
+    >>> score_texts(["猫坐在垫子上。"], [["猫坐在垫子上。"]], tokenizer="zh").bleu
     100.0
     """
-    sacrebleu = library()
+    sacrebleu = load_sacrebleu()
     most = max(len(right) for right in references)
     columns = [[right[i] if i < len(right) else None for right in references] for i in range(most)]
     bleu = sacrebleu.metrics.BLEU(tokenize=tokenizer, lowercase=lower)
@@ -38,7 +38,7 @@ def scores(
     )
 
 
-def library() -> Any:
+def load_sacrebleu() -> Any:
     """sacrebleu, or a `ConfigError` that says how to get it."""
     missing = ConfigError("to score translations, install regard[train]: pip install 'regard[train]'")
     with importing("sacrebleu", missing=missing):

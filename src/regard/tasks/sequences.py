@@ -10,13 +10,16 @@ from torch import nn
 from regard.data.examples import Examples
 from regard.data.special import SPECIAL
 from regard.models import store
+from regard.tasks.base import BaseTask
 from regard.tasks.read_and_written import ReadAndWritten, show
-from regard.tasks.writing import WriterSettings, Writing, write
+from regard.tasks.writing import PreparedPairs, WriterSettings, write
+from regard.training.settings import with_defaults
 from regard.training.task import Better
 
 FIRST = len(SPECIAL)
 
 
+@with_defaults(steps=2400, batch_tokens=1500, width=64, layers=2, hidden=128, lr=2e-3, warmup_steps=200, shared=True)
 class SequenceSettings(WriterSettings):
     """How long the sequences are, and of what."""
 
@@ -25,17 +28,9 @@ class SequenceSettings(WriterSettings):
     most: int = Field(12, ge=1, description="maximum sequence length")
     examples: int = Field(20_000, ge=10, description="training sequences")
     validation_size: int = Field(500, ge=1, description="validation sequences")
-    steps: int = Field(2400, ge=1, description="training steps")
-    batch_tokens: int = Field(1500, ge=1, description="tokens per batch, padding included, summed over all processes")
-    width: int = Field(64, ge=1, description="model width (hidden size)")
-    layers: int = Field(2, ge=1, description="number of encoder layers, and of decoder layers")
-    hidden: int = Field(128, ge=1, description="feed-forward size (transformer)")
-    lr: float = Field(2e-3, gt=0, description="peak learning rate")
-    warmup_steps: int = Field(200, ge=0, description="steps of linear learning-rate warmup")
-    shared: bool = Field(True, description="share one vocabulary and its embeddings between source and target")
 
 
-class Sequences(Writing):
+class PreparedSequences(PreparedPairs):
     """A task on sequences made ready."""
 
     better = Better("exact")
@@ -50,7 +45,7 @@ class Sequences(Writing):
         known = {tuple(one) for one in lists[settings.validation_size :]}
         held = [one for one in lists[: settings.validation_size] if tuple(one) not in known]
         made = [
-            Examples([one.tolist() for one in part], [self.wanted(one) for one in part])
+            Examples([one.tolist() for one in part], [self.target_of(one) for one in part])
             for part in (lists[settings.validation_size :], held)
         ]
         super().__init__(settings, *made)
@@ -58,9 +53,9 @@ class Sequences(Writing):
         self.words = [*SPECIAL, *(f"s{i}" for i in range(settings.symbols))]
         self.model = self.sizes.build()
 
-    def wanted(self, symbols: np.ndarray) -> list[int]:
-        found = {"copy": symbols, "reverse": symbols[::-1], "sort": np.sort(symbols)}[self.name]
-        return [int(x) for x in found]
+    def target_of(self, symbols: np.ndarray) -> list[int]:
+        target = {"copy": symbols, "reverse": symbols[::-1], "sort": np.sort(symbols)}[self.name]
+        return [int(symbol) for symbol in target]
 
     def validate(self, model: nn.Module) -> dict[str, float]:
         """`exact`: the share of sequences that come out without a fault, decoded freely."""
@@ -81,25 +76,22 @@ class Sequences(Writing):
         store.write(folder, model, self.sizes, facts | {"name": self.name, "vocabulary": self.words})
 
 
-class Copy:
-    """Say it again."""
+class Copy(BaseTask):
+    """Repeat a sequence."""
 
-    name, about, settings = "copy", "say the sequence again", SequenceSettings
+    name, settings = "copy", SequenceSettings
 
-    def check_requirements(self, settings: SequenceSettings) -> None:
-        """Its scores need nothing beside the package."""
-
-    def prepare(self, settings: SequenceSettings, folder: Path) -> Sequences:
-        return Sequences(settings, self.name)
+    def prepare(self, settings: SequenceSettings, folder: Path) -> PreparedSequences:
+        return PreparedSequences(settings, self.name)
 
 
 class Reverse(Copy):
-    """Say it backwards."""
+    """Write a sequence backwards."""
 
-    name, about = "reverse", "say the sequence backwards"
+    name = "reverse"
 
 
 class Sort(Copy):
-    """Say it in order."""
+    """Write a sequence in order."""
 
-    name, about = "sort", "say the sequence in order"
+    name = "sort"

@@ -24,7 +24,7 @@ def scored(where: str) -> dict[str, dict[str, float]]:
     """BLEU, chrF and the share of sentences without a fault, on three parts of the grammar that were never seen."""
     found = {}
     for part in PARTS:
-        one = evaluate(where, part=part, count=COUNT, beams=1, samples=0, aligned=False)
+        one = evaluate(where, part=part, count=COUNT, beams=1, samples=0, alignment=False)
         found[part] = {key: round(float(one[key]), 4) for key in ("bleu", "chrf", "exact")}
     return found
 

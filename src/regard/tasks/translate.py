@@ -16,9 +16,10 @@ from regard.data.split import references, split
 from regard.data.vocabulary import Vocabulary
 from regard.errors import ConfigError, DataError
 from regard.models import store
+from regard.tasks.base import BaseTask, EvaluationOptions
 from regard.tasks.read_and_written import ReadAndWritten, show
-from regard.tasks.score import library, scores, tokenizer_for
-from regard.tasks.writing import WriterSettings, Writing, write
+from regard.tasks.score import load_sacrebleu, score_texts, tokenizer_for
+from regard.tasks.writing import PreparedPairs, WriterSettings, write
 from regard.training.task import Better
 
 Kind = Literal["auto", "bpe", "unigram", "characters", "words"]
@@ -82,7 +83,7 @@ def parts_of(settings: TranslateSettings) -> tuple[Pairs, list[Pair], list[Pair]
     return Pairs(parts.train, pairs.skipped), list(parts.validation), list(parts.test)
 
 
-class Translating(Writing):
+class PreparedTranslation(PreparedPairs):
     """A translation task made ready."""
 
     better = Better("bleu")
@@ -105,8 +106,8 @@ class Translating(Writing):
         written = translate(model, self.source, self.target, [source for source, _ in asked])
         right = [answers for _, answers in asked]
         tokenizer = tokenizer_for([text for answers in right for text in answers])
-        found = scores(written, right, tokenizer=tokenizer, lower=self.given.lowercase)  # type: ignore[attr-defined]
-        return {"loss": self.validation_loss(model), "bleu": found.bleu, "chrf": found.chrf}
+        scores = score_texts(written, right, tokenizer=tokenizer, lower=self.given.lowercase)  # type: ignore[attr-defined]
+        return {"loss": self.validation_loss(model), "bleu": scores.bleu, "chrf": scores.chrf}
 
     def show(self, model: nn.Module, folder: Path) -> None:
         texts = [one.source for one in self.asked[:3]]
@@ -164,14 +165,42 @@ def names_of(vocabulary: Vocabulary, ids: Sequence[int]) -> list[str]:
     return [str(vocabulary.tokenizer.id_to_token(i)).removeprefix(SPACE) or " " for i in ids]
 
 
-class Translate:
+class TranslateOptions(EvaluationOptions):
+    """The options of `regard evaluate` for a translator."""
+
+    data: str = Field("", description="a file of pairs, two as a,b, or 'grammar'; by default the training data")
+    part: str = Field("validation", description="validation, test, unseen or long, where no file is named")
+    beams: int = Field(5, ge=1, description="beam size; 1 is greedy")
+    lowercase: bool = Field(False, description="compare lowercased text; by default as the run was trained")
+    cased: bool = Field(False, description="compare cased text, even if the run was trained on lowercased text")
+    count: int = Field(1000, ge=1, description="sentences to generate from the grammar")
+    samples: int = Field(5, ge=0, description="translations to print")
+    alignment: bool = Field(True, description="measure the word alignment where the true one is known")
+
+
+class Translate(BaseTask):
     """English to Chinese, or whatever pairs of sentences are given."""
 
-    name, about, settings = "translate", "write a sentence in another language", TranslateSettings
+    name, settings, options = "translate", TranslateSettings, TranslateOptions
 
     def check_requirements(self, settings: TranslateSettings) -> None:
         """BLEU and chrF are those of sacrebleu."""
-        library()
+        load_sacrebleu()
 
-    def prepare(self, settings: TranslateSettings, folder: Path) -> Translating:
-        return Translating(settings, folder)
+    def prepare(self, settings: TranslateSettings, folder: Path) -> PreparedTranslation:
+        return PreparedTranslation(settings, folder)
+
+    def evaluate(self, folder: Path, options: TranslateOptions) -> dict[str, Any]:
+        from regard.tasks.translation_scores import (
+            evaluate_translator,
+        )
+
+        return evaluate_translator(folder, options)
+
+    def report(self, result: dict[str, Any]) -> str:
+        from regard.tasks.translation_scores import report_scores
+
+        return report_scores(result)
+
+    def next_command(self, run: str) -> str:
+        return f'translate {run} "The cat sat on the mat."'

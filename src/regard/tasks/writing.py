@@ -72,8 +72,8 @@ class WriterSettings(Settings):
         )
 
 
-class Writing:
-    """The half of a `Work` that is the same for all pairs of sequences."""
+class PreparedPairs:
+    """What all prepared tasks have in common whose examples are pairs of sequences."""
 
     model: nn.Module
 

@@ -67,7 +67,6 @@ class Task(Protocol):
     """Something that can be learnt by name."""
 
     name: str
-    about: str
     settings: type[Settings]
 
     def check_requirements(self, settings: Any) -> None:
