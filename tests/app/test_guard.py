@@ -7,7 +7,7 @@ from starlette.routing import Mount, Route
 from starlette.testclient import TestClient, WebSocketDenialResponse
 from starlette.websockets import WebSocketDisconnect
 
-from regard.app.app import guarded
+from regard.app.app import put_behind_guard
 from regard.app.security.access import open_to_all, walked, with_token
 from regard.app.security.guard import ALWAYS, LOOPBACK, POLICY, Door
 from regard.errors import RegardError
@@ -230,19 +230,19 @@ UNDECIDED = {
 @pytest.mark.parametrize("how", UNDECIDED.values(), ids=UNDECIDED)
 def test_what_says_nothing_about_who_may_ask_fails_when_the_app_is_made(how):
     with pytest.raises(RegardError, match=r"the route '/secret.*' says nothing about who may ask"):
-        guarded(undecided(how), DOOR)
+        put_behind_guard(undecided(how), DOOR)
 
 
 def test_the_documentation_that_a_framework_adds_is_undecided_too():
     with pytest.raises(RegardError, match="says nothing"):
-        guarded(FastAPI(), DOOR)
+        put_behind_guard(FastAPI(), DOOR)
 
 
 def test_a_decided_route_is_served_as_it_says():
     app = FastAPI(openapi_url=None)
     app.add_api_route("/all", open_to_all(lambda: {"a": 1}))
     app.add_api_route("/mine", with_token(lambda: {"b": 2}))
-    client = TestClient(guarded(app, DOOR), f"http://{HOST}")
+    client = TestClient(put_behind_guard(app, DOOR), f"http://{HOST}")
     assert [client.get(path).status_code for path in ("/all", "/mine")] == [200, 401]
 
 

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
+from regard.app.protocol.messages import RunRequest
 from regard.app.protocol.refusal import Refusal
-from regard.app.protocol.wire import RunAsk
-from regard.app.routes.runs import finished
-from regard.app.runners.runner import RunMonitor
+from regard.app.routes.runs import finish
+from regard.app.runners.monitor import RunMonitor
 from regard.app.studio.studio import Studio
 from regard.errors import ModelError
 from regard.models.folder import open_model
@@ -41,8 +41,8 @@ def test_a_panic_is_told_to_whoever_asked_and_the_next_run_is_as_always(tmp_path
     with opened(tmp_path / "kept", *folders) as (client, studio):
         for name, code in (("reads", "model.failed"), ("opens", None)):
             events = []
-            finished(studio, RunAsk(model=name, text="the cat"), RunMonitor(), events.append)
-            assert [event["kind"] for event in events] == ["failed"]
+            finish(studio, RunRequest(model=name, text="the cat"), RunMonitor(), events.append)
+            assert [event.kind for event in events] == ["failed"]
             last = run(client, model=name, text="the cat")[-1]
             assert (last["kind"], last.get("code")) == ("failed", code)
             assert "PanicException" in last["text"]
@@ -64,7 +64,7 @@ def test_a_panic_while_an_edit_is_run_is_told_and_the_worker_lives(tmp_path, mon
             raise Panic("index out of range")
 
         with monkeypatch.context() as patch:
-            patch.setattr(model, "again", panic)
+            patch.setattr(model, "run_again", panic)
             told = client.post(f"/api/traces/{name}/edit", json={"edits": [EDIT]})
         assert (told.status_code, told.json()["code"]) == (500, "model.failed")
         assert "Panic: index out of range" in told.json()["error"]
@@ -88,7 +88,7 @@ def test_a_command_tells_a_panic_in_one_sentence(monkeypatch, capsys, folders, n
 def test_a_first_run_that_fails_is_told_where_the_server_was_started(tmp_path, capfd):
     studio = Studio(keep=tmp_path / "kept")
     try:
-        studio.begin(RunAsk(model="induction", text="A " * 9000))
+        studio.begin(RunRequest(model="induction", text="A " * 9000))
         with pytest.raises(Refusal):
             studio.welcomed.result(60)
     finally:

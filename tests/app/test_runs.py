@@ -8,8 +8,8 @@ import time
 import pytest
 import torch
 
-from regard.app.runners.runner import RunMonitor
-from regard.app.runners.writers import Writing
+from regard.app.runners.monitor import RunMonitor
+from regard.app.runners.writers import WriterRunner
 from regard.models import embedded
 from regard.tasks.text_translator import open_translator
 from regard.trace.file import load
@@ -37,7 +37,7 @@ def test_every_embedded_model_is_listed_with_an_example_that_it_can_run(client):
     assert [model["name"] for model in listed] == embedded.names()
     assert [model["task"] for model in listed] == ["translate", "translate", "generate"]
     for model in listed:
-        assert set(model) == {"name", "about", "task", "example"}
+        assert set(model) == {"name", "about", "task", "reads", "writes", "tasks", "example"}
         assert run(client, model=model["name"], text=model["example"])[-1]["kind"] == "done"
 
 
@@ -152,11 +152,11 @@ def test_an_ask_that_is_too_large_is_refused(client):
 
 
 def test_a_model_that_fails_says_so_and_the_next_run_works(client, monkeypatch):
-    def fail(self, ask, telling):
+    def fail(self, request, monitor):
         raise IndexError("index out of range\nin self")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Writing, "run", fail)
+        patched.setattr(WriterRunner, "run", fail)
         why = "IndexError: index out of range in self"
         about = {"model": "induction", "why": why}
         told = {"kind": "failed", "text": f"induction failed: {why}", "code": "model.failed", "about": about}
@@ -207,10 +207,10 @@ def test_a_first_run_loads_no_algebra(tmp_path):
     """SymPy takes a second, in which nobody else gets far; some functions of torch load it, so they are not used."""
     program = (
         "import sys; from pathlib import Path; from regard.app.studio.studio import Studio\n"
-        "from regard.app.runners.runner import RunMonitor; from regard.app.protocol.wire import RunAsk\n"
+        "from regard.app.runners.monitor import RunMonitor; from regard.app.protocol.messages import RunRequest\n"
         f"studio = Studio(keep=Path({str(tmp_path)!r}))\n"
-        "studio.run(RunAsk(model='induction', text='A B C A', steps=3), RunMonitor())\n"
-        "print(len(studio.traces.listed()), 'sympy' in sys.modules)\n"
+        "studio.run(RunRequest(model='induction', text='A B C A', steps=3), RunMonitor())\n"
+        "print(len(studio.traces.list_traces()), 'sympy' in sys.modules)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
     assert done.stdout.split() == ["1", "False"], done.stderr

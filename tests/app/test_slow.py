@@ -7,6 +7,7 @@ import torch
 
 from regard.app.protocol.limits import CELLS
 from regard.errors import MapError
+from regard.views.explorer.answer.questions import MeasuresQuestion
 from tests.app.served import opened, said, trace_of
 
 WHOLE = {"layer": 0, "batch": 0}
@@ -21,11 +22,11 @@ def test_measures_of_one_trace_do_not_hold_up_those_of_another(tmp_path, monkeyp
         huge, other = trace_of(client), trace_of(client, text="A B C A")
         begun, go_on, real = threading.Event(), threading.Event(), studio.traces.ask
 
-        def held(what, about, wanted, *more):
-            if wanted == huge and what == "measures":
+        def held(question, wanted, *more):
+            if wanted == huge and isinstance(question, MeasuresQuestion):
                 begun.set()
                 assert go_on.wait(60)
-            return real(what, about, wanted, *more)
+            return real(question, wanted, *more)
 
         monkeypatch.setattr(studio.traces, "ask", held)
         waiting = [threading.Thread(target=ask, args=(client, huge)) for _ in range(5)]  # somebody is impatient

@@ -95,13 +95,13 @@ def test_a_file_that_was_named_is_shown_and_never_taken_away(tmp_path, file):
 def test_a_damaged_card_is_passed_over(tmp_path, damage):
     (tmp_path / "0123456789abcdef.json").write_bytes(damage)
     (tmp_path / "0123456789abcdef.trace").write_bytes(b"x")
-    assert Traces(tmp_path).listed() == []
+    assert Traces(tmp_path).list_traces() == []
 
 
 def test_a_card_is_read_only_under_its_own_name(tmp_path):
     card = Card("0123456789abcdef", "n", "m", "t")
     for name in ("0123456789abcdef", "fedcba9876543210"):
-        (tmp_path / f"{name}.json").write_bytes(card.written())
+        (tmp_path / f"{name}.json").write_bytes(card.to_bytes())
     assert read_card(tmp_path / "0123456789abcdef.json") == card
     assert read_card(tmp_path / "fedcba9876543210.json") is None
 

@@ -6,8 +6,9 @@ import time
 import pytest
 
 from regard.app.protocol.refusal import Stopped
-from regard.app.runners.runner import RunMonitor
+from regard.app.runners.monitor import RunMonitor
 from regard.app.studio.readers_first import ReadersFirst
+from regard.views.explorer.answer.questions import MeasuresQuestion, Question, RowQuestion, TileQuestion
 from tests.app.served import ASK, opened, row, run, trace_of
 
 
@@ -52,11 +53,11 @@ def test_a_question_that_fails_is_over_too():
 
 def test_a_run_gives_way_before_every_step_and_is_stopped_before_that():
     given = []
-    telling = RunMonitor()
-    telling.must_go_on()
-    telling.give_way = lambda: given.append(len(given))
+    monitor = RunMonitor()
+    monitor.must_go_on()
+    monitor.give_way = lambda: given.append(len(given))
     for _ in range(3):
-        telling.must_go_on()
+        monitor.must_go_on()
     assert given == [0, 1, 2]
     stopped = RunMonitor(stopped=lambda: True)
     stopped.give_way = lambda: given.append("late")
@@ -88,13 +89,28 @@ def test_questions_are_counted_while_they_are_asked_and_slow_ones_are_not(tmp_pa
         name = trace_of(client)
         asking, real = {}, studio.traces.ask
 
-        def seen(what, *more):
-            asking[what] = studio.way.asking
-            return real(what, *more)
+        def seen(question, *more):
+            asking[type(question)] = studio.way.asking
+            return real(question, *more)
 
         monkeypatch.setattr(studio.traces, "ask", seen)
         row(client, name)
         assert client.post(f"/api/traces/{name}/ask/measures", json={"layer": 0, "batch": 0}).status_code == 200
         assert client.post(f"/api/traces/{name}/ask/row", json={"layer": 99}).status_code == 400
-        assert asking == {"row": 1, "measures": 0}
+        assert asking == {RowQuestion: 1, MeasuresQuestion: 0}
         assert studio.way.asking == 0
+
+
+def test_a_question_is_validated_once_on_its_way(tmp_path, monkeypatch):
+    with opened(tmp_path) as (client, _):
+        name, validated, real = trace_of(client), [], Question.model_validate
+
+        def count(kind, given):
+            validated.append(kind)
+            return real.__func__(kind, given)
+
+        monkeypatch.setattr(Question, "model_validate", classmethod(count))
+        row(client, name)
+        about = {"layer": 0, "batch": 0, "head": 0, "level": 0, "row": 0, "column": 0, "coarse": False}
+        assert client.post(f"/api/traces/{name}/ask/tile", json=about).status_code == 200
+        assert validated == [RowQuestion, TileQuestion]

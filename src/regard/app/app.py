@@ -9,8 +9,9 @@ from fastapi import FastAPI, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from regard.app.protocol.messages import RunRequest
 from regard.app.protocol.refusal import Refusal
-from regard.app.protocol.wire import RunAsk, answer
+from regard.app.protocol.wire import respond_error
 from regard.app.routes import front, runs, traces, trainings
 from regard.app.security.access import must_be_decided, open_routes
 from regard.app.security.connections import Shortage
@@ -19,7 +20,7 @@ from regard.app.studio.studio import Studio
 from regard.errors import RegardError
 
 
-def make_app(studio: Studio, door: Door, *, first: RunAsk | None = None) -> Guard:
+def make_app(studio: Studio, door: Door, *, first: RunRequest | None = None) -> Guard:
     """What a server runs. Raises where a route does not say who may ask."""
 
     @asynccontextmanager
@@ -30,35 +31,35 @@ def make_app(studio: Studio, door: Door, *, first: RunAsk | None = None) -> Guar
         studio.close()
 
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=life, redirect_slashes=False)
-    app.add_exception_handler(RegardError, told)
-    app.add_exception_handler(HTTPException, unknown)
-    app.add_exception_handler(Exception, failed)
+    app.add_exception_handler(RegardError, answer_refusal)
+    app.add_exception_handler(HTTPException, answer_unknown)
+    app.add_exception_handler(Exception, answer_failure)
     front.add(app, door)
     for routes in (traces, runs, trainings):
         routes.add(app, studio)
-    return guarded(app, door)
+    return put_behind_guard(app, door)
 
 
-def guarded(app: FastAPI, door: Door) -> Guard:
+def put_behind_guard(app: FastAPI, door: Door) -> Guard:
     """The app behind its guard, if every route is decided."""
     must_be_decided(app.routes)
     return Guard(app, door, open_routes(app.routes))
 
 
-async def told(_: Request, error: Any) -> Response:
+async def answer_refusal(_: Request, error: Any) -> Response:
     """What was refused on purpose."""
-    return answer(error.told(), error.status if isinstance(error, Refusal) else 400)
+    return respond_error(error, error.status if isinstance(error, Refusal) else 400)
 
 
-async def unknown(_: Request, error: Any) -> Response:
+async def answer_unknown(_: Request, error: Any) -> Response:
     """An address or a method that is not there."""
     status = error.status_code
-    said = RegardError(f"there is nothing here ({status}); open the front page").coded("server.unknown", status=status)
-    return answer(said.told(), status)
+    sentence = f"there is nothing here ({status}); open the front page"
+    return respond_error(RegardError(sentence).coded("server.unknown", status=status), status)
 
 
-async def failed(_: Request, error: Exception) -> Response:
+async def answer_failure(_: Request, error: Exception) -> Response:
     """What nobody thought of; the terminal shows where."""
     kind = type(error).__name__
-    said = RegardError(f"the server failed ({kind}); its terminal says where").coded("server.failed", kind=kind)
-    return answer(said.told(), 500)
+    sentence = f"the server failed ({kind}); its terminal says where"
+    return respond_error(RegardError(sentence).coded("server.failed", kind=kind), 500)

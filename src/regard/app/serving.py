@@ -19,7 +19,7 @@ import uvicorn
 
 from regard.app.app import make_app
 from regard.app.protocol.limits import RUN
-from regard.app.protocol.wire import RunAsk
+from regard.app.protocol.messages import RunRequest
 from regard.app.security.connections import ACCEPTED, BoundedProtocol
 from regard.app.security.guard import LOOPBACK, Door
 from regard.app.studio.studio import Studio
@@ -89,7 +89,7 @@ def listening(host: str, port: int | None) -> socket.socket:
 
 
 def serve(
-    studio: Studio, at: socket.socket, *, host: str, told: Callable[[str], None], first: RunAsk | None, show: bool
+    studio: Studio, at: socket.socket, *, host: str, told: Callable[[str], None], first: RunRequest | None, show: bool
 ) -> None:
     """Serve until Ctrl-C. `told` hears the address, with its token, once the server answers."""
     port = at.getsockname()[1]

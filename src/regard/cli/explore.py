@@ -43,7 +43,7 @@ def in_terminal() -> bool:
 def explore(where: str, found: Sequence[Translation]) -> None:
     """Serve the translations until Ctrl-C, the first of them in front; they are kept like every run of the explorer."""
     from regard.app import serving
-    from regard.app.studio.cards import Card, fresh
+    from regard.app.studio.cards import Card, make_id
     from regard.app.studio.studio import Studio, title
 
     if len(found) > MOST:
@@ -56,7 +56,7 @@ def explore(where: str, found: Sequence[Translation]) -> None:
             for one in reversed(found[:MOST]):  # what is kept last stands in front
                 given = {"text": one.source, "source": list(one.shown.source), "written": list(one.shown.written)}
                 output = {"text": one.text, "next": None, "classes": None}  # as Output in source.ts
-                card = Card(fresh(), title(one.source), model, one.source, output=output, given=given)
+                card = Card(make_id(), title(one.source), model, one.source, output=output, given=given)
                 trouble = studio.traces.keep(card, one.trace())
         if trouble is not None:
             typer.echo(f"regard: {trouble}", err=True)

@@ -1,68 +1,28 @@
-"""What comes from a browser, checked; names as in web/src/hosts/server.ts."""
+"""JSON from a browser, checked, and JSON for it."""
 
 import json
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 from starlette.responses import Response
 
-from regard.app.protocol.limits import NAME, STEPS
+from regard.app.protocol.messages import ErrorAnswer, Received, Sent, describe_error
 from regard.app.protocol.refusal import Refusal
+from regard.errors import RegardError
+
+Message = TypeVar("Message", bound=Received)
 
 
-class Wire(BaseModel):
-    """Nothing is bent to fit, and what is not known is refused."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class EditOf(Wire):
-    """One change of the attention. `layer` counts the layers of the trace."""
-
-    kind: Literal["mute", "block", "uniform", "scale"]
-    layer: int = Field(ge=0, le=100_000)
-    heads: list[int] | None = Field(default=None, max_length=4096)
-    query: int | None = Field(default=None, ge=0)
-    key: int | None = Field(default=None, ge=0)
-    factor: float | None = Field(default=None, allow_inf_nan=False)
-
-
-class RunAsk(Wire):
-    """A model, and what it should read."""
-
-    model: str = Field(max_length=500)
-    text: str
-    steps: int = Field(default=0, ge=0, le=STEPS)
-    temperature: float = Field(default=0.0, ge=0, le=100, allow_inf_nan=False)
-    edits: list[EditOf] = Field(default_factory=list, max_length=256)
-    picture: str | None = None
-
-
-class EditAsk(Wire):
-    """Changes to run again with."""
-
-    edits: list[EditOf] = Field(min_length=1, max_length=256)
-
-
-class NameAsk(Wire):
-    """Another name for a trace."""
-
-    name: str = Field(min_length=1, max_length=NAME)
-
-
-Asked = TypeVar("Asked", bound=Wire)
-
-
-def read(kind: type[Asked], data: bytes | str) -> Asked:
-    """What was sent, as this kind; the first thing that is wrong with it is said in one sentence."""
+def parse(kind: type[Message], data: bytes | str) -> Message:
+    """What was sent, as this kind of message; the first thing that is wrong with it is said in one sentence."""
     try:
-        return kind.model_validate(json_of(data))
+        return kind.model_validate(parse_object(data))
     except ValidationError as error:
-        sentence = said(error.errors(include_url=False)[0])
+        sentence = describe_fault(error.errors(include_url=False)[0])
         raise Refusal(sentence, 422).coded("sent.wrong", why=sentence) from None
 
 
-def said(fault: Any) -> str:
+def describe_fault(fault: Any) -> str:
     """One fault in one sentence: what came, and what may be."""
     where = ".".join(str(part) for part in fault["loc"]) or "what was sent"
     came, limits = fault.get("input"), fault.get("ctx") or {}
@@ -75,17 +35,22 @@ def said(fault: Any) -> str:
     return f"{where} cannot be taken: {fault['msg'][:1].lower()}{fault['msg'][1:]}"
 
 
-def json_of(data: bytes | str) -> dict[str, Any]:
+def parse_object(data: bytes | str) -> dict[str, Any]:
     """A JSON object."""
     try:
-        found = json.loads(data)
+        parsed = json.loads(data)
     except (ValueError, RecursionError):
         raise Refusal("what was sent is no JSON; send a JSON object").coded("sent.odd") from None
-    if not isinstance(found, dict):
+    if not isinstance(parsed, dict):
         raise Refusal("what was sent is no JSON object; send one").coded("sent.odd")
-    return found
+    return parsed
 
 
-def answer(found: Any, status: int = 200) -> Response:
-    """JSON in plain ASCII: a lone surrogate in a token gets through as itself."""
-    return Response(json.dumps(found, allow_nan=False), status, media_type="application/json")
+def respond(message: Any, status: int = 200) -> Response:
+    """A message, several, or plain values as JSON in ASCII: a lone surrogate in a token gets through as itself."""
+    return Response(json.dumps(message, allow_nan=False, default=Sent.to_json), status, media_type="application/json")
+
+
+def respond_error(error: RegardError, status: int) -> Response:
+    """A refused request as JSON: its sentence, and its code where it has one."""
+    return respond(ErrorAnswer(error=str(error), **describe_error(error)), status)

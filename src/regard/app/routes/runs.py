@@ -4,16 +4,23 @@ import asyncio
 import contextlib
 import json
 import threading
-from typing import Any
+from collections.abc import Callable
 
 from fastapi import FastAPI, WebSocket
 from starlette.responses import Response
 from starlette.websockets import WebSocketDisconnect
 
 from regard.app.protocol import limits
+from regard.app.protocol.messages import (
+    DoneEvent,
+    FailedEvent,
+    RunEvent,
+    RunRequest,
+    describe_error,
+)
 from regard.app.protocol.refusal import Stopped, refusal_of
-from regard.app.protocol.wire import RunAsk, answer, read
-from regard.app.runners.runner import RunMonitor
+from regard.app.protocol.wire import parse, respond
+from regard.app.runners.monitor import RunMonitor
 from regard.app.security.access import with_token
 from regard.app.studio.studio import Studio
 from regard.errors import RegardError
@@ -27,7 +34,7 @@ def add(app: FastAPI, studio: Studio) -> None:
 
     @with_token
     async def models() -> Response:
-        return answer(studio.models.listed())
+        return respond(studio.models.list_models())
 
     @with_token
     async def run(websocket: WebSocket) -> None:
@@ -41,20 +48,20 @@ def add(app: FastAPI, studio: Studio) -> None:
 
 async def serve_run(studio: Studio, websocket: WebSocket) -> None:
     """Take one question, tell how it goes, and close."""
-    loop, events, left = asyncio.get_running_loop(), asyncio.Queue[dict[str, Any]](), threading.Event()
+    loop, events, left = asyncio.get_running_loop(), asyncio.Queue[RunEvent](), threading.Event()
 
-    def tell(event: dict[str, Any]) -> None:
+    def tell(event: RunEvent) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed: the server ends
             loop.call_soon_threadsafe(events.put_nowait, event)
 
     work = None
     try:
-        ask = await question(websocket)
+        request = await receive_request(websocket)
         if studio.waiting:
-            tell({"kind": "progress", "text": "waiting for another run to end", "share": None, "step": "waiting"})
-        work = studio.queue(lambda: finished(studio, ask, RunMonitor(tell, left.is_set), tell))
+            RunMonitor(tell).progress("waiting for another run to end", step="waiting")
+        work = studio.queue(lambda: finish(studio, request, RunMonitor(tell, left.is_set), tell))
     except RegardError as error:
-        tell(failed(error))
+        tell(describe_failure(error))
     leaving = asyncio.create_task(until_closed(websocket))
     try:
         while True:
@@ -63,8 +70,8 @@ async def serve_run(studio: Studio, websocket: WebSocket) -> None:
             if not hearing.done():
                 hearing.cancel()
                 return
-            await websocket.send_text(json.dumps(hearing.result()))
-            if hearing.result()["kind"] in LAST:
+            await websocket.send_text(json.dumps(hearing.result().to_json()))
+            if hearing.result().kind in LAST:
                 await websocket.close()
                 return
     finally:
@@ -74,7 +81,7 @@ async def serve_run(studio: Studio, websocket: WebSocket) -> None:
             work.cancel()
 
 
-async def question(websocket: WebSocket) -> RunAsk:
+async def receive_request(websocket: WebSocket) -> RunRequest:
     """What should run."""
     message = await asyncio.wait_for(websocket.receive(), FIRST)
     if message["type"] == "websocket.disconnect":
@@ -82,7 +89,7 @@ async def question(websocket: WebSocket) -> RunAsk:
     data = message.get("text") or message.get("bytes") or ""
     if len(data) > limits.RUN:
         raise limits.too_large(len(data), limits.RUN, "what was sent")
-    return read(RunAsk, data)
+    return parse(RunRequest, data)
 
 
 async def until_closed(websocket: WebSocket) -> None:
@@ -92,19 +99,18 @@ async def until_closed(websocket: WebSocket) -> None:
             pass
 
 
-def failed(error: RegardError) -> dict[str, Any]:
-    """As server.ts has it."""
-    told = error.told()
-    return {"kind": "failed", "text": told.pop("error"), **told}
+def describe_failure(error: RegardError) -> FailedEvent:
+    """The event that says why a run failed."""
+    return FailedEvent(kind="failed", text=str(error), **describe_error(error))
 
 
-def finished(studio: Studio, ask: RunAsk, telling: RunMonitor, tell: Any) -> None:
+def finish(studio: Studio, request: RunRequest, monitor: RunMonitor, tell: Callable[[RunEvent], None]) -> None:
     """Run, and tell how it ended; whatever a model raises becomes one sentence."""
     try:
-        trace, text = studio.run(ask, telling)
+        trace, text = studio.run(request, monitor)
     except Stopped:
         return
     except BaseException as error:  # also the panic of a tokenizer: this is the end of a worker's work
-        tell(failed(refusal_of(error, ask.model)))
+        tell(describe_failure(refusal_of(error, request.model)))
     else:
-        tell({"kind": "done", "trace": trace, "text": text})
+        tell(DoneEvent(kind="done", trace=trace, text=text))

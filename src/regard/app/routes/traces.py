@@ -16,13 +16,15 @@ from fastapi import FastAPI, Request
 from starlette.responses import Response
 
 from regard.app.protocol import limits
+from regard.app.protocol.messages import EditRequest, RenameRequest, TraceReference
 from regard.app.protocol.refusal import Refusal, refusal_of
-from regard.app.protocol.wire import EditAsk, NameAsk, answer, json_of, read
-from regard.app.runners.runner import RunMonitor
+from regard.app.protocol.wire import parse, parse_object, respond
+from regard.app.runners.monitor import RunMonitor
 from regard.app.security.access import with_token
 from regard.app.studio.studio import ASKERS, MEASURERS, Studio, run_contained
 from regard.app.studio.traces import full
 from regard.errors import RegardError
+from regard.views.explorer.answer.questions import read_question
 
 RUN = re.compile(r"-?[0-9]{1,6}", re.ASCII)
 SLOW = frozenset({"measures", "proof", "flow", "thumbs", "hidden"})  # these take long: tiles go on beside them
@@ -84,7 +86,7 @@ def add(app: FastAPI, studio: Studio) -> None:
     async def listed() -> Response:
         if studio.welcomed is not None:
             await asyncio.wait([asyncio.wrap_future(studio.welcomed)], timeout=PATIENCE)
-        return answer(traces.listed())
+        return respond(traces.list_traces())
 
     @with_token
     async def opened(request: Request, wanted: str) -> Response:
@@ -92,28 +94,29 @@ def add(app: FastAPI, studio: Studio) -> None:
         found = await asking(request, lambda: traces.answers(wanted, run, look).info())
         if found is None:
             return GONE
-        said = answer(found)
+        said = respond(found)
         said.headers["x-look"] = str(look)  # to be sent with every question about it
         return said
 
     @with_token
     async def asked(request: Request, wanted: str, what: str) -> Response:
-        run, look, about = run_of(request), look_of(request), json_of(await limits.body_of(request))
-        found = traces.sent(what, about, wanted, run, look)
+        run, look = run_of(request), look_of(request)
+        question = read_question(what, parse_object(await limits.body_of(request)))
+        found = traces.sent(question, wanted, run, look)
         if found is None:
-            asked_of = (traces.ask, what, about, wanted, run, look)
+            asked_of = (traces.ask, question, wanted, run, look)
             found = await (asking.at_length(request, wanted, *asked_of) if what in SLOW else asking(request, *asked_of))
         return GONE if found is None else Response(found, media_type="application/octet-stream")
 
     @with_token
     async def renamed(request: Request, wanted: str) -> Response:
-        traces.rename(wanted, read(NameAsk, await limits.body_of(request)).name)
-        return answer({})
+        traces.rename(wanted, parse(RenameRequest, await limits.body_of(request)).name)
+        return respond({})
 
     @with_token
     async def forgotten(wanted: str) -> Response:
         traces.forget(wanted)
-        return answer({})
+        return respond({})
 
     @with_token
     async def page(request: Request, wanted: str) -> Response:
@@ -126,13 +129,13 @@ def add(app: FastAPI, studio: Studio) -> None:
 
     @with_token
     async def edited(request: Request, wanted: str) -> Response:
-        run, edits = run_of(request), read(EditAsk, await limits.body_of(request)).edits
+        run, edits = run_of(request), parse(EditRequest, await limits.body_of(request)).edits
         left = threading.Event()
-        telling = RunMonitor(stopped=left.is_set)
+        monitor = RunMonitor(stopped=left.is_set)
         watching = asyncio.create_task(until_gone(request, left))
         try:
-            work = studio.queue(lambda: studio.edit(wanted, edits, telling, run))
-            return answer(await asyncio.wrap_future(work))
+            work = studio.queue(lambda: studio.edit(wanted, edits, monitor, run))
+            return respond(await asyncio.wrap_future(work))
         except RegardError:
             raise
         except Exception as error:
@@ -150,7 +153,7 @@ def add(app: FastAPI, studio: Studio) -> None:
         finally:
             with contextlib.suppress(OSError):
                 part.unlink(missing_ok=True)
-        return GONE if found is None else answer({"trace": found})
+        return GONE if found is None else respond(TraceReference(trace=found))
 
     one = "/api/traces/{wanted}"
     for path, endpoint, method in (

@@ -6,8 +6,9 @@ import re
 from fastapi import FastAPI
 from starlette.responses import Response
 
+from regard.app.protocol.messages import TraceReference
 from regard.app.protocol.refusal import Refusal
-from regard.app.protocol.wire import answer
+from regard.app.protocol.wire import respond
 from regard.app.security.access import with_token
 from regard.app.studio.studio import Studio
 
@@ -19,8 +20,8 @@ def add(app: FastAPI, studio: Studio) -> None:
 
     @with_token
     async def listed() -> Response:
-        work = asyncio.get_running_loop().run_in_executor(studio.asking, studio.trainings.listed)
-        return answer(await work)
+        work = asyncio.get_running_loop().run_in_executor(studio.asking, studio.trainings.list_trainings)
+        return respond(await work)
 
     @with_token
     async def opened(wanted: str, step: str, example: str) -> Response:
@@ -28,7 +29,7 @@ def add(app: FastAPI, studio: Studio) -> None:
             raise Refusal("a step and an example are whole numbers; open the list again", 404).coded("training.none")
         loop = asyncio.get_running_loop()
         found = loop.run_in_executor(studio.asking, studio.open_training, wanted, int(step), int(example))
-        return answer({"trace": await found})
+        return respond(TraceReference(trace=await found))
 
     app.add_api_route("/api/trainings", listed, methods=["GET"])
     app.add_api_route("/api/trainings/{wanted}/{step}/{example}", opened, methods=["GET"])

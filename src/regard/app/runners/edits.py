@@ -6,24 +6,26 @@ from typing import Any
 
 from torch import nn
 
+from regard.app.protocol.messages import EditSpec
 from regard.app.protocol.refusal import Refusal
-from regard.app.protocol.wire import EditOf
 from regard.trace.change.edit import Editor, edit
 
 
 @contextmanager
-def edited(model: nn.Module, layers: list[str], edits: list[EditOf], *, stepwise: bool = False) -> Iterator[None]:
+def apply_edits(
+    model: nn.Module, layers: list[str], edits: list[EditSpec], *, stepwise: bool = False
+) -> Iterator[None]:
     """The model under these edits; as it is where there are none."""
     with edit(model) if edits else nullcontext(None) as editor:
         for one in edits:
-            apply(editor, layers, one, stepwise=stepwise)
+            apply_edit(editor, layers, one, stepwise=stepwise)
         yield
 
 
-def apply(editor: Editor | None, layers: list[str], one: EditOf, *, stepwise: bool) -> None:
+def apply_edit(editor: Editor | None, layers: list[str], one: EditSpec, *, stepwise: bool) -> None:
     """Ask the editor for one edit. A `stepwise` model calls its attention once for each query."""
     assert editor is not None
-    path, heads = name_of(layers, one.layer), one.heads
+    path, heads = layer_name(layers, one.layer), one.heads
     if one.kind == "mute":
         editor.mute(path, heads)
     elif one.kind == "uniform":
@@ -38,7 +40,7 @@ def apply(editor: Editor | None, layers: list[str], one: EditOf, *, stepwise: bo
         editor.block(one.query, one.key, path, heads)
 
 
-def name_of(layers: list[str], number: int) -> str:
+def layer_name(layers: list[str], number: int) -> str:
     if number >= len(layers):
         raise Refusal(f"an edit names layer {number}, but there are {len(layers)}; count from 0", 422).coded(
             "layer.none", layer=number, layers=len(layers)
@@ -46,19 +48,19 @@ def name_of(layers: list[str], number: int) -> str:
     return layers[number]
 
 
-def placed(edits: list[EditOf]) -> bool:
+def is_positional(edits: list[EditSpec]) -> bool:
     """Whether an edit is meant for one position, which free writing may or may not come to."""
     return any(one.kind == "block" and one.query is not None for one in edits)
 
 
-def said(edits: list[EditOf], layers: list[str]) -> str:
+def describe_edits(edits: list[EditSpec], layers: list[str]) -> str:
     """The edits in a few words, for a name."""
-    words = [phrase(one, layers) for one in edits[:3]]
+    words = [describe_edit(one, layers) for one in edits[:3]]
     return ", ".join(words) + (f" and {len(edits) - 3} more" if len(edits) > 3 else "")
 
 
-def phrase(one: EditOf, layers: list[str]) -> str:
-    where: Any = name_of(layers, one.layer)
+def describe_edit(one: EditSpec, layers: list[str]) -> str:
+    where: Any = layer_name(layers, one.layer)
     heads = "" if one.heads is None else f" {'+'.join(map(str, one.heads[:6]))}{'…' if len(one.heads) > 6 else ''}"
     edge = "" if one.kind != "block" else f" {_place(one.query)}→{_place(one.key)}"
     factor = f" ×{one.factor:g}" if one.kind == "scale" and one.factor is not None else ""

@@ -8,12 +8,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from regard.app.protocol.messages import TraceCard
+
 FORMAT = "regard-card/1"
 IDENTITY = re.compile(r"[0-9a-f]{16}", re.ASCII)
 SHOWN = ("id", "name", "model", "text", "made")
 
 
-def fresh() -> str:
+def make_id() -> str:
     """A name that nobody can guess or bend into a path."""
     return secrets.token_hex(8)
 
@@ -26,7 +28,7 @@ def now() -> str:
 class Card:
     """One trace: what was run on what, and what came out."""
 
-    id: str = field(default_factory=fresh)
+    id: str = field(default_factory=make_id)
     name: str = ""
     model: str = ""  # by which it can be run again; "" where the trace came from elsewhere
     text: str = ""
@@ -36,11 +38,11 @@ class Card:
     edits: list[dict[str, Any]] = field(default_factory=list)
     picture: dict[str, Any] | None = None
 
-    def shown(self) -> dict[str, str]:
-        """As server.ts has it."""
-        return {name: getattr(self, name) for name in SHOWN}
+    def describe(self) -> TraceCard:
+        """What a page is told of it."""
+        return TraceCard(id=self.id, name=self.name, model=self.model, text=self.text, made=self.made)
 
-    def written(self) -> bytes:
+    def to_bytes(self) -> bytes:
         return json.dumps({"format": FORMAT, **asdict(self)}).encode()
 
 

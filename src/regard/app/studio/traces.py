@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from regard.app.protocol.limits import ANSWER, must_be_measurable
+from regard.app.protocol.messages import TraceCard
 from regard.app.protocol.refusal import Refusal
-from regard.app.studio.cards import IDENTITY, Card, fresh, read_card
+from regard.app.studio.cards import IDENTITY, Card, make_id, read_card
 from regard.attention.map.deadline import time_limit
 from regard.errors import RegardError, Stale, TraceError
 from regard.files import put, replace
@@ -20,7 +20,7 @@ from regard.trace.file import load, save
 from regard.trace.record.trace import Trace
 from regard.views.explorer.answer import Answers
 from regard.views.explorer.answer.lru_cache import LruCache
-from regard.views.explorer.answer.questions import Layer, Tile, read
+from regard.views.explorer.answer.questions import MeasuresQuestion, Question, TileQuestion
 
 FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 PASSING = 8  # looks at runs that are not over
@@ -57,11 +57,11 @@ class Traces:
 
     # Finding
 
-    def listed(self) -> list[dict[str, str]]:
+    def list_traces(self) -> list[TraceCard]:
         """The cards of all, the newest first."""
         with self.lock:
-            found = [entry.card for entry in self.entries.values() if entry.listed]
-        return [card.shown() for card in sorted(found, key=lambda card: card.made, reverse=True)]
+            cards = [entry.card for entry in self.entries.values() if entry.listed]
+        return [card.describe() for card in sorted(cards, key=lambda card: card.made, reverse=True)]
 
     def find(self, wanted: str, look: int = 0) -> Entry:
         """One trace; of a run that is not over, one look at it."""
@@ -114,17 +114,16 @@ class Traces:
 
     # Asking
 
-    def ask(self, what: str, about: dict[str, Any], wanted: str, run: int = -1, look: int = 0) -> bytes:
+    def ask(self, question: Question, wanted: str, run: int = -1, look: int = 0) -> bytes:
         """The answer to one question. Who asks for a tile that somebody else has asked for gets the same bytes."""
         answers = self.answers(wanted, run, look)
-        at = read(what, about)
-        if what == "measures" and isinstance(at, Layer):
-            layer = answers.layer(at)
+        if isinstance(question, MeasuresQuestion):
+            layer = answers.layer(question)
             must_be_measurable(layer.name, math.prod(layer.weights.shape[-3:]))
         with self.renewed(wanted), time_limit(ANSWER):
-            if not isinstance(at, Tile) or at.coarse:  # a first look is not kept: an exact one follows it
-                return answers.ask(what, about)
-            return self.tiles.get((answers.serial, at), lambda: answers.ask(what, about))
+            if not isinstance(question, TileQuestion) or question.coarse:
+                return answers.answer(question)  # a first look is not kept: an exact one follows it
+            return self.tiles.get((answers.serial, question), lambda: answers.answer(question))
 
     @contextmanager
     def renewed(self, wanted: str) -> Iterator[None]:
@@ -135,15 +134,14 @@ class Traces:
             self.forget_answers(wanted)
             raise
 
-    def sent(self, what: str, about: dict[str, Any], wanted: str, run: int = -1, look: int = 0) -> bytes | None:
+    def sent(self, question: Question, wanted: str, run: int = -1, look: int = 0) -> bytes | None:
         """A tile that was sent before, if it is still here: at once, also to who would be content with a first look."""
         with self.lock:
             self.find(wanted, look)
             answers = self.ready.get((wanted, run, look))
-        at = read(what, about)
-        if answers is None or not isinstance(at, Tile):
+        if answers is None or not isinstance(question, TileQuestion):
             return None
-        found: bytes | None = self.tiles.peek((answers.serial, at.model_copy(update={"coarse": False})))
+        found: bytes | None = self.tiles.peek((answers.serial, question.model_copy(update={"coarse": False})))
         return found
 
     # Keeping
@@ -155,7 +153,7 @@ class Traces:
         try:
             self.folder.mkdir(0o700, parents=True, exist_ok=True)
             save(trace, file)
-            put(file.with_suffix(".json"), card.written())
+            put(file.with_suffix(".json"), card.to_bytes())
             entry = Entry(card, file, ours=True)
         except (OSError, TraceError) as error:
             with suppress(OSError):
@@ -200,11 +198,11 @@ class Traces:
         except TraceError as error:
             refused = Refusal(str(error).replace(str(part), f"{name!r}"), 422)
             raise (refused.coded(error.code, **error.about) if error.code else refused) from error
-        card = Card(fresh(), name, text=text_of(trace))
+        card = Card(make_id(), name, text=text_of(trace))
         file = self.folder / f"{card.id}.trace"
         try:
             replace(part, file)
-            put(file.with_suffix(".json"), card.written())
+            put(file.with_suffix(".json"), card.to_bytes())
         except OSError as error:
             file.unlink(missing_ok=True)
             raise full(self.folder, error) from error
@@ -219,7 +217,7 @@ class Traces:
         self.forget_answers(wanted)
         if entry.ours and entry.file is not None:
             try:
-                put(entry.file.with_suffix(".json"), entry.card.written())
+                put(entry.file.with_suffix(".json"), entry.card.to_bytes())
             except OSError as error:
                 raise full(self.folder, error) from error
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from regard.app.protocol.messages import TrainingCard
 from regard.app.protocol.refusal import Refusal
 from regard.errors import RegardError
 from regard.tasks.read_and_written import EXAMPLES
@@ -56,18 +57,18 @@ class Training:
         known = [(step, loss) for step, loss in lines if math.isfinite(loss)]
         return [*known[: -1 : -(-len(known) // LOSSES) or 1], *known[-1:]]
 
-    def card(self) -> dict[str, Any]:
-        """As server.ts has it."""
+    def describe(self) -> TrainingCard:
+        """What a page is told of it."""
         steps, scores = self.steps(), self.scores()
         examples = max((len(traces(folder)) for folder in steps.values()), default=0)
-        return {
-            "id": self.id,
-            "name": self.folder.resolve().name,
-            "steps": list(steps),
-            "examples": examples,
-            "scores": [finite(scores.get(step, {})) for step in steps],
-            "losses": self.losses(),
-        }
+        return TrainingCard(
+            id=self.id,
+            name=self.folder.resolve().name,
+            steps=list(steps),
+            examples=examples,
+            scores=[keep_finite(scores.get(step, {})) for step in steps],
+            losses=self.losses(),
+        )
 
     def trace(self, step: int, example: int) -> Path:
         """The file of one example at one step."""
@@ -108,7 +109,7 @@ def traces(folder: Path) -> list[str]:
     return [row["trace"] for row in rows_of(folder) if isinstance(row.get("trace"), str)]
 
 
-def finite(scores: dict[str, float]) -> dict[str, float]:
+def keep_finite(scores: dict[str, float]) -> dict[str, float]:
     """JSON knows no infinity."""
     return {key: value for key, value in scores.items() if value - value == 0}
 
@@ -140,8 +141,9 @@ class Trainings:
             found.setdefault(one.id, one)
         return list(found.values())
 
-    def listed(self) -> list[dict[str, Any]]:
-        return [one.card() for one in self.all()]
+    def list_trainings(self) -> list[TrainingCard]:
+        """What a page is told of each."""
+        return [one.describe() for one in self.all()]
 
     def find(self, wanted: str) -> Training:
         for one in self.all():

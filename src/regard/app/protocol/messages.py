@@ -1,0 +1,214 @@
+"""The messages between a page and the server, as pydantic models; `web/src/hosts/messages.ts` is made from them.
+
+What a page sends is checked field by field. What the server sends leaves out the fields that were not set.
+"""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from regard.app.protocol.limits import NAME, STEPS
+from regard.errors import RegardError
+
+
+class Received(BaseModel):
+    """What a page sends: nothing is bent to fit, and what is not known is refused."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Sent(BaseModel):
+    """What the server sends."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, populate_by_name=True)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, without the fields that were not set."""
+        return self.model_dump(by_alias=True, exclude_unset=True)
+
+
+# From a page
+
+
+class EditSpec(Received):
+    """One change of the attention."""
+
+    kind: Literal["mute", "block", "uniform", "scale"]
+    layer: int = Field(ge=0, le=100_000, description="counts the layers of the trace")
+    heads: list[int] | None = Field(default=None, max_length=4096, description="null: all")
+    query: int | None = Field(default=None, ge=0)
+    key: int | None = Field(default=None, ge=0)
+    factor: float | None = Field(default=None, allow_inf_nan=False)
+
+
+class RunRequest(Received):
+    """A model, and what it should read."""
+
+    model: str = Field(max_length=500)
+    text: str
+    steps: int = Field(default=0, ge=0, le=STEPS, description="tokens to write at most; 0: only read")
+    temperature: float = Field(default=0.0, ge=0, le=100, allow_inf_nan=False, description="0: the likeliest token")
+    edits: list[EditSpec] = Field(default_factory=list, max_length=256)
+    picture: str | None = Field(default=None, description="a data: address, for models that read pictures")
+
+
+class EditRequest(Received):
+    """Edits under which a trace's run is made again."""
+
+    edits: list[EditSpec] = Field(min_length=1, max_length=256)
+
+
+class RenameRequest(Received):
+    """Another name for a trace."""
+
+    name: str = Field(min_length=1, max_length=NAME)
+
+
+# What there is
+
+
+class ModelInfo(Sent):
+    """A model that can run."""
+
+    name: str
+    about: str
+    task: Literal["generate", "translate", "read", "see"]
+    reads: Literal["text", "pair", "picture", "numbers"] = Field(description="pair: a text that it writes another for")
+    writes: Literal["text"] | None = Field(description="null: it only reads")
+    tasks: list[Literal["generate", "translate", "read", "see"]] = Field(description="the first is what it is made for")
+    example: str = Field(description="a text that shows it well")
+
+
+class TraceCard(Sent):
+    """A trace that the server keeps."""
+
+    id: str
+    name: str
+    model: str
+    text: str
+    made: str = Field(description="ISO time")
+
+
+class TrainingCard(Sent):
+    """A training run whose maps can be looked at, step by step."""
+
+    id: str
+    name: str
+    steps: list[int]
+    examples: int
+    scores: list[dict[str, float]] = Field(description="one per step")
+    losses: list[tuple[int, float]] = Field(description="step and training loss, also between these steps")
+
+
+class TraceReference(Sent):
+    """The id under which a trace can be opened."""
+
+    trace: str
+
+
+# What came out
+
+
+class Probability(Sent):
+    """A token or a class, and its probability."""
+
+    name: str
+    share: float
+
+
+class ModelOutput(Sent):
+    """What the model gave: a text that it wrote, the next tokens, or classes; the strongest first."""
+
+    text: str | None
+    next: list[Probability] | None
+    classes: list[Probability] | None
+
+
+class ShownPicture(Sent):
+    """The picture that patches were cut from."""
+
+    address: str = Field(description="a data: or blob: address")
+    width: int
+    height: int
+
+
+class EditEffect(Sent):
+    """What a run gave before and after edits."""
+
+    before: list[Probability]
+    after: list[Probability]
+    before_text: str | None = Field(alias="beforeText")
+    after_text: str | None = Field(alias="afterText")
+    kl: float | None = Field(description="KL divergence in nats, mean over the positions")
+    trace: str = Field(description="the edited run")
+
+
+# While a model runs
+
+
+class ProgressEvent(Sent):
+    """What is being done. `step` and `name` say it for those who read another language."""
+
+    kind: Literal["progress"]
+    text: str
+    share: float | None = Field(description="how much of it is done, where that is known")
+    step: Literal["waiting", "loading", "translating"]
+    name: str = Field(default="", description="of the model that is loaded")
+
+
+class TokenEvent(Sent):
+    """A token that was written, as the text that it adds."""
+
+    kind: Literal["token"]
+    text: str
+    number: int
+    of: int
+
+
+class RowsEvent(Sent):
+    """What was seen so far can be opened under this id."""
+
+    kind: Literal["rows"]
+    trace: str
+
+
+class DoneEvent(Sent):
+    """The run is over, and kept."""
+
+    kind: Literal["done"]
+    trace: str
+    text: str | None
+
+
+class TroubleEvent(Sent):
+    """What went wrong beside the run, which goes on."""
+
+    kind: Literal["trouble"]
+    text: str
+    code: str = ""
+    about: dict[str, Any] = {}
+
+
+class FailedEvent(Sent):
+    """The run failed, and why."""
+
+    kind: Literal["failed"]
+    text: str
+    code: str = ""
+    about: dict[str, Any] = {}
+
+
+class ErrorAnswer(Sent):
+    """A request that was refused: one sentence, and its code where there is one."""
+
+    error: str
+    code: str = ""
+    about: dict[str, Any] = {}
+
+
+RunEvent = ProgressEvent | TokenEvent | RowsEvent | DoneEvent | TroubleEvent | FailedEvent
+
+
+def describe_error(error: RegardError) -> dict[str, Any]:
+    """The code of an error and what it speaks of, where there is one."""
+    return {"code": error.code, "about": error.about} if error.code else {}
