@@ -15,6 +15,7 @@ from regard.app.studio.traces import Traces
 from regard.trace.file import load
 from regard.trace.record.weights import from_weights
 from regard.views.explorer.answer import Answers
+from regard.views.explorer.answer.questions import read_question
 from tests.app.served import DOOR, EDIT, HOST, SENT, opened, row, run, said, trace_of
 
 
@@ -332,13 +333,13 @@ TILE = {"layer": 0, "batch": 0, "head": 1, "level": 0, "row": 0, "column": 0, "c
 
 
 def test_a_tile_is_computed_once_for_all_who_look_and_gone_with_its_trace(tmp_path, file, monkeypatch):
-    asked, real = [], Answers.ask
+    asked, real = [], Answers.answer
 
-    def counted(self, what, about):
-        asked.append(about)
-        return real(self, what, about)
+    def counted(self, question):
+        asked.append(question)
+        return real(self, question)
 
-    monkeypatch.setattr(Answers, "ask", counted)
+    monkeypatch.setattr(Answers, "answer", counted)
     with opened(tmp_path / "kept", file) as (client, studio):
         name = next(iter(studio.traces.entries))
 
@@ -348,10 +349,10 @@ def test_a_tile_is_computed_once_for_all_who_look_and_gone_with_its_trace(tmp_pa
         with ThreadPoolExecutor(8) as pool:
             first, *others = pool.map(lambda _: tile().content, range(8))
         assert others == [first] * 7
-        assert asked == [TILE]
+        assert asked == [read_question("tile", TILE)]
         assert tile(coarse=True).content == first  # who wants a first look gets the exact one that is there
         assert len(asked) == 1
-        assert tile(head=0).content == real(studio.traces.answers(name), "tile", TILE | {"head": 0})
+        assert tile(head=0).content == real(studio.traces.answers(name), read_question("tile", TILE | {"head": 0}))
         assert client.patch(f"/api/traces/{name}", json={"name": "other"}).status_code == 200
         assert tile().content == first
         assert tile(head=5).status_code == 400
@@ -373,7 +374,7 @@ def test_who_has_a_tile_already_is_answered_while_every_thread_is_busy(tmp_path,
 
 def test_something_that_nobody_thought_of_is_told_without_its_traceback(tmp_path, monkeypatch):
     with opened(tmp_path, raises=False) as (client, studio):
-        monkeypatch.setattr(studio.models, "listed", lambda: 1 / 0)
+        monkeypatch.setattr(studio.models, "list_models", lambda: 1 / 0)
         answer = client.get("/api/models")
         assert answer.status_code == 500
         assert said(answer) == "the server failed (ZeroDivisionError); its terminal says where"

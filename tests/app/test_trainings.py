@@ -37,12 +37,12 @@ def test_a_long_history_is_drawn_by_some_of_its_points_and_its_last(tmp_path):
     written = copied(tmp_path)
     lines = [{"step": step, "loss": 1 / step} for step in range(1, 3002)] + [{"step": 3002, "loss": float("nan")}]
     (written / "history.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    losses = Training(written).card()["losses"]
+    losses = Training(written).describe().losses
     assert 300 < len(losses) <= 401
     assert (losses[0], losses[-1]) == ((1, 1.0), (3001, 1 / 3001))
     assert [step for step, _ in losses] == sorted({step for step, _ in losses})
     (written / "history.jsonl").unlink()
-    assert Training(written).card()["losses"] == []
+    assert Training(written).describe().losses == []
 
 
 def test_the_run_that_began_last_stands_in_front(tmp_path):
