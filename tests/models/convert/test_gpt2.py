@@ -65,7 +65,7 @@ def test_weights_come_back_bit_for_bit(tied):
 
 @pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
 def test_a_model_of_ours_runs_in_transformers(tied):
-    config = GPTConfig(vocabulary=V, width=M, heads=H, layers=LAYERS, context=T, hidden=HIDDEN, tied=tied)
+    config = GPTConfig(vocab_size=V, width=M, heads=H, layers=LAYERS, context=T, hidden=HIDDEN, tied=tied)
     ours = shaken(config.build()).double()
     theirs = GPT2LMHeadModel(GPT2Config(**export_config("gpt2", config), bos_token_id=None, eos_token_id=None))
     theirs.double().eval().load_state_dict(export_weights(GPT2, ours.state_dict(), config))
@@ -143,6 +143,18 @@ def test_a_missing_key_is_named_unless_it_has_a_default():
         convert_config("gpt2", given)
     few = {name: given[name] for name in ("vocab_size", "n_embd", "n_head", "n_positions", "activation_function")}
     assert convert_config("gpt2", few | {"n_layer": 5}).hidden is None
+
+
+def test_sizes_that_the_weights_cannot_have_are_refused_before_anything_is_made():
+    given, state = parts(make())
+    for change, sentence in (
+        ({"n_layer": 10**9}, "by the config layers is 1000000000, but the weights are 29 tensors"),
+        ({"n_embd": 3 * 10**11}, "by the config width is 300000000000"),
+        ({"n_head": 5}, "describes no model of ours: width 12 does not split into 5 equal heads"),
+        ({"n_layer": -1}, "describes no model of ours: layers is -1"),
+    ):
+        with pytest.raises(ModelError, match=sentence):
+            from_transformers(given | change, state)
 
 
 def drop(state):

@@ -104,7 +104,7 @@ def test_weights_come_back_bit_for_bit(tied):
 
 def test_a_model_of_ours_runs_in_transformers():
     options = {"positions": "rotary", "norm": "rms", "activation": "swiglu", "bias": False, "tied": False}
-    config = GPTConfig(vocabulary=V, width=M, heads=H, kv_heads=KV, layers=LAYERS, context=T, hidden=HIDDEN, **options)
+    config = GPTConfig(vocab_size=V, width=M, heads=H, kv_heads=KV, layers=LAYERS, context=T, hidden=HIDDEN, **options)
     ours = shaken(config.build()).double()
     theirs = LlamaForCausalLM(LlamaConfig(**export_config("llama", config)))
     theirs.load_state_dict(export_weights(LLAMA, ours.state_dict(), config))

@@ -87,7 +87,7 @@ def test_logits_equal_those_of_torch_whatever_the_arguments(dtype, head, heads, 
 @pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
 def test_weights_come_back_bit_for_bit(norm_first, tied):
     theirs, tables = make(norm_first=norm_first), embeddings(tied=tied)
-    given = describe_transformer(theirs) | {"source_vocabulary": V, "target_vocabulary": N, "positions": "sinusoid"}
+    given = describe_transformer(theirs) | {"source_vocab_size": V, "target_vocab_size": N, "positions": "sinusoid"}
     config = convert_config("torch_transformer", given | {"tied": tied})
     state = theirs.state_dict() | tables
     ours = convert_weights(TORCH_TRANSFORMER, state, config)

@@ -62,8 +62,8 @@ def from_torch_transformer(
     target, learned = tables.get("target_embed.weight"), tables.get("encoder.added.weight")
     config = {
         **describe_transformer(theirs),
-        "source_vocabulary": source.shape[0],
-        "target_vocabulary": (source if target is None else target).shape[0],
+        "source_vocab_size": source.shape[0],
+        "target_vocab_size": (source if target is None else target).shape[0],
         "positions": positions,
         "shared": target is None,
         "tied": "head.weight" not in tables,

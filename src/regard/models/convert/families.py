@@ -46,7 +46,7 @@ def export_config(family: str, config: Any) -> dict[str, Any]:
     """The foreign config from ours, with every key that decides a number.
 
     >>> from regard.models import GPTConfig
-    >>> export_config("gpt2", GPTConfig(vocabulary=11, width=8, heads=2, layers=1, context=16))["n_embd"]
+    >>> export_config("gpt2", GPTConfig(vocab_size=11, width=8, heads=2, layers=1, context=16))["n_embd"]
     8
     """
     return invert_keys(find_table(family), config)

@@ -12,7 +12,7 @@ GPT2 = ConversionTable(
     family="gpt2",
     config=GPTConfig,
     keys=(
-        ConfigKey("vocab_size", "vocabulary"),
+        ConfigKey("vocab_size", "vocab_size"),
         ConfigKey("n_embd", "width"),
         ConfigKey("n_head", "heads"),
         ConfigKey("n_layer", "layers"),

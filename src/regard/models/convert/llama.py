@@ -35,7 +35,7 @@ LLAMA = ConversionTable(
     config=GPTConfig,
     flatten=flatten_rope,
     keys=(
-        ConfigKey("vocab_size", "vocabulary"),
+        ConfigKey("vocab_size", "vocab_size"),
         ConfigKey("hidden_size", "width"),
         ConfigKey("num_attention_heads", "heads"),
         ConfigKey("num_hidden_layers", "layers"),

@@ -52,8 +52,8 @@ MARIAN = ConversionTable(
     config=TranslatorConfig,
     flatten=fill_defaults,
     keys=(
-        ConfigKey("vocab_size", "source_vocabulary"),
-        ConfigKey("decoder_vocab_size", "target_vocabulary"),
+        ConfigKey("vocab_size", "source_vocab_size"),
+        ConfigKey("decoder_vocab_size", "target_vocab_size"),
         ConfigKey("d_model", "width"),
         ConfigKey("encoder_attention_heads", "heads"),
         ConfigKey("decoder_attention_heads", "heads"),
@@ -93,7 +93,7 @@ MARIAN = ConversionTable(
         "model.shared.weight": "model.encoder.embed_tokens.weight",
     },
     constants={
-        "final_logits_bias": lambda config: torch.zeros(1, config.target_vocabulary),
+        "final_logits_bias": lambda config: torch.zeros(1, config.target_vocab_size),
         **{f"model.{side}.embed_positions.weight": make_waves for side in ("encoder", "decoder")},
     },
 )

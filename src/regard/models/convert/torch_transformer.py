@@ -47,7 +47,7 @@ TORCH_TRANSFORMER = ConversionTable(
         ConfigKey("activation", "activation", "relu", {"relu": "relu", "gelu": "gelu"}),
         ConfigKey("norm_first", "order", False, {True: "pre", False: "post"}),
         ConfigKey("bias", "bias", default=True),
-        *(ConfigKey(name, name) for name in ("source_vocabulary", "target_vocabulary")),
+        *(ConfigKey(name, name) for name in ("source_vocab_size", "target_vocab_size")),
         ConfigKey("positions", "positions"),
         ConfigKey("context", "context", default=512),
         ConfigKey("shared", "shared", default=False),

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from itertools import count
 from typing import Any
 
@@ -11,9 +12,11 @@ from torch import Tensor
 from regard.errors import ModelError
 from regard.models.convert.operations import Tensors
 from regard.models.convert.table import ConversionTable, TensorRule
+from regard.models.kinds import kind_of_config
 from regard.models.store import Undrawn
 
 State = dict[str, Tensor]
+FEW = 1000  # a model of so many layers or channels is made at once, and its missing tensors named
 
 
 def convert_weights(table: ConversionTable, state: Mapping[str, Tensor], config: Any) -> State:
@@ -21,6 +24,7 @@ def convert_weights(table: ConversionTable, state: Mapping[str, Tensor], config:
 
     Every tensor must be known, there and of its shape: one that is not is an error that names it.
     """
+    check_sizes(config, state)
     rules, shapes = expand_rules(table, config)
     theirs = prepare_state(table, state, rules, config)
     check_tensors(table, export_tensors(rules, shapes), theirs)
@@ -45,8 +49,11 @@ def export_weights(table: ConversionTable, state: Mapping[str, Tensor], config: 
 
 def expand_rules(table: ConversionTable, config: Any) -> tuple[list[TensorRule], State]:
     """The rules that our model of this config has tensors for, one per layer, and these tensors without numbers."""
-    with torch.device("meta"), Undrawn():
-        shapes = config.build().state_dict()
+    try:
+        with torch.device("meta"), Undrawn():
+            shapes = config.build().state_dict()
+    except (ValueError, TypeError, RuntimeError, OverflowError) as error:
+        raise ModelError(f"the config describes no model of ours: {error}") from error
 
     def expand(rule: TensorRule) -> Iterator[TensorRule]:
         for layer in count() if rule.repeats else [0]:
@@ -122,6 +129,18 @@ def check_constant(table: ConversionTable, name: str, tensor: Tensor, wanted: Te
             f"{float((tensor.double() - wanted.double()).abs().max()):.2g}), which our model of the family "
             f"{table.family!r} cannot express; keep the model of that library"
         )
+
+
+def check_sizes(config: Any, state: Mapping[str, Tensor]) -> None:
+    """Refuse sizes that so few weights cannot have, before a model is made of them."""
+    numbers = sum(tensor.numel() for tensor in state.values())
+    for field in fields(config):
+        size, most = getattr(config, field.name), len(state) if field.name.endswith("layers") else numbers
+        if type(size) is int and size > max(most, FEW) and field.name not in kind_of_config(config).unbounded:
+            raise ModelError(
+                f"by the config {field.name} is {size}, but the weights are {len(state)} tensors with {numbers} "
+                "numbers in all; give the weights that belong to this config"
+            )
 
 
 def check_tensors(table: ConversionTable, wanted: Mapping[str, Tensor], state: Mapping[str, Tensor]) -> None:
