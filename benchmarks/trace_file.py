@@ -28,7 +28,7 @@ def peak(how: str, n: int, layers: int) -> int:
     import regard
 
     torch.set_num_threads(1)
-    model = regard.GPT(vocabulary=50, width=128, heads=2, layers=layers, context=n).eval()
+    model = regard.GPTConfig(vocab_size=50, width=128, heads=2, layers=layers, context=n).build().eval()
     ids = torch.randint(50, (1, n))
     with torch.no_grad(), tempfile.TemporaryDirectory() as folder:
         if how == "plain":
@@ -61,7 +61,7 @@ def time() -> None:
     from tools.measure import best
 
     import regard
-    from regard.attention.map import Asked, AttentionMap
+    from regard.attention.map import AttentionMap, Computed
     from regard.attention.mask import Sizes
     from regard.trace.file.container import RECENT
     from regard.trace.file.stream import ChunkDigests, Writer
@@ -72,7 +72,7 @@ def time() -> None:
     n, heads, d = 32_768, 4, 64
     q, k = torch.randn(2, 1, heads, n, d)
     sizes = Sizes((1, heads), n, n)
-    trace = Trace([Run([Layer("a", "self", AttentionMap(Asked(q, k, sizes, mask=regard.causal(), scale=0.1)))])])
+    trace = Trace([Run([Layer("a", "self", AttentionMap(Computed(q, k, sizes, mask=regard.causal(), scale=0.1)))])])
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "a.trace"
         trace.save(path)
@@ -93,20 +93,20 @@ def time() -> None:
         print(f"SHA-256 alone: {q.nbytes / ours / 1e9:.2f} GB/s")
 
         opened = regard.load(path)
-        begin = opened.layers[0].weights._source.files  # type: ignore[union-attr]
+        begin = opened.layers[0].weights.source.files  # type: ignore[union-attr]
 
-        def mapped() -> Asked:
+        def mapped() -> Computed:
             with open(path, "rb") as file:
                 memory = mmap.mmap(file.fileno(), 0, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
             over = [
                 torch.frombuffer(memory, dtype=torch.float32, count=q.numel(), offset=begin[x].start).view(q.shape)
                 for x in ("q", "k")
             ]
-            return Asked(*over, sizes, mask=regard.causal(), scale=0.1)
+            return Computed(*over, sizes, mask=regard.causal(), scale=0.1)
 
-        def fresh() -> Asked:
+        def fresh() -> Computed:
             RECENT.forget(begin["q"].container.serial)
-            return opened.layers[0].weights._source  # type: ignore[return-value]
+            return opened.layers[0].weights.source  # type: ignore[return-value]
 
         asks = {
             "a row": lambda source: AttentionMap(source)[0, 1, n - 7],
@@ -116,7 +116,7 @@ def time() -> None:
         print("\n| | mapped | first read, with digests | ratio | read again | ratio |\n|---|---|---|---|---|---|")
         for what, ask in asks.items():
             first, theirs = best(lambda ask=ask: ask(fresh()), lambda ask=ask: ask(mapped()), rounds=5)
-            again, _ = best(lambda ask=ask: ask(opened.layers[0].weights._source), lambda: None, rounds=5)
+            again, _ = best(lambda ask=ask: ask(opened.layers[0].weights.source), lambda: None, rounds=5)
             numbers = f"{theirs * 1e3:.1f} ms | {first * 1e3:.1f} ms | {first / theirs:.1f} | {again * 1e3:.1f} ms"
             print(f"| {what} | {numbers} | {again / theirs:.1f} |", flush=True)
 

@@ -8,7 +8,7 @@ from torch.testing import assert_close
 
 import regard
 from regard.attention import attend as whole
-from regard.attention.dropping import attend_dropping
+from regard.attention.kernels.dropping import attend_dropping
 
 B, H, Q, K, D, E = 2, 3, 5, 7, 4, 6
 

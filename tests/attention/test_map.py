@@ -11,6 +11,8 @@ from torch.testing import assert_close
 
 import regard
 from regard.attention.map import blocks
+from regard.attention.map.blocks import walk_blocks
+from regard.attention.map.rows import widen
 from regard.errors import MapError, ShapeError, Stale
 from tests.attention.cases import qkv
 
@@ -39,8 +41,8 @@ def made(mask=None, **options):
 def budget(request, monkeypatch):
     """Blocks from a single row to everything at once."""
     monkeypatch.setattr(blocks, "BUDGET", request.param)
-    monkeypatch.setattr(blocks.blocks, "__defaults__", (request.param,)) if blocks.blocks.__defaults__ else None
-    inner = getattr(blocks.blocks, "__wrapped__", None)
+    monkeypatch.setattr(blocks.walk_blocks, "__defaults__", (request.param,)) if blocks.walk_blocks.__defaults__ else None
+    inner = getattr(blocks.walk_blocks, "__wrapped__", None)
     if inner is not None and inner.__defaults__:
         monkeypatch.setattr(inner, "__defaults__", (request.param,))
     return request.param
@@ -181,9 +183,10 @@ def test_blocks_together_are_the_whole():
     for budget in (1, 7, 40, 100, 10_000):
         whole = torch.full_like(weights, torch.nan)
         largest = 0
-        for lead, rows, block in map.iter_blocks(budget):
-            whole[(*lead, ..., rows, slice(None))] = block
-            largest = max(largest, block.numel())
+        for block in walk_blocks(map.source, budget):
+            part = block.part.weights(block.rows, block.columns)
+            whole[(*block.lead, ..., block.rows, slice(None))] = widen(part, block.columns, 7)
+            largest = max(largest, part.numel())
         assert_close(whole, weights)
         assert largest <= max(budget, 7)
 
@@ -280,7 +283,7 @@ def test_tokens_are_counted():
 
 def test_a_map_shows_itself():
     map, weights, _, _ = made(regard.causal())
-    assert repr(map) == "AttentionMap (b 2, h 6, q 5, k 7), asked, softmax"
+    assert repr(map) == "AttentionMap (b 2, h 6, q 5, k 7), computed, softmax"
     assert map.numpy().shape == (2, 6, 5, 7)
     assert_close(torch.tensor(map.numpy()), weights)
     page = map._repr_html_()

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import regard
-from regard.attention.map import Asked, AttentionMap
+from regard.attention.map import AttentionMap, Computed
 from regard.attention.mask import Sizes
 from regard.errors import DtypeError, MaskError
 
@@ -182,7 +182,7 @@ def test_a_causal_mask_of_100_000_costs_nothing():
     sizes = Sizes((), 100_000, 100_000)
     assert mask.span(50_000, 50_001, sizes) == (49_990, 50_001)
     q = torch.randn(100_000, 2)
-    weights = AttentionMap(Asked(q, q, sizes, mask=mask))
+    weights = AttentionMap(Computed(q, q, sizes, mask=mask))
     row = weights[50_000]
     assert row.nonzero().flatten().tolist() == list(range(49_990, 50_001))
 

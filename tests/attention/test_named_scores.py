@@ -6,6 +6,7 @@ from torch.testing import assert_close
 
 import regard
 from regard.attention.score.named import SCORES, make_score
+from regard.layers import BlockConfig, DecoderBlock, EncoderBlock
 
 WIDTH, Q, K = 6, 5, 7
 
@@ -36,8 +37,8 @@ def test_a_name_is_its_formula(name):
 
 @pytest.mark.parametrize("name", SCORES)
 def test_blocks_take_a_score_by_name_and_share_none(name):
-    encoder = regard.EncoderBlock(12, 2, 9, score=name)
-    decoder = regard.DecoderBlock(12, 2, 9, score=name)
+    encoder = EncoderBlock(BlockConfig(12, 2, 9, score=name))
+    decoder = DecoderBlock(BlockConfig(12, 2, 9, score=name))
     x, memory = torch.randn(3, 4, 12), torch.randn(3, 5, 12)
     (encoder(x).square().sum() + decoder(x, memory).square().sum()).backward()
     scores = [each.score for each in (encoder.attention, decoder.self_attention, decoder.cross_attention)]
@@ -48,4 +49,4 @@ def test_blocks_take_a_score_by_name_and_share_none(name):
 
 def test_other_names_are_refused_with_those_there_are():
     with pytest.raises(ValueError, match="attention is 'loud'; choose one of 'scaled dot', 'dot', 'additive'"):
-        regard.EncoderBlock(12, 2, 9, score="loud")
+        EncoderBlock(BlockConfig(12, 2, 9, score="loud"))

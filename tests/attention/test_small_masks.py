@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import regard
-from regard.attention.map import Asked, AttentionMap
+from regard.attention.map import AttentionMap, Computed
 from regard.attention.mask import Sizes
 from regard.attention.mask.bits import Bits, pack
 from regard.attention.mask.spans import Spans
@@ -79,7 +79,7 @@ def test_a_map_under_a_small_mask_is_the_map_under_its_tensor(form):
     mask = some_spans() if form == "spans" else Bits(pack(torch.rand(B, H, Q, K) > 0.5))
     dense = regard.allowed(mask.dense(Q, K, batch=B, heads=H))
     q, k = torch.randn(B, H, Q, 4), torch.randn(B, H, K, 4)
-    ours, theirs = (AttentionMap(Asked(q, k, Sizes((B, H), Q, K), mask=each)) for each in (mask, dense))
+    ours, theirs = (AttentionMap(Computed(q, k, Sizes((B, H), Q, K), mask=each)) for each in (mask, dense))
     assert ours.dense().equal(theirs.dense())
     assert ours[1, 2, 3].equal(theirs[1, 2, 3])
     assert ours[1, [2, 0], 1:4, [3, 1, 7]].equal(theirs[1, [2, 0], 1:4, [3, 1, 7]])

@@ -128,7 +128,7 @@ def test_one_map_has_both_kinds_of_rows_and_answers_as_any_other():
     layer, x, marks = made(), drawn(B, T, M), marked(T, [0, 9], [3])
     weights = layer.attend(x, global_at=marks).weights
     expected, _ = by_formula(layer, x, marks, torch.ones(B, T, dtype=torch.bool))
-    assert weights.kind == "asked"
+    assert weights.kind == "computed"
     assert_close(weights[1, 2].dense(), expected[1, 2])
     assert_close(weights[0, 1, 9], expected[0, 1, 9])
     assert_close(weights[0, :, 8:11, 2:6], expected[0, :, 8:11, 2:6])

@@ -206,7 +206,7 @@ def test_self_attention_hands_views_to_attend():
     layer, x = regard.MultiHead(M, H), torch.randn(B, Q, M)
     seen = {}
     layer.to_k.register_forward_hook(lambda module, args, out: seen.update(k=out))
-    k = layer.attend(x).weights._source.k
+    k = layer.attend(x).weights.source.k
     assert k.data_ptr() == seen["k"].data_ptr()
 
 

@@ -5,7 +5,7 @@ import torch
 from torch.testing import assert_close
 
 import regard
-from regard.attention import fused
+from regard.attention.kernels import fused
 from regard.layers.longformer import Longformer
 
 B, M, H, G, D = 2, 10, 4, 2, 6

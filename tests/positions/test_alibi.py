@@ -9,7 +9,7 @@ from torch.autograd import gradcheck
 from torch.testing import assert_close
 from transformers.models.bloom.modeling_bloom import build_alibi_tensor
 
-from regard.attention.bias import Bias
+from regard.attention.score.bias import Bias
 from regard.positions import ALiBi
 from regard.positions.alibi import slopes_of
 

@@ -10,7 +10,7 @@ from torch.testing import assert_close
 from transformers import T5Config
 from transformers.models.t5.modeling_t5 import T5Attention
 
-from regard.attention.bias import Bias
+from regard.attention.score.bias import Bias
 from regard.positions import Buckets
 
 OFFSETS = torch.cat((torch.arange(-3000, 3001), torch.tensor([-1_000_000, 1_000_000])))

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.attention.map import Asked
+from regard.attention.map import Computed
 from regard.errors import WatchError
 from regard.trace.proof.verify import Proofs
 from regard.trace.record.layer import Layer
@@ -107,8 +107,8 @@ def real_rows(layer: Layer, inputs: Inputs) -> Tensor:
 
 def by_hand(layer: Layer) -> Tensor | None:
     """The map in float64 from the q and k that the kernel received, one formula; None where it was not asked."""
-    source = layer.weights._source
-    if not isinstance(source, Asked) or layer.q is None or layer.k is None:
+    source = layer.weights.source
+    if not isinstance(source, Computed) or layer.q is None or layer.k is None:
         return None
     q, k = layer.q.double(), layer.k.double()
     k = k.repeat_interleave(q.shape[1] // k.shape[1], 1)

@@ -16,5 +16,5 @@ def rounding(layer: Layer, dtype: torch.dtype = torch.float32) -> float:
     assert layer.k is not None
     q, k = layer.q.double().abs(), layer.k.double().abs()
     sums = q @ k.repeat_interleave(q.shape[1] // k.shape[1], 1).mT
-    scale = float(getattr(layer.weights._source, "scale", 1.0))
+    scale = float(getattr(layer.weights.source, "scale", 1.0))
     return 16 * torch.finfo(dtype).eps * (1 + float(sums.max()) * scale)

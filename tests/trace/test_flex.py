@@ -67,16 +67,16 @@ def warmer(s: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
 
 
 FLEX: dict[str, tuple[dict[str, Any], Callable[..., Tensor] | None, str]] = {
-    "plain": ({}, None, "asked"),
-    "with a scale": ({"scale": 0.7}, None, "asked"),
-    "with grouped heads": ({"enable_gqa": True}, None, "asked"),
-    "with its normaliser": ({"return_lse": True}, None, "asked"),
-    "masked": ({}, nearby, "asked"),
-    "masked by head": ({}, by_head, "asked"),
-    "masked by length": ({}, short, "asked"),
-    "with a blind row": ({}, blind, "asked"),
-    "with distances added": ({"score_mod": distance}, None, "asked"),
-    "hiding by -inf": ({"score_mod": hidden}, None, "asked"),
+    "plain": ({}, None, "computed"),
+    "with a scale": ({"scale": 0.7}, None, "computed"),
+    "with grouped heads": ({"enable_gqa": True}, None, "computed"),
+    "with its normaliser": ({"return_lse": True}, None, "computed"),
+    "masked": ({}, nearby, "computed"),
+    "masked by head": ({}, by_head, "computed"),
+    "masked by length": ({}, short, "computed"),
+    "with a blind row": ({}, blind, "computed"),
+    "with distances added": ({"score_mod": distance}, None, "computed"),
+    "hiding by -inf": ({"score_mod": hidden}, None, "computed"),
     "capped": ({"score_mod": capped}, None, "stored"),
     "capped, masked and grouped": ({"score_mod": capped, "enable_gqa": True}, nearby, "stored"),
     "scaled by head": ({"score_mod": warmer}, None, "stored"),
@@ -114,13 +114,13 @@ def test_flex_attention_gives_the_map_of_its_definition(name: str, mode: Any) ->
     assert trace.verify(), trace.verify()
 
 
-def test_a_score_function_is_not_proven_by_values_that_are_all_alike() -> None:
+def test_a_score_function_is_not_verified_by_values_that_are_all_alike() -> None:
     q, k = torch.randn(2, 4, Q, 8) * 3, torch.randn(2, 4, K, 8) * 3
     with torch.no_grad():
         trace = watched(Flex(score_mod=clamped), q, k, torch.ones(2, 4, K, 8))
     right = cell_by_cell(q, k, {"score_mod": clamped}, None)
     is_right = torch.allclose(trace[0].weights.dense().double(), right, atol=1e-6)
-    assert is_right or trace.verify()[0].status != "proven"
+    assert is_right or trace.verify()[0].status != "verified"
 
 
 @MODES

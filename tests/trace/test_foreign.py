@@ -68,7 +68,7 @@ def test_x_transformers_flash_maps_are_those_that_it_returns_without_flash(name:
         trace = watched(fast, ids)
         _, theirs = slow(ids, return_attn=True)
     for layer, right in zip(trace.layers, theirs, strict=True):
-        assert layer.weights.kind == "asked"
+        assert layer.weights.kind == "computed"
         assert_close(layer.weights.dense(), right, atol=1e-5, rtol=0)
     assert trace.verify(), trace.verify()
 
@@ -199,7 +199,7 @@ TIMM = textwrap.dedent("""
             right = (q @ k.mT / 8).softmax(-1)
             errors.append(float((layer.weights.dense() - right).abs().max()))
         found[str(fused)] = {
-            "equal": torch.equal(plain, out), "errors": errors, "proven": bool(trace.verify()),
+            "equal": torch.equal(plain, out), "errors": errors, "verified": bool(trace.verify()),
             "kinds": [layer.weights.kind for layer in trace.layers], "names": [layer.name for layer in trace.layers],
             "grid": trace[0].queries[0].grid, "shown": trace[0].queries[0].shown[:4],
         }
@@ -213,10 +213,10 @@ def test_a_vision_transformer_of_timm_is_watched_fused_or_not() -> None:
     done = subprocess.run([sys.executable, "-c", TIMM], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     told = json.loads(done.stdout.splitlines()[-1])
-    for fused, kind in (("True", "asked"), ("False", "stored")):
+    for fused, kind in (("True", "computed"), ("False", "stored")):
         found = told[fused]
         assert found["equal"]
-        assert found["proven"]
+        assert found["verified"]
         assert max(found["errors"]) < 1e-6
         assert len(found["errors"]) == 3
         assert found["kinds"] == [kind] * 3

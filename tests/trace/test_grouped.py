@@ -9,8 +9,8 @@ from torch.testing import assert_close
 
 import regard
 from regard.attention.map import AttentionMap
+from regard.attention.map.grouped import group
 from regard.errors import Stale, TraceError
-from regard.trace.grouped import group
 
 ROWS = [[0, 1], [3], [6, 4, 5]]
 COLUMNS = [[2], [0, 1], [7, 8, 3], [4]]
@@ -48,7 +48,7 @@ def test_a_grouped_map_equals_loops_over_the_whole(mask):
 def test_blocks_of_any_size_give_the_same(monkeypatch):
     whole = made(regard.causal())
     wanted = looped(whole.dense(), ROWS, COLUMNS)
-    monkeypatch.setattr("regard.trace.grouped.BUDGET", 1)  # one row at a time
+    monkeypatch.setattr("regard.attention.map.grouped.BUDGET", 1)  # one row at a time
     assert_close(group(whole, ROWS, COLUMNS, "merged from").dense(), wanted)
 
 
@@ -95,7 +95,7 @@ def test_it_goes_when_nobody_holds_it():
     gc.disable()
     try:
         merged = group(made(), ROWS, COLUMNS, "merged from")
-        source = weakref.ref(merged._source.source.q)
+        source = weakref.ref(merged.source.source.q)
         merged.dense()
         del merged
         assert source() is None

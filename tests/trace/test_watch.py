@@ -25,7 +25,7 @@ def test_every_way_of_writing_attention_is_seen_once_and_right(way: str, train: 
     assert torch.equal(plain, watched)
     assert [layer.name for layer in trace.layers] == ["layers.0", "layers.1", "layers.2"]
     assert {layer.kind for layer in trace.layers} == {"self"}
-    assert {layer.weights.kind for layer in trace.layers} == {"asked" if way == "sdpa" else "stored"}
+    assert {layer.weights.kind for layer in trace.layers} == {"computed" if way == "sdpa" else "stored"}
     assert_close(trace[0].weights.dense(), expected(model.layers[0], x).float())  # type: ignore[arg-type]
     assert trace.verify(), trace.verify()
 

@@ -8,20 +8,20 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Generator, Tensor
 
-from regard.attention.bias import Bias
 from regard.attention.check import full_rank, must_be_float, must_be_tensors, sizes_of
-from regard.attention.dropping import attend_dropping
-from regard.attention.explicit import attend_explicitly
-from regard.attention.fast_path import usual
-from regard.attention.finite import expose, needs_care
-from regard.attention.fused import attend_fused
-from regard.attention.map import Asked, AttentionMap, Dropped
-from regard.attention.map.asked import Weigh
+from regard.attention.kernels.dropping import attend_dropping
+from regard.attention.kernels.explicit import attend_explicitly
+from regard.attention.kernels.fast_path import usual
+from regard.attention.kernels.finite import expose, needs_care
+from regard.attention.kernels.fused import attend_fused
+from regard.attention.map import AttentionMap, Computed, Dropped
+from regard.attention.map.computed import Weigh
 from regard.attention.mask import Mask, Sizes, as_mask
 from regard.attention.matrix_free.error import Error, error
 from regard.attention.matrix_free.mechanism import Mechanism, must_serve
 from regard.attention.observe import notify
 from regard.attention.score.base import Score
+from regard.attention.score.bias import Bias
 from regard.attention.weigh.softmax import softmax
 from regard.eager import autocasts, has_tangent, readable, transformed
 from regard.errors import PathError, ShapeError
@@ -91,8 +91,8 @@ def attend(
     where a query may look, or a function of (b, h, q, k). A query that may look nowhere mixes to zero.
     `sink_logits` (h,) adds one logit to each head's normaliser (softmax only).
 
-    `mix` comes from the fastest kernel that can honour the request, `weights` is asked when somebody looks and
-    is the weights before `dropout`. `path` forces "fused" or "explicit"; `generator` seeds the dropout.
+    `mix` comes from the fastest kernel that can honour the request, `weights` is computed when somebody looks
+    and is the weights before `dropout`. `path` forces "fused" or "explicit"; `generator` seeds the dropout.
 
     `by` is a mechanism that never makes the matrix, `Performer(…)` or `Linformer(…)`: the mix is its own, `weights`
     what it amounts to (`kind` "implied"), and `error()` of what comes back how far both are from exact attention.
@@ -140,7 +140,7 @@ def attend(
         )
     sink = None if sink_logits is None else as_sink(sink_logits, sizes)
     live = readable(q)
-    asked = Asked(
+    computed = Computed(
         q,
         k,
         sizes,
@@ -154,23 +154,23 @@ def attend(
         live=live,
     )
     if by is not None:
-        mix, implied = by.attend(asked, v)
+        mix, implied = by.attend(computed, v)
         return notify(Attended(mix, AttentionMap(implied), by.name, v), v)
-    why_not = unfused(asked, v, dropout, generator, live) if path != "explicit" else "path='explicit' was asked for"
+    why_not = unfused(computed, v, dropout, generator, live) if path != "explicit" else "path='explicit' was asked for"
     if path == "fused" and why_not:
         raise PathError(f"the fused path cannot serve this call, because {why_not}; leave path= out")
     if path not in (None, "fused", "explicit"):
         raise PathError(f"path is {path!r}, but there are 'fused' and 'explicit'; leave it out to have one picked")
     if not why_not:
         mix, took = attend_fused(q, k, v, sizes, seen, bias, scale, dropout, live)
-        if not live or not needs_care(mix, asked, v, flagged=took == "sliced"):
-            attended = Attended(mix, AttentionMap(asked, dropped=Dropped(dropout, None) if dropout else None), took, v)
-            return notify(attended, v)
-    asked = expose(asked) if live else asked
+        if not live or not needs_care(mix, computed, v, flagged=took == "sliced"):
+            weights = AttentionMap(computed, dropped=Dropped(dropout, None) if dropout else None)
+            return notify(Attended(mix, weights, took, v), v)
+    computed = expose(computed) if live else computed
     dropped = as_dropped(dropout, generator, q)
-    quick = None if dropped is None or path == "explicit" else attend_dropping(asked, v, dropped)
-    mix = attend_explicitly(asked, v, dropped) if quick is None else quick
-    attended = Attended(mix, AttentionMap(asked, dropped=dropped), "explicit", v)
+    quick = None if dropped is None or path == "explicit" else attend_dropping(computed, v, dropped)
+    mix = attend_explicitly(computed, v, dropped) if quick is None else quick
+    attended = Attended(mix, AttentionMap(computed, dropped=dropped), "explicit", v)
     return notify(attended, v)
 
 
@@ -207,22 +207,22 @@ def as_dropped(dropout: float, generator: Generator | None, q: Tensor) -> Droppe
     return Dropped(dropout, int(torch.randint(2**62, (), generator=generator, device=device)))
 
 
-def unfused(asked: Asked, v: Tensor, dropout: float, generator: Generator | None, live: bool) -> str:
+def unfused(computed: Computed, v: Tensor, dropout: float, generator: Generator | None, live: bool) -> str:
     """Why PyTorch's kernels cannot serve this call; empty where they can."""
-    q, k, sizes = asked.q, asked.k, asked.sizes
-    if asked.score is not None and not asked.score.is_dot:
-        return f"{type(asked.score).__name__} is no product of q and k"
-    if asked.weigh is not softmax:
-        return f"the weights come from {getattr(asked.weigh, '__name__', asked.weigh)} instead of softmax"
-    if asked.softcap is not None:
+    q, k, sizes = computed.q, computed.k, computed.sizes
+    if not computed.is_dot:
+        return f"{type(computed.score).__name__} is no product of q and k"
+    if not computed.is_softmax:
+        return f"the weights come from {computed.weigher} instead of softmax"
+    if computed.softcap is not None:
         return "the scores are capped"
-    if asked.sink is not None:
+    if computed.sink is not None:
         return "a sink joins the normaliser"
     if dropout and (q.device.type == "cpu" or generator is not None):
         return "dropout is asked for, which no fused kernel does here"
     if not sizes.q or not sizes.k or not q.shape[-1] or not v.shape[-1] or 0 in sizes.lead:
         return "there is nothing to fuse: an axis has size 0"
-    if asked.bias is not None and torch.is_grad_enabled() and wants_gradient(asked.bias):
+    if computed.bias is not None and torch.is_grad_enabled() and wants_gradient(computed.bias):
         return "the bias asks for a gradient"
     if not live and transformed():
         return "a torch.func transform is running"

@@ -4,13 +4,10 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.attention.attend import Maskable
-from regard.attention.bias import Bias
 from regard.attention.mask import causal
-from regard.attention.score.named import make_score
+from regard.attention.score.bias import Bias
+from regard.layers.block_config import BlockConfig
 from regard.layers.cache import KeyValueCache
-from regard.layers.feedforward import FeedForward
-from regard.layers.multihead import MultiHead
-from regard.layers.norm import Residual
 from regard.positions import Rotary
 
 
@@ -18,49 +15,21 @@ class EncoderBlock(nn.Module):
     """Self-attention, then feed-forward; the shape of x stays (Vaswani et al. 2017, §3.1, figure 1 left).
 
     Without a mask every position sees every other. Given `causal()` and a cache it is the block of a decoder-only
-    model (GPT, Llama). `order`, `norm` are those of `Residual`, `activation` of `FeedForward`, the others of
-    `MultiHead`; `score` is the name of one, such as "additive". With `order="pre"` the last block of a stack wants
-    one more norm behind it. `dropout` falls on weights, hidden layer and both sublayers, in training only.
-    `nn.TransformerEncoderLayer` with the same weights gives the same numbers.
+    model (GPT, Llama). `config` lists its sizes; `positions` are those of `MultiHead`. With `order="pre"` the last
+    block of a stack wants one more norm behind it. `nn.TransformerEncoderLayer` with the same weights gives the same
+    numbers.
 
     >>> import regard, torch
-    >>> block = regard.EncoderBlock(24, heads=8, hidden=48)
+    >>> block = EncoderBlock(BlockConfig(24, heads=8, hidden=48))
     >>> block(torch.ones(2, 100, 24), mask=regard.padding([3, 2])).shape
     torch.Size([2, 100, 24])
     """
 
-    def __init__(
-        self,
-        width: int,
-        heads: int,
-        hidden: int,
-        *,
-        kv_heads: int | None = None,
-        head_width: int | None = None,
-        dropout: float = 0.0,
-        order: str = "post",
-        norm: str = "layer",
-        activation: str = "relu",
-        positions: Rotary | Bias | None = None,
-        qk_norm: bool = False,
-        bias: bool = True,
-        score: str = "scaled dot",
-    ) -> None:
+    def __init__(self, config: BlockConfig, *, positions: Rotary | Bias | None = None) -> None:
         super().__init__()
-        self.attention = MultiHead(
-            width,
-            heads,
-            kv_heads=kv_heads,
-            head_width=head_width,
-            bias=bias,
-            qk_norm=qk_norm,
-            positions=positions,
-            score=make_score(score, head_width or width // max(1, heads)),
-            dropout=dropout,
-        )
-        self.feed_forward = FeedForward(width, hidden, activation=activation, dropout=dropout, bias=bias)
-        self.around_attention = Residual(width, order, norm, dropout, bias=bias)
-        self.around_feed_forward = Residual(width, order, norm, dropout, bias=bias)
+        self.attention = config.make_attention(positions)
+        self.feed_forward = config.make_feed_forward()
+        self.around_attention, self.around_feed_forward = (config.make_residual() for _ in range(2))
 
     def forward(
         self,
@@ -78,55 +47,26 @@ class EncoderBlock(nn.Module):
 class DecoderBlock(nn.Module):
     """Self-attention, attention to a memory, then feed-forward (Vaswani et al. 2017, §3.1, figure 1 right).
 
-    `memory` is what an encoder read, of width `memory_width` (the same as x unless given). Arguments are those of
-    `EncoderBlock`; `positions` are for self-attention alone. `nn.TransformerDecoderLayer` with the same weights
-    gives the same numbers under a causal mask.
+    `memory` is what an encoder read, of width `memory_width` (the same as x unless given). `config` lists the sizes;
+    `positions` are for self-attention alone. `nn.TransformerDecoderLayer` with the same weights gives the same
+    numbers under a causal mask.
 
     >>> import regard, torch
-    >>> block = regard.DecoderBlock(24, heads=8, hidden=48)
+    >>> block = DecoderBlock(BlockConfig(24, heads=8, hidden=48))
     >>> x, memory = torch.ones(2, 7, 24), torch.ones(2, 100, 24)
     >>> block(x, memory, memory_mask=regard.padding([3, 2])).shape
     torch.Size([2, 7, 24])
     """
 
     def __init__(
-        self,
-        width: int,
-        heads: int,
-        hidden: int,
-        *,
-        memory_width: int | None = None,
-        kv_heads: int | None = None,
-        head_width: int | None = None,
-        dropout: float = 0.0,
-        order: str = "post",
-        norm: str = "layer",
-        activation: str = "relu",
-        positions: Rotary | Bias | None = None,
-        qk_norm: bool = False,
-        bias: bool = True,
-        score: str = "scaled dot",
+        self, config: BlockConfig, *, memory_width: int | None = None, positions: Rotary | Bias | None = None
     ) -> None:
         super().__init__()
-        self.self_attention, self.cross_attention = (
-            MultiHead(
-                width,
-                heads,
-                kv_heads=kv_heads,
-                head_width=head_width,
-                key_width=source_width,
-                value_width=source_width,
-                bias=bias,
-                qk_norm=qk_norm,
-                positions=where,
-                score=make_score(score, head_width or width // max(1, heads)),
-                dropout=dropout,
-            )
-            for source_width, where in ((None, positions), (memory_width, None))
-        )
-        self.feed_forward = FeedForward(width, hidden, activation=activation, dropout=dropout, bias=bias)
+        self.self_attention = config.make_attention(positions)
+        self.cross_attention = config.make_attention(source_width=memory_width)
+        self.feed_forward = config.make_feed_forward()
         self.around_self_attention, self.around_cross_attention, self.around_feed_forward = (
-            Residual(width, order, norm, dropout, bias=bias) for _ in range(3)
+            config.make_residual() for _ in range(3)
         )
 
     def forward(

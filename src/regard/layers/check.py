@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from regard.attention.bias import Bias
+from regard.attention.score.bias import Bias
 from regard.errors import ShapeError
 from regard.positions import Rotary
 

@@ -4,7 +4,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.attention.drop import STEPS, kept
+from regard.attention.weigh.dropout import STEPS, kept
 from regard.eager import readable
 
 

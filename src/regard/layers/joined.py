@@ -4,11 +4,11 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from regard.attention.map.blocks import Source
-from regard.attention.map.given import Implied
-from regard.attention.mask.base import Cells, Core, Mask, Sizes
+from regard.attention.axes.select import Index, Where
+from regard.attention.axes.sizes import Sizes
+from regard.attention.map.source import Source, WeightsSource
+from regard.attention.mask.base import Cells, Core, Mask
 from regard.attention.mask.cover import FAR, Cover
-from regard.attention.mask.lead import Index, Where
 from regard.attention.mask.longformer import Longformer
 
 
@@ -71,18 +71,15 @@ def is_global(pattern: Longformer, at: Cells, sizes: Sizes) -> Bool[Tensor, "...
     return marks[b, stands.clamp(0, max(0, sizes.k - 1))] & (stands >= 0)
 
 
-class Joined(Implied):
+class Joined(WeightsSource):
     """Two maps of the same sizes as one, where every row looks nowhere in one of them: their sum."""
 
-    kind = "asked"
+    kind = "computed"
 
     def __init__(self, near: Source, far: Source) -> None:
         self.near, self.far, self.sizes = near, far, near.sizes
-        self.device, self.dtype = near.device, near.dtype
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.near.shape
+        self.device, self.dtype, self.precision = near.device, near.dtype, near.precision
+        self.lead = near.leading_index()
 
     def pick(self, chosen: tuple[Index, ...]) -> "Joined":
         return Joined(self.near.pick(chosen), self.far.pick(chosen))

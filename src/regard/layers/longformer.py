@@ -8,10 +8,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from regard.attention.attend import Attended, Maskable, attend
-from regard.attention.bias import Bias
 from regard.attention.map import AttentionMap, Dropped
 from regard.attention.mask import Sizes, as_mask, longformer
 from regard.attention.mask.longformer import Longformer as Pattern
+from regard.attention.score.bias import Bias
 from regard.errors import CacheError, ShapeError
 from regard.layers.cache import KeyValueCache
 from regard.layers.check import must_end_in, must_fit
@@ -40,7 +40,7 @@ class Longformer(nn.Module):
     >>> layer(x, global_at=[0, 4], mask=regard.padding([9, 6])).shape
     torch.Size([2, 9, 12])
     >>> layer.attend(x, global_at=[0]).weights
-    AttentionMap (b 2, h 3, q 9, k 9), asked
+    AttentionMap (b 2, h 3, q 9, k 9), computed
     """
 
     def __init__(
@@ -175,7 +175,7 @@ class Longformer(nn.Module):
 
 def together(near: Attended, far: Attended) -> Attended:
     """Both kinds of rows: where one looks nowhere, its mix and its weights are 0."""
-    weights = AttentionMap(Joined(near.weights._source, far.weights._source))
+    weights = AttentionMap(Joined(near.weights.source, far.weights.source))
     if near.weights.dropped is not None:
         both = near.weights, far.weights
         weights.dropped = Dropped(near.weights.dropped.p, None, lambda: both[0].used() + both[1].used())

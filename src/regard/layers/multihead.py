@@ -5,10 +5,10 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.attention.attend import Attended, Maskable, attend
-from regard.attention.bias import Bias
 from regard.attention.mask import Mask, allowed, rule
 from regard.attention.matrix_free.mechanism import Mechanism, must_serve
 from regard.attention.score.base import Score
+from regard.attention.score.bias import Bias
 from regard.errors import CacheError, PositionError, ShapeError
 from regard.layers.cache import KeyValueCache
 from regard.layers.check import must_end_in, must_fit
@@ -37,7 +37,7 @@ class MultiHead(nn.Module):
     >>> layer(x, mask=regard.causal()).shape
     torch.Size([2, 5, 12])
     >>> layer.attend(x, mask=regard.causal() & regard.padding([5, 3])).weights
-    AttentionMap (b 2, h 4, q 5, k 5), asked, softmax
+    AttentionMap (b 2, h 4, q 5, k 5), computed, softmax
     """
 
     q_norm: nn.RMSNorm | None

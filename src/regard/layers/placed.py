@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from regard.attention.bias import Bias
+from regard.attention.score.bias import Bias
 
 
 class Placed:

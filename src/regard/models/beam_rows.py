@@ -13,7 +13,7 @@ from regard.layers.listen import Heard
 
 
 class BeamRows:
-    """What the `Steps` of every model here remember of their rows, and the head of the model.
+    """What the `DecoderState` of every model with a source remembers of their rows, and the head of the model.
 
     With `shared`, rows that stand side by side and translate the same source need it once: beams of a sentence.
     """
@@ -41,7 +41,7 @@ class BeamRows:
     def again(self, written: Sequence[Sequence[int]], begin: int) -> None:
         """One pass over the sources, and BEGIN and what was written for each, padded on the right."""
         rows = [torch.tensor([begin, *ids], device=self.source.device) for ids in written]
-        self.model(self.source, nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=self.model.pad))
+        self.model(self.source, nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=self.model.config.pad))
 
     def look(self, heard: Heard) -> None:
         """Remember where a step looked."""

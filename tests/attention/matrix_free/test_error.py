@@ -31,7 +31,7 @@ def by_hand(a, q, k, v, mask):
 @pytest.mark.parametrize("make", [lambda: Performer(D, 16), lambda: Linformer(K, 8), lambda: None])
 @pytest.mark.parametrize("budget", [1 << 20, 60])
 def test_it_is_what_a_comparison_by_hand_gives(monkeypatch, mask, make, budget):
-    monkeypatch.setattr(module, "blocks", partial(blocks.blocks, budget=budget))
+    monkeypatch.setattr(module, "walk_blocks", partial(blocks.walk_blocks, budget=budget))
     tensors = drawn()
     a = regard.attend(*tensors, mask=mask, by=make())
     found = a.error()
@@ -56,7 +56,7 @@ def test_the_exact_map_stands_behind_an_implied_one():
     q, k, v = drawn()
     a = regard.attend(q, k, v, mask=regard.causal(), by=Performer(D, 16))
     exact = regard.attend(q, k, v, mask=regard.causal()).weights
-    assert a.weights.exact.kind == "asked"
+    assert a.weights.exact.kind == "computed"
     assert a.weights.exact.dense().equal(exact.dense())
     assert a.weights[1, 4].exact.dense().equal(exact[1, 4].dense())
     assert exact.exact is exact

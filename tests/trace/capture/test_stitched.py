@@ -5,10 +5,11 @@ import torch
 from torch.testing import assert_close
 
 import regard
-from regard.attention.map import Asked, AttentionMap
+from regard.attention.map import AttentionMap, Computed
+from regard.attention.map.source import MapPiece
+from regard.attention.map.stitched import Stitched
 from regard.attention.mask import Sizes
 from regard.errors import MapError, ShapeError
-from regard.trace.capture.stitched import Stitch, Stitched
 from regard.trace.record.even import even_softmax
 
 B, H, D = 2, 3, 5
@@ -18,7 +19,7 @@ ROWS, KEYS, COLUMNS = (4, 1, 2), (4, 6, 3), (0, 1, 5)
 def pieces():
     masks = (regard.causal(), None, regard.padding([3, 1]))
     return [
-        Asked(torch.randn(B, H, q, D), torch.randn(B, H, k, D), Sizes((B, H), q, k), mask=mask)
+        Computed(torch.randn(B, H, q, D), torch.randn(B, H, k, D), Sizes((B, H), q, k), mask=mask)
         for q, k, mask in zip(ROWS, KEYS, masks, strict=True)
     ]
 
@@ -32,8 +33,8 @@ def test_a_stitched_map_is_its_pieces_one_below_the_other():
         expected[..., at : at + q, column : column + k] = AttentionMap(part).dense()
         allowed[..., at : at + q, column : column + k] = AttentionMap(part).allowed[...]
         at += q
-    ours = AttentionMap(Stitched([Stitch(part, column) for part, column in zip(parts, COLUMNS, strict=True)]))
-    assert (ours.kind, ours.shape) == ("asked", (B, H, 7, 8))
+    ours = AttentionMap(Stitched([MapPiece(part, column) for part, column in zip(parts, COLUMNS, strict=True)]))
+    assert (ours.kind, ours.shape) == ("computed", (B, H, 7, 8))
     assert ours.dense().equal(expected)
     assert ours.allowed[...].equal(allowed)
     assert_close(ours[1, 2].dense(), expected[1, 2])
@@ -46,9 +47,9 @@ def test_a_stitched_map_is_its_pieces_one_below_the_other():
 
 
 def test_pieces_of_different_batches_are_refused():
-    one, other = Asked(torch.zeros(1, 1, 2, 3), torch.zeros(1, 1, 2, 3), Sizes((1, 1), 2, 2)), pieces()[0]
+    one, other = Computed(torch.zeros(1, 1, 2, 3), torch.zeros(1, 1, 2, 3), Sizes((1, 1), 2, 2)), pieces()[0]
     with pytest.raises(ShapeError, match="one batch"):
-        Stitched([Stitch(one, 0), Stitch(other, 0)])
+        Stitched([MapPiece(one, 0), MapPiece(other, 0)])
 
 
 def test_even_softmax_is_softmax_with_finite_numbers_for_hidden_cells():

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import regard
-from regard.attention.map import Asked, AttentionMap
+from regard.attention.map import AttentionMap, Computed
 from regard.attention.mask import Sizes
 from regard.errors import TraceError
 from regard.trace.file import load, save
@@ -129,17 +129,17 @@ def test_only_what_is_asked_is_read_and_damage_elsewhere_does_no_harm(tmp_path):
     layers = []
     for number in range(2):
         q, k = torch.randn(1, 3, n, d), torch.randn(1, 3, n, d)
-        map_ = AttentionMap(Asked(q, k, Sizes((1, 3), n, n), mask=regard.causal(), scale=d**-0.5))
+        map_ = AttentionMap(Computed(q, k, Sizes((1, 3), n, n), mask=regard.causal(), scale=d**-0.5))
         layers.append(Layer(f"blocks.{number}", "self", map_, q=q, k=k))
     save(Trace([Run(layers)]), path)
     expected = layers[1].weights[0, 2, 5000].clone()
     whole = path.read_bytes()
-    at = whole.index(layers[1].weights._source.k[0, 1].contiguous().numpy().tobytes())
+    at = whole.index(layers[1].weights.source.k[0, 1].contiguous().numpy().tobytes())
     with open(path, "r+b") as file:
         file.seek(at + 700_000)
         file.write(bytes([whole[at + 700_000] ^ 4]))
     trace, read = load(path), []
-    container = trace.layers[1].weights._source.files["q"].container
+    container = trace.layers[1].weights.source.files["q"].container
     inner = container.read
     container.read = lambda into, start: (read.append(len(into)), inner(into, start))
     assert trace.layers[1].weights[0, 2, 5000].equal(expected)  # another head than the damaged one

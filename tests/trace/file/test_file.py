@@ -11,7 +11,9 @@ from safetensors.numpy import load_file
 from torch.testing import assert_close
 
 import regard
-from regard.attention.map import Asked, AttentionMap, Dropped
+from regard.attention.map import AttentionMap, Computed, Dropped
+from regard.attention.map.source import MapPiece
+from regard.attention.map.stitched import Stitched
 from regard.attention.mask import Sizes
 from regard.attention.mask.bits import Bits
 from regard.attention.mask.spans import Spans
@@ -21,7 +23,6 @@ from regard.errors import Stale, TraceError
 from regard.positions.alibi import ALiBi
 from regard.positions.buckets import Buckets
 from regard.tokens import Tokens
-from regard.trace.capture.stitched import Stitch, Stitched
 from regard.trace.file import load, save
 from regard.trace.file.container import open_container
 from regard.trace.record.diagonals import Diagonals
@@ -35,7 +36,7 @@ SIZES = Sizes((B, H), Q, K)
 
 def asked(*, dtype=torch.float32, groups=H, sizes=SIZES, **more):
     q, k = torch.randn(B, H, sizes.q, D).to(dtype), torch.randn(B, groups, sizes.k, D).to(dtype)
-    return Asked(q, k, sizes, **({"scale": D**-0.5} | more))
+    return Computed(q, k, sizes, **({"scale": D**-0.5} | more))
 
 
 def layer_of(source, name="blocks.0.attention", **more):
@@ -105,8 +106,8 @@ ASKED = {
 def test_an_asked_map_comes_back_bit_for_bit(tmp_path, more):
     source = asked(**more)
     (layer,) = trip(tmp_path, layer_of(source, q=source.q, k=source.k))
-    back = layer.weights._source
-    assert layer.weights.kind == "asked"
+    back = layer.weights.source
+    assert layer.weights.kind == "computed"
     assert layer.weights.dense().equal(AttentionMap(source).dense())
     assert layer.q.equal(source.q)
     assert layer.k.dtype == source.k.dtype
@@ -117,7 +118,7 @@ def test_an_asked_map_comes_back_bit_for_bit(tmp_path, more):
 def test_an_even_row_counts_all_keys_also_those_that_no_row_sees(tmp_path):
     mask = Whole(regard.padding([0, 9]))
     (layer,) = trip(tmp_path, layer_of(asked(mask=mask, weigh=even_softmax)))
-    back = layer.weights._source
+    back = layer.weights.source
     assert isinstance(back.mask.inner, Spans)
     assert_close(layer.head(2, batch=0)[1:3], torch.full((2, K), 1 / K))
     assert_close(layer.head(2, batch=1).dense()[:, 9:], torch.zeros(Q, 2))
@@ -127,12 +128,12 @@ def test_masks_and_biases_are_kept_small(tmp_path):
     forms = {"causal": Spans, "padded": Spans, "with holes": Bits}
     for name, form in forms.items():
         (layer,) = trip(tmp_path, layer_of(asked(**ASKED[name])))
-        assert isinstance(layer.weights._source.mask, form)
+        assert isinstance(layer.weights.source.mask, form)
     for name in ("diagonals", "one diagonal for all heads", "ALiBi", "buckets", "another bias by distance"):
         (layer,) = trip(tmp_path, layer_of(asked(**ASKED[name])))
-        assert isinstance(layer.weights._source.bias, Diagonals)
+        assert isinstance(layer.weights.source.bias, Diagonals)
     (layer,) = trip(tmp_path, layer_of(asked(**ASKED["expanded bias"])))
-    assert layer.weights._source.bias.shape == (1, 1, Q, K)
+    assert layer.weights.source.bias.shape == (1, 1, Q, K)
 
 
 def test_stored_weights_come_back_with_their_mask(tmp_path):
@@ -140,7 +141,7 @@ def test_stored_weights_come_back_with_their_mask(tmp_path):
         weights = torch.rand(B, H, Q, K).softmax(-1).to(dtype)
         (layer,) = trip(tmp_path, Layer("a", "cross", AttentionMap.stored(weights, mask=regard.padding([4, 9]))))
         assert (layer.kind, layer.weights.kind) == ("cross", "stored")
-        assert layer.weights._source.kept.equal(weights)
+        assert layer.weights.source.kept.equal(weights)
         assert layer.weights.allowed[...].equal(regard.padding([4, 9]).dense(Q, K, batch=B, heads=H))
 
 
@@ -148,7 +149,7 @@ OTHERS = {
     "additive": lambda: (
         regard.attend(
             torch.randn(B, H, Q, D), *[torch.randn(B, H, K, D)] * 2, score=Additive(query=D, key=D, hidden=3)
-        ).weights._source
+        ).weights.source
     ),
     "gaussian": lambda: asked(score=Gaussian()),
     "sparsemax": lambda: asked(weigh=sparsemax),
@@ -158,7 +159,7 @@ OTHERS = {
     "implied": lambda: (
         AttentionMap.implied(
             lambda chosen, rows: EVEN[chosen][..., rows, :], (B, H, Q, K), device=torch.device("cpu")
-        )._source
+        ).source
     ),
 }
 EVEN = torch.rand(B, H, Q, K).softmax(-1)
@@ -179,10 +180,10 @@ def test_what_softmax_over_a_product_does_not_give_is_kept_as_weights(tmp_path, 
 def test_a_stitched_map_comes_back_from_its_parts(tmp_path):
     first = asked(mask=regard.causal(), sizes=Sizes((B, H), 5, 5))
     second = asked(groups=G, sizes=Sizes((B, H), 2, 9))
-    source = Stitched([Stitch(first, 0), Stitch(second, 2)])
+    source = Stitched([MapPiece(first, 0), MapPiece(second, 2)])
     (layer,) = trip(tmp_path, layer_of(source))
-    back = layer.weights._source
-    assert layer.weights.kind == "asked"
+    back = layer.weights.source
+    assert layer.weights.kind == "computed"
     assert [(part.source.sizes, part.column) for part in back.parts] == [(first.sizes, 0), (second.sizes, 2)]
     assert layer.weights.dense().equal(AttentionMap(source).dense())
     assert_close(layer.head(4, batch=1)[5], AttentionMap(source)[1, 4, 5])
@@ -262,8 +263,8 @@ def test_what_layers_share_is_written_once(tmp_path):
     bias, mask, value = torch.randn(1, H, Q, K), regard.causal(), torch.randn(B, H, K, E)
     layers = [layer_of(asked(bias=bias, mask=mask), f"blocks.{i}", v=value) for i in range(4)]
     found = trip(tmp_path, *layers)
-    assert len({layer.weights._source.bias.data_ptr() for layer in found}) == 1
-    assert len({layer.weights._source.mask for layer in found}) == 1
+    assert len({layer.weights.source.bias.data_ptr() for layer in found}) == 1
+    assert len({layer.weights.source.mask for layer in found}) == 1
     names = list(open_container(tmp_path / "a.trace").infos)
     assert sum("bias" in name for name in names) == 1
     assert sum(name.endswith("/v") for name in names) == 1
@@ -271,7 +272,7 @@ def test_what_layers_share_is_written_once(tmp_path):
 
 def test_an_expanded_batch_is_written_once_and_comes_back_whole(tmp_path):
     latent = torch.randn(1, H, Q, D).expand(B, H, Q, D)
-    source = Asked(latent, torch.randn(B, H, K, D), SIZES)
+    source = Computed(latent, torch.randn(B, H, K, D), SIZES)
     (layer,) = trip(tmp_path, layer_of(source, q=latent))
     assert layer.q.shape == (B, H, Q, D)
     assert layer.weights.shape == (B, H, Q, K)
@@ -333,7 +334,7 @@ def test_writing_to_a_loaded_tensor_changes_neither_the_file_nor_the_map(tmp_pat
     before = (tmp_path / "a.trace").read_bytes()
     mine = layer.q
     mine.zero_()
-    layer.weights._source.k.add_(1)
+    layer.weights.source.k.add_(1)
     assert layer.weights.dense().equal(AttentionMap(source).dense())
     assert layer.q.equal(source.q)
     assert (tmp_path / "a.trace").read_bytes() == before
@@ -374,7 +375,9 @@ def test_a_large_file_opens_at_once_and_takes_no_memory(tmp_path):
     q = torch.randn(1, 2, n, 128)
     layers = [
         Layer(
-            f"blocks.{i}", "self", AttentionMap(Asked(q * i, q, Sizes((1, 2), n, n), mask=regard.causal(), scale=0.01))
+            f"blocks.{i}",
+            "self",
+            AttentionMap(Computed(q * i, q, Sizes((1, 2), n, n), mask=regard.causal(), scale=0.01)),
         )
         for i in range(8)
     ]

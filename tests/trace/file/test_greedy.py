@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import regard
-from regard.attention.map import Asked, AttentionMap
+from regard.attention.map import AttentionMap, Computed
 from regard.attention.mask import Sizes
 from regard.errors import TraceError
 from regard.trace.file import load, save
@@ -136,6 +136,6 @@ def test_long_honest_maps_are_not_refused(tmp_path):
     """131,072 tokens of one head of 8 channels in half precision: 4 MB for a map of 17 · 10⁹ cells."""
     n, path = 1 << 17, tmp_path / "long.trace"
     q, k = torch.zeros(2, 1, 1, n, 8, dtype=torch.float16)
-    map_ = AttentionMap(Asked(q, k, Sizes((1, 1), n, n), mask=regard.causal()))
+    map_ = AttentionMap(Computed(q, k, Sizes((1, 1), n, n), mask=regard.causal()))
     save(Trace([Run([Layer("a", "self", map_)])]), path)
     assert load(path).layers[0].weights[0, 0, 5][:7].tolist() == [pytest.approx(1 / 6)] * 6 + [0]

@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import regard
-from regard.attention.map import Asked, AttentionMap
+from regard.attention.map import AttentionMap, Computed
+from regard.attention.map.source import MapPiece
+from regard.attention.map.stitched import Stitched
 from regard.attention.mask import Sizes
 from regard.errors import RegardError, TraceError
 from regard.tokens import Tokens
-from regard.trace.capture.stitched import Stitch, Stitched
 from regard.trace.file import load, save
 from regard.trace.file.digests import OPEN, SEAL, ChunkDigests, seal_header
 from regard.trace.record.diagonals import Diagonals
@@ -33,9 +34,9 @@ def sound():
     q, k, v = draw(B, H, Q, D), draw(B, G, K, D), draw(B, G, K, E)
     queries, keys = Tokens(("a", "b", "c"), text="abc", offsets=((0, 1), None, (2, 3))), Tokens(("中",) * K, (7,) * K)
     seen = ProofSample((0, 2), draw(B, H, 2, E), torch.rand(B, 1, 2, K) > 0.5, None, False, 0.5, 0.0, K)
-    full = Asked(q, k, sizes, scale=0.4, mask=regard.causal(), bias=Diagonals(draw(H, Q + K - 1), keys=K))
-    holes = Asked(q, k, sizes, mask=regard.window(2, 2, dilation=2), sink=draw(1, H, 1, 1), softcap=3.0)
-    parts = Stitched([Stitch(full, 0), Stitch(Asked(q[:, :, :1], k, Sizes((B, H), 1, K)), 1)])
+    full = Computed(q, k, sizes, scale=0.4, mask=regard.causal(), bias=Diagonals(draw(H, Q + K - 1), keys=K))
+    holes = Computed(q, k, sizes, mask=regard.window(2, 2, dilation=2), sink=draw(1, H, 1, 1), softcap=3.0)
+    parts = Stitched([MapPiece(full, 0), MapPiece(Computed(q[:, :, :1], k, Sizes((B, H), 1, K)), 1)])
     layers = [
         Layer(
             "a.0", "self", AttentionMap(full), q, k, v, "kernel", (queries,) * B, (keys,) * B, seen, draw(B, H, Q, E)

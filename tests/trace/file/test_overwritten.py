@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import regard
-from regard.attention.map import Asked, AttentionMap
+from regard.attention.map import AttentionMap, Computed
 from regard.attention.mask import Sizes
 from regard.trace.file import save
 from regard.trace.record.layer import Layer
@@ -89,7 +89,7 @@ def trace_of(seed):
     layers = []
     for number in range(LAYERS):
         q, k = torch.randn(1, H, N, D), torch.randn(1, H, N, D)
-        map_ = AttentionMap(Asked(q, k, Sizes((1, H), N, N), mask=regard.causal(), scale=D**-0.5))
+        map_ = AttentionMap(Computed(q, k, Sizes((1, H), N, N), mask=regard.causal(), scale=D**-0.5))
         layers.append(Layer(f"blocks.{number}", "self", map_, q=q, k=k))
     return Trace([Run(layers)])
 

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file
 
 import regard
-from regard.attention.map import Asked, AttentionMap
+from regard.attention.map import AttentionMap, Computed
 from regard.attention.mask import Sizes
 from regard.errors import TraceError
 from regard.trace.file import finish, load
@@ -69,10 +69,10 @@ def test_a_trace_written_while_the_model_runs_is_the_trace(tmp_path):
     sizes, layers = Sizes((2, 3), 5, 7), []
     for i in range(4):
         q, k = torch.randn(2, 3, 5, 11), torch.randn(2, 3, 7, 11)
-        whole = AttentionMap(Asked(q.clone(), k.clone(), sizes, mask=regard.causal()))
-        map_ = AttentionMap(Asked(writer.add(q), writer.add(k), sizes, mask=regard.causal()))
+        whole = AttentionMap(Computed(q.clone(), k.clone(), sizes, mask=regard.causal()))
+        map_ = AttentionMap(Computed(writer.add(q), writer.add(k), sizes, mask=regard.causal()))
         q.zero_(), k.zero_()
-        layers.append((whole, Layer(f"blocks.{i}", "self", map_, q=map_._source.q, k=map_._source.k)))
+        layers.append((whole, Layer(f"blocks.{i}", "self", map_, q=map_.source.q, k=map_.source.k)))
     finish(Trace([Run([layer for _, layer in layers])]), writer)
     for (whole, before), after in zip(layers, load(tmp_path / "a.trace").layers, strict=True):
         assert after.weights.dense().equal(whole.dense())

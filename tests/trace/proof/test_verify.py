@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.attention.map import Asked, AttentionMap
+from regard.attention.map import AttentionMap, Computed
 from regard.attention.mask import window
 from regard.trace.audit import audit
 from regard.trace.proof.verify import prove, verify
@@ -48,9 +48,9 @@ def watched(v: str, how: str, heads: int = 4, kv_heads: int = 4) -> Layer:
 
 
 def changed(layer: Layer, **how: object) -> Layer:
-    source = layer.weights._source
-    assert isinstance(source, Asked)
-    made = object.__new__(Asked)
+    source = layer.weights.source
+    assert isinstance(source, Computed)
+    made = object.__new__(Computed)
     made.__setstate__(source.__getstate__() | how)
     layer.weights = AttentionMap(made)
     return layer
@@ -58,43 +58,43 @@ def changed(layer: Layer, **how: object) -> Layer:
 
 @pytest.mark.parametrize("v", VALUES)
 @pytest.mark.parametrize("how", ["open", "causal", "window"])
-def test_what_was_watched_is_proven(v: str, how: str) -> None:
+def test_what_was_watched_is_verified(v: str, how: str) -> None:
     proof = prove(watched(v, how))
-    assert proof.status == "proven", proof
+    assert proof.status == "verified", proof
     assert None not in (proof.output, proof.kernel, proof.normaliser)
 
 
 @pytest.mark.parametrize("v", VALUES)
 def test_another_scale_is_caught(v: str) -> None:
     layer = watched(v, "open")
-    assert prove(changed(layer, scale=1.02 / math.sqrt(8))).status == "unproven"
+    assert prove(changed(layer, scale=1.02 / math.sqrt(8))).status == "unverified"
 
 
 @pytest.mark.parametrize("v", VALUES)
 def test_a_causal_mask_off_by_one_is_caught(v: str) -> None:
     for wrong in (window(9, 1), window(7, 0), None):
-        assert prove(changed(watched(v, "causal"), mask=wrong)).status == "unproven"
+        assert prove(changed(watched(v, "causal"), mask=wrong)).status == "unverified"
 
 
 @pytest.mark.parametrize("v", VALUES)
 @pytest.mark.parametrize("wrong", [1, 3])
 def test_a_window_off_by_one_is_caught(v: str, wrong: int) -> None:
-    assert prove(changed(watched(v, "window"), mask=window(wrong, 0))).status == "unproven"
+    assert prove(changed(watched(v, "window"), mask=window(wrong, 0))).status == "unverified"
 
 
 @pytest.mark.parametrize("v", VALUES)
 def test_heads_in_another_order_are_caught(v: str) -> None:
     layer = watched(v, "open")
     assert layer.q is not None
-    assert prove(changed(layer, q=layer.q[:, [1, 0, 2, 3]].clone())).status == "unproven"
+    assert prove(changed(layer, q=layer.q[:, [1, 0, 2, 3]].clone())).status == "unverified"
 
 
 @pytest.mark.parametrize("v", VALUES)
 def test_grouped_heads_dealt_in_the_wrong_order_are_caught(v: str) -> None:
     layer = watched(v, "open", heads=4, kv_heads=2)
     assert layer.k is not None
-    assert prove(layer).status == "proven"
-    assert prove(changed(layer, k=layer.k.flip(1).clone())).status == "unproven"
+    assert prove(layer).status == "verified"
+    assert prove(changed(layer, k=layer.k.flip(1).clone())).status == "unverified"
 
 
 @pytest.mark.parametrize("v", ["constant", "low-rank"])
@@ -115,17 +115,17 @@ def test_a_dropped_sink_is_caught(v: str) -> None:
         with watch(model) as trace:
             model(torch.randint(0, 50, (1, 7)))
     assert trace.verify(), trace.verify()
-    assert trace[0].weights.kind == "asked"
-    assert prove(changed(trace[0], sink=None)).status == "unproven"
+    assert trace[0].weights.kind == "computed"
+    assert prove(changed(trace[0], sink=None)).status == "unverified"
 
 
-def test_a_refusal_is_named_and_counts_as_not_proven() -> None:
+def test_a_refusal_is_named_and_counts_as_not_verified() -> None:
     proofs = verify(Run([], ["encoder.0 was refused: it has 3 softmaxes"]))
     assert not proofs
     assert str(proofs) == "encoder.0: refused (it has 3 softmaxes)"
 
 
-def test_logits_of_two_thousand_are_still_proven() -> None:
+def test_logits_of_two_thousand_are_still_verified() -> None:
     model = Plain()
     q, k, v = drawn(1, 2, 6, 8, scale=40.0), drawn(1, 2, 7, 8, seed=1, scale=40.0), drawn(1, 2, 7, 5, seed=2)
     with watch(model) as trace:
@@ -135,7 +135,7 @@ def test_logits_of_two_thousand_are_still_proven() -> None:
 
 
 @pytest.mark.parametrize("way", ["sdpa", "by_hand"])
-def test_models_in_float64_are_proven_in_float64(way: str) -> None:
+def test_models_in_float64_are_verified_in_float64(way: str) -> None:
     model = seeded(Stack(way=way)).double()
     with watch(model) as trace:
         model(torch.randn(2, 5, 24, dtype=torch.float64))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch.testing import assert_close
 
 import regard
-from regard.attention.map import Asked, AttentionMap
+from regard.attention.map import AttentionMap, Computed
 from regard.attention.mask import Mask, Sizes
 from regard.attention.mask.bits import Bits
 from regard.attention.mask.spans import Spans
@@ -181,7 +181,7 @@ def test_diagonals_are_a_bias_like_any_other():
     mask, bias, _ = split_bias((near + HIDDEN[:1, :1]), SIZES)
     q, k = torch.randn(B, H, Q, 5), torch.randn(B, H, K, 5)
     assert isinstance(bias, regard.attention.score.bias.Bias)
-    ours = AttentionMap(Asked(q, k, SIZES, mask=mask, bias=bias))
+    ours = AttentionMap(Computed(q, k, SIZES, mask=mask, bias=bias))
     assert_close(ours.dense(), torch.softmax(q @ k.mT + near + HIDDEN[:1, :1], -1))
     assert_close(ours[1, 2, 3], ours.dense()[1, 2, 3])
     assert bias.block(torch.tensor([18]), torch.tensor([3, 4]), torch.tensor([2])).flatten().tolist() == [

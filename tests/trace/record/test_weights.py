@@ -235,8 +235,8 @@ def test_brain_floats_of_numpy_are_read_bit_for_bit():
     array = given.float().numpy().astype(kinds.bfloat16)
     for one in (array, np.asfortranarray(array), OnlyArray(array)):
         (layer,) = from_weights(one).layers
-        assert layer.weights._source.kept.dtype == torch.bfloat16
-        assert layer.weights._source.kept.equal(given)
+        assert layer.weights.source.kept.dtype == torch.bfloat16
+        assert layer.weights.source.kept.equal(given)
     assert [layer.weights.shape for layer in from_weights([array, array[:, :1]])] == [(1, 2, 5, 7), (1, 1, 5, 7)]
     eighth = from_weights(np.array([[0.5, 0.5], [1, 0]]).astype(kinds.float8_e4m3fn))[0].weights
     assert eighth.dense()[0, 0].tolist() == [[0.5, 0.5], [1, 0]]

@@ -65,7 +65,7 @@ def test_a_layer_without_tokens_says_how_to_get_some():
 
 def test_nothing_is_computed_before_somebody_looks(monkeypatch):
     one = layer(PIECES)
-    monkeypatch.setattr("regard.attention.map.computed.Asked.scores", lambda *_: pytest.fail("computed"))
+    monkeypatch.setattr("regard.attention.map.computed.Computed.scores", lambda *_: pytest.fail("computed"))
     select(merge_words(one), rows=[1])
 
 

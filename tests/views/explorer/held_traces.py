@@ -11,17 +11,18 @@ import torch
 from safetensors.torch import save
 
 import regard
-from regard.attention.map import Asked, AttentionMap
+from regard.attention.map import AttentionMap, Computed
+from regard.attention.map.source import MapPiece
+from regard.attention.map.stitched import Stitched
 from regard.attention.mask import Sizes
 from regard.attention.mask.bits import Bits, pack
 from regard.positions.alibi import ALiBi
 from regard.tokens import Tokens
-from regard.trace.capture.stitched import Stitch, Stitched
 from regard.trace.measure.rollout import flow
 from regard.trace.record.even import Whole, even_softmax
 from regard.trace.record.layer import Layer, ProofSample
 from regard.trace.record.trace import Run, Trace
-from regard.views.explorer.packed import file_bytes, packed
+from regard.views.explorer.packing import file_bytes, pack_bytes
 from regard.views.explorer.page_data import measures_of
 
 FOLDER = Path(__file__).parents[3] / "web" / "test" / "fixtures"
@@ -42,7 +43,7 @@ def named(*shown, ids=None, special=()):
 def asked(q, k, **how):
     b, h = max(q.shape[0], k.shape[0]), max(q.shape[1], k.shape[1])
     scale = how.pop("scale", q.shape[-1] ** -0.5)
-    return AttentionMap(Asked(q, k, Sizes((b, h), q.shape[2], k.shape[2]), scale=scale, **how))
+    return AttentionMap(Computed(q, k, Sizes((b, h), q.shape[2], k.shape[2]), scale=scale, **how))
 
 
 def kinds() -> Trace:
@@ -59,8 +60,8 @@ def kinds() -> Trace:
     table[..., 3, 2:] = -torch.inf
     first, second = draw(1, 2, 5, 4), draw(1, 2, 3, 4)
     parts = [
-        Stitch(Asked(first, draw(1, 2, 5, 4), Sizes((1, 2), 5, 5), scale=0.5, mask=regard.causal()), 0),
-        Stitch(Asked(second, draw(1, 2, 4, 4), Sizes((1, 2), 3, 4), scale=0.5, mask=regard.causal()), 4),
+        MapPiece(Computed(first, draw(1, 2, 5, 4), Sizes((1, 2), 5, 5), scale=0.5, mask=regard.causal()), 0),
+        MapPiece(Computed(second, draw(1, 2, 4, 4), Sizes((1, 2), 3, 4), scale=0.5, mask=regard.causal()), 4),
     ]
     attend, both = regard.attend, {"queries": seven, "keys": seven}
     layers = [
@@ -120,11 +121,11 @@ def expected(trace: Trace) -> bytes:
     for number, layer in enumerate(trace.layers):
         weights = layer.weights
         arrays[f"{number}/weights"] = weights.dense().float()
-        allowed = weights._source.allowed()
+        allowed = weights.source.allowed()
         allowed = torch.ones(weights.shape, dtype=torch.bool) if allowed is None else allowed.expand(weights.shape)
         arrays[f"{number}/allowed"] = allowed.to(torch.uint8)
-        if isinstance(weights._source, Asked):
-            arrays[f"{number}/scores"] = weights._source.scores().expand(weights.shape).float()
+        if isinstance(weights.source, Computed):
+            arrays[f"{number}/scores"] = weights.source.scores().expand(weights.shape).float()
         if layer.v is not None:
             v = layer.v.repeat_interleave(layer.heads // layer.v.shape[1], 1)
             arrays[f"{number}/mix"] = (weights.dense() @ v).float()
@@ -175,7 +176,7 @@ def made() -> dict[str, bytes]:
     for name, make in TRACES.items():
         found[f"{name}.trace"], _ = file_bytes(make())
         found[f"{name}.safetensors"] = expected_of_long(make()) if name == LONG else expected(make())
-    found[f"{PAIR}.packed"] = packed(*file_bytes(pair())).encode()
+    found[f"{PAIR}.packed"] = pack_bytes(*file_bytes(pair())).encode()
     return found
 
 

@@ -1,7 +1,9 @@
-"""The map of who looks at whom: asked, not stored."""
+"""The map of who looks at whom: any part of it, computed when somebody looks."""
 
-from regard.attention.map.asked import Asked
-from regard.attention.map.map import AttentionMap, Dropped, drop
+from regard.attention.map.computed import Computed
+from regard.attention.map.map import AttentionMap
+from regard.attention.map.source import Source
 from regard.attention.map.statistics import Pooled
+from regard.attention.weigh.dropout import Dropped, drop
 
-__all__ = ["Asked", "AttentionMap", "Dropped", "Pooled", "drop"]
+__all__ = ["AttentionMap", "Computed", "Dropped", "Pooled", "Source", "drop"]

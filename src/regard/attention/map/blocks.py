@@ -9,11 +9,8 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from regard.attention.map.asked import Asked
 from regard.attention.map.deadline import check_time
-from regard.attention.map.given import Implied, Stored
-
-Source = Asked | Stored | Implied
+from regard.attention.map.source import Source
 
 BUDGET = 1 << 20  # cells of one block: 4 MB in float32
 
@@ -33,7 +30,7 @@ class Scratch:
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class MapBlock:
     """Some rows of one map, or of several: `lead` picks them, `part` is the source for that pick."""
 
     lead: tuple[int, ...]
@@ -52,11 +49,12 @@ class Block:
     def fringe(self) -> list[slice]:
         """The columns that a mask may hide from some of the rows, on both sides of those that all of them see."""
         start, stop = self.columns.start, self.columns.stop
-        if not isinstance(self.part, Asked):
+        computed = self.part.computed
+        if computed is None:
             return [self.columns]
-        if self.part.mask is None:
+        if computed.mask is None:
             return []
-        low, high = self.part.mask.clear(self.rows.start, self.rows.stop, self.part.sizes)
+        low, high = computed.mask.clear(self.rows.start, self.rows.stop, computed.sizes)
         low, high = max(low, start), min(high, stop)
         if low >= high:
             return [self.columns]
@@ -71,7 +69,7 @@ class Block:
         return self.scratch(name, self.shape, self.part.dtype, self.part.device)
 
 
-def blocks(source: Source, budget: int = BUDGET) -> Iterator[Block]:
+def walk_blocks(source: Source, budget: int = BUDGET) -> Iterator[MapBlock]:
     """All of the map, block by block: whole rows, few enough to hold at most `budget` cells at once.
 
     Leading axes are walked one by one only as far as the budget demands.
@@ -89,4 +87,4 @@ def blocks(source: Source, budget: int = BUDGET) -> Iterator[Block]:
         for first in range(0, q, height):
             stop = min(q, first + height)
             check_time()
-            yield Block(index, part, slice(first, stop), slice(*part.span(first, stop)), scratch)
+            yield MapBlock(index, part, slice(first, stop), slice(*part.span(first, stop)), scratch)

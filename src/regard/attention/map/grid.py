@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.attention.map.blocks import Block
+from regard.attention.map.blocks import MapBlock
 
 
 class Folded(NamedTuple):
@@ -18,7 +18,7 @@ class Folded(NamedTuple):
     sums: Float[Tensor, "*b r cells"]
 
 
-class Grid:
+class PoolGrid:
     """`k` keys in `columns` cells, as even as can be: key j lies in cell j · columns // k."""
 
     def __init__(self, k: int, columns: int, device: torch.device) -> None:
@@ -68,7 +68,7 @@ class Grid:
         padded = torch.nn.functional.pad(weights, (0, 1))
         return padded[..., keys.flatten()].unflatten(-1, tuple(keys.shape))
 
-    def seen(self, block: Block, shape: torch.Size) -> Tensor:
+    def seen(self, block: MapBlock, shape: torch.Size) -> Tensor:
         """How many keys of every cell each row may see, (…, r, columns)."""
         found = self.inside(block.columns).expand(*shape[:-1], self.columns)
         for side in block.fringe:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from regard.attention.mask.lead import Index, Where
+from regard.attention.axes.select import Index, Where
 
 NAMES = ("query", "key")
 

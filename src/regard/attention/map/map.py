@@ -1,22 +1,22 @@
 """AttentionMap: any part of the weights, when somebody looks."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.attention.drop import kept
+from regard.attention.axes.select import Where, places, take
 from regard.attention.map import statistics
-from regard.attention.map.asked import Asked, take
-from regard.attention.map.blocks import BUDGET, Source, blocks
-from regard.attention.map.given import Implied, Implying, Stored
+from regard.attention.map.implied import Implied, Implying
 from regard.attention.map.index import as_where, parse
-from regard.attention.map.rows import weights_at, widen
+from regard.attention.map.rows import weights_at
+from regard.attention.map.source import Source
 from regard.attention.map.statistics import Pooled
+from regard.attention.map.stored import Stored
 from regard.attention.mask import Mask, Sizes
-from regard.attention.mask.lead import Where, places
+from regard.attention.weigh.dropout import Dropped, drop
 from regard.errors import MapError, ShapeError
 
 if TYPE_CHECKING:
@@ -24,17 +24,6 @@ if TYPE_CHECKING:
 
     import numpy as np
     from matplotlib.figure import Figure
-
-
-class Dropped(NamedTuple):
-    """How one call dropped weights: with which probability, and from which seed (None: not to be replayed).
-
-    `replay` gives all weights as used, where another random state than ours decided.
-    """
-
-    p: float
-    seed: int | None
-    replay: Callable[[], Tensor] | None = None
 
 
 class AttentionMap:
@@ -49,7 +38,7 @@ class AttentionMap:
     >>> x = torch.eye(3)
     >>> map = regard.attend(x, x, x, mask=regard.causal()).weights
     >>> map
-    AttentionMap (q 3, k 3), asked, softmax
+    AttentionMap (q 3, k 3), computed, softmax
     >>> map[1]
     tensor([0.3595, 0.6405, 0.0000])
     >>> map.top(1)
@@ -60,7 +49,7 @@ class AttentionMap:
             [2]]))
     """
 
-    __slots__ = ("_source", "dropped", "tokens")
+    __slots__ = ("dropped", "source", "tokens")
 
     def __init__(
         self,
@@ -69,7 +58,7 @@ class AttentionMap:
         tokens: tuple[Sequence[str], Sequence[str]] | None = None,
         dropped: Dropped | None = None,
     ) -> None:
-        self._source, self.tokens, self.dropped = source, tokens, dropped
+        self.source, self.tokens, self.dropped = source, tokens, dropped
 
     @classmethod
     def stored(cls, weights: Float[Tensor, "*_b q k"], *, mask: Mask | None = None) -> "AttentionMap":
@@ -90,32 +79,29 @@ class AttentionMap:
     @property
     def shape(self) -> tuple[int, ...]:
         """(…, h, q, k)."""
-        return self._source.shape
+        return self.source.shape
 
     @property
     def kind(self) -> str:
-        """How the map was obtained: "asked", "stored" or "implied"."""
-        return self._source.kind
+        """How the map was obtained: "computed", "stored" or "implied"."""
+        return self.source.kind
 
     @property
     def exact(self) -> "AttentionMap":
-        """What exact attention gives on the same q and k: this map where it is asked, its model where it is implied."""
-        source = self._source
-        if isinstance(source, Asked):
-            return self
-        twin = source.exact if isinstance(source, Implied) else None
-        if twin is None:
+        """What exact attention gives on the same q and k: itself where computed, its model where implied."""
+        exact = self.source.exact
+        if exact is None:
             raise MapError(f"this map is {self.kind}, and the q and k behind it are not known; ask what attend(…) gave")
-        return AttentionMap(twin, tokens=self.tokens)
+        return self if exact is self.source else AttentionMap(exact, tokens=self.tokens)
 
     @property
     def device(self) -> torch.device:
-        return self._source.device
+        return self.source.device
 
     @property
     def dtype(self) -> torch.dtype:
         """What the weights are computed in."""
-        return self._source.dtype
+        return self.source.dtype
 
     def named(self, queries: Sequence[str], keys: Sequence[str] | None = None) -> "AttentionMap":
         """The same map with the tokens that its rows and columns stand for."""
@@ -125,11 +111,11 @@ class AttentionMap:
                 f"{len(queries)} queries and {len(keys)} keys were named, but the map has "
                 f"{self.shape[-2]} and {self.shape[-1]}; name each of them"
             )
-        return AttentionMap(self._source, tokens=(queries, keys), dropped=self.dropped)
+        return AttentionMap(self.source, tokens=(queries, keys), dropped=self.dropped)
 
     def __getitem__(self, item: Any) -> Any:
         chosen = parse(item, self.shape)
-        source = self._source.pick(chosen.lead) if chosen.lead else self._source
+        source = self.source.pick(chosen.lead) if chosen.lead else self.source
         if chosen.rows is None and chosen.columns is None:
             if not chosen.lead:
                 return self
@@ -142,12 +128,7 @@ class AttentionMap:
 
     def dense(self) -> Float[Tensor, "*_b q k"]:
         """All of it, differentiable. The only answer that holds q × k numbers."""
-        source = self._source
-        if isinstance(source, Asked):
-            allowed = source.allowed()
-            clean = source.unseen(allowed)
-            return clean.normalise(clean.scores(), allowed).expand(self.shape)
-        return source.weights().expand(self.shape)
+        return self.source.dense().expand(self.shape)
 
     def used(self) -> Float[Tensor, "*_b q k"]:
         """The weights as they were used, after dropout: all of them, replayed from the call's random state."""
@@ -173,65 +154,50 @@ class AttentionMap:
         Ties go to the lower key. Hidden keys are never returned: rows that see fewer are filled up with
         weight 0 and key −1.
         """
-        return statistics.top(self._source, k)
+        return statistics.top(self.source, k)
 
     def pool(self, rows: int, columns: int) -> Pooled:
         """An overview of at most rows × columns cells: (max, mean), the mean over allowed cells."""
-        return statistics.pool(self._source, rows, columns)
+        return statistics.pool(self.source, rows, columns)
 
     def entropy(self) -> Float[Tensor, "*_b q"]:
         """Entropy of each row in nats: 0 looks at one key, log k at all alike; 0 for a row that sees nothing."""
-        return statistics.entropy(self._source)
+        return statistics.entropy(self.source)
 
     def distance(self) -> Float[Tensor, "*_b q"]:
         """Mean |i − j| of each row under its weights; where q and k differ in length the ends are aligned."""
-        return statistics.distance(self._source)
+        return statistics.distance(self.source)
 
     def received(self) -> Float[Tensor, "*_b k"]:
         """What each key gets: its mean weight over the queries that may see it."""
-        return statistics.received(self._source)
+        return statistics.received(self.source)
 
     def sink(self, keys: int = 1) -> Float[Tensor, "*_b q"]:
         """The share of each row that falls on the first `keys` keys (Xiao et al. 2023)."""
-        return statistics.sink(self._source, keys)
+        return statistics.sink(self.source, keys)
 
     def log_normaliser(self) -> Float[Tensor, "*_b q"]:
         """log Σ exp(score) of each row, the sink included; −inf for a row that sees nothing. Softmax only."""
-        return statistics.log_normaliser(self._source)
-
-    def iter_blocks(self, budget: int = BUDGET) -> "Iterator[tuple[tuple[int, ...], slice, Tensor]]":
-        """All of it, for whoever needs all: (leading index, rows, weights of these whole rows) one by one.
-
-        Leading axes that fit into `budget` cells stay together, then the index names only those before them.
-        """
-        for block in blocks(self._source, budget):
-            weights = block.part.weights(block.rows, block.columns)
-            yield block.lead, block.rows, widen(weights, block.columns, self.shape[-1])
+        return statistics.log_normaliser(self.source)
 
     @property
-    def scores(self) -> "Part":
+    def scores(self) -> "MapQuantity":
         """The scores behind the weights, before the mask: `map.scores[…]` as in `map[…]`."""
-        return Part(self._source, "scores")
+        return MapQuantity(self.source, "scores")
 
     @property
-    def log_weights(self) -> "Part":
+    def log_weights(self) -> "MapQuantity":
         """log weight, −inf where hidden: tells a weight that underflowed to 0 from a blocked one."""
-        return Part(self._source, "log_weights")
+        return MapQuantity(self.source, "log_weights")
 
     @property
-    def allowed(self) -> "Part":
+    def allowed(self) -> "MapQuantity":
         """True where a query may look: `map.allowed[…]` as in `map[…]`."""
-        return Part(self._source, "allowed")
+        return MapQuantity(self.source, "allowed")
 
     def keep(self) -> "AttentionMap":
         """The same map from copies of q and k, which nothing written later can touch: a cache, for example."""
-        source = self._source
-        if isinstance(source, Asked):
-            twin = source.on(source.q.clone(), source.k.clone())
-            return AttentionMap(twin, tokens=self.tokens, dropped=self.dropped)
-        if isinstance(source, Stored):
-            return AttentionMap(Stored(source.weights().clone(), source.mask, source.lead), tokens=self.tokens)
-        return self
+        return AttentionMap(self.source.copy(), tokens=self.tokens, dropped=self.dropped)
 
     def draw(self, *, title: str = "", to: "str | Path | None" = None) -> "Figure":
         """A heat map of one head, with its tokens where they are named; hidden cells are hatched.
@@ -250,13 +216,7 @@ class AttentionMap:
 
     def detach(self) -> "AttentionMap":
         """The same map without a graph behind it."""
-        source = self._source
-        if isinstance(source, Asked):
-            twin = source.on(source.q.detach(), source.k.detach())
-            return AttentionMap(twin, tokens=self.tokens, dropped=self.dropped)
-        if isinstance(source, Stored):
-            return AttentionMap(Stored(source.kept.detach(), source.mask, source.lead), tokens=self.tokens)
-        return self
+        return AttentionMap(self.source.detach(), tokens=self.tokens, dropped=self.dropped)
 
     def numpy(self) -> "np.ndarray":
         """All of it as a NumPy array."""
@@ -271,14 +231,7 @@ class AttentionMap:
         names = ["b", "h"][-min(2, len(self.shape) - 2) :] if len(self.shape) > 2 else []
         names = [""] * (len(self.shape) - 2 - len(names)) + names + ["q", "k"]
         sizes = ", ".join(f"{name} {size}".strip() for name, size in zip(names, self.shape))
-        source = self._source
-        how = [self.kind]
-        if isinstance(source, Asked):
-            how.append(getattr(source.weigh, "__name__", repr(source.weigh)))
-        mask = getattr(source, "mask", None)
-        if mask is not None and len(repr(mask)) < 80 and self.kind != "asked":
-            how.append(repr(mask))
-        return f"AttentionMap ({sizes}), {', '.join(how)}"
+        return f"AttentionMap ({sizes}), {self.source.describe()}"
 
     def _repr_html_(self) -> str:
         from regard.views.static.notebook import map_html
@@ -286,7 +239,7 @@ class AttentionMap:
         return map_html(self)
 
 
-class Part:
+class MapQuantity:
     """Another side of the same map, indexed like the map."""
 
     def __init__(self, source: Source, what: str) -> None:
@@ -321,13 +274,7 @@ class Part:
         seen = source.allowed(rows)
         scores = scores if seen is None else scores.masked_fill(~seen, -torch.inf)
         total = scores.logsumexp(-1, keepdim=True)
-        if isinstance(source, Asked) and source.sink is not None:
-            total = torch.logaddexp(total, source.sink.to(scores.dtype))
+        sink = None if source.computed is None else source.computed.sink
+        if sink is not None:
+            total = torch.logaddexp(total, sink.to(scores.dtype))
         return take(scores - total.masked_fill(total == -torch.inf, 0.0), -1, columns)
-
-
-def drop(weights: Float[Tensor, "..."], dropped: Dropped) -> Float[Tensor, "..."]:
-    """Set a share p of the weights to 0 and raise the others to 1 / (1 − p); p = 1 leaves nothing."""
-    if dropped.p >= 1.0:
-        return torch.zeros_like(weights)
-    return weights * kept(weights.shape, dropped.p, dtype=weights.dtype, device=weights.device, seed=dropped.seed)

@@ -6,10 +6,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from regard.attention.axes.select import Where, bounds, take
 from regard.attention.map import statistics
-from regard.attention.map.asked import Asked, take
-from regard.attention.map.blocks import BUDGET, Block, Scratch, Source
-from regard.attention.mask.lead import Where, bounds
+from regard.attention.map.blocks import BUDGET, MapBlock, Scratch
+from regard.attention.map.source import Source
 
 
 def weights_at(source: Source, rows: Where, columns: Where) -> Float[Tensor, "*_b r c"]:
@@ -45,11 +45,12 @@ def weights_at(source: Source, rows: Where, columns: Where) -> Float[Tensor, "*_
 
 def weights_of_rows(source: Source, rows: slice, columns: slice, scratch: Scratch) -> Tensor:
     """Whole rows; where no gradient is wanted, in memory that the next block uses again."""
-    if not isinstance(source, Asked) or torch.compiler.is_compiling() or not statistics.is_softmax(source):
+    computed = source.computed
+    if computed is None or not computed.is_softmax or torch.compiler.is_compiling():
         return source.weights(rows, columns)
-    if torch.is_grad_enabled() and any(x is not None and getattr(x, "requires_grad", True) for x in source.learned()):
+    if torch.is_grad_enabled() and computed.may_need_gradient():
         return source.weights(rows, columns)
-    block = Block((), source, rows, columns, scratch)
+    block = MapBlock((), source, rows, columns, scratch)
     return statistics.weights_of(block)
 
 

@@ -11,10 +11,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from regard.attention.map.asked import Asked
-from regard.attention.map.blocks import Block, Source, blocks
-from regard.attention.map.grid import Grid
-from regard.attention.weigh.softmax import softmax
+from regard.attention.map.blocks import MapBlock, walk_blocks
+from regard.attention.map.computed import Computed
+from regard.attention.map.grid import PoolGrid
+from regard.attention.map.source import Source
 from regard.errors import MapError, ShapeError
 
 Place = tuple[int | slice | EllipsisType, ...]
@@ -39,10 +39,8 @@ class Softened(NamedTuple):
 FAR = 1e4  # e to the −10,000 is 0 in every precision, and 0 · −10,000 is 0 where 0 · −inf would be NaN
 
 
-def masked_scores(block: Block) -> Float[Tensor, "*b r c"]:
-    part = block.part
-    if not isinstance(part, Asked):
-        raise MapError(f"this map is {part.kind}, so its scores are not known")
+def masked_scores(block: MapBlock) -> Float[Tensor, "*b r c"]:
+    part = computed_part(block)
     scores = part.scores_into(block.room("scores"), block.rows, block.columns)
     for side in block.fringe:
         allowed = part.allowed(block.rows, side)
@@ -52,9 +50,16 @@ def masked_scores(block: Block) -> Float[Tensor, "*b r c"]:
     return scores
 
 
-def soften(block: Block, scores: Tensor | None = None) -> Softened:
-    part = block.part
-    assert isinstance(part, Asked)
+def computed_part(block: MapBlock) -> Computed:
+    """What the rows of a block are computed from."""
+    computed = block.part.computed
+    if computed is None:
+        raise MapError(f"this map is {block.part.kind}, so its scores are not known")
+    return computed
+
+
+def soften(block: MapBlock, scores: Tensor | None = None) -> Softened:
+    part = computed_part(block)
     scores = masked_scores(block) if scores is None else scores
     top = scores.amax(-1, keepdim=True) if scores.shape[-1] else scores.new_full((*scores.shape[:-1], 1), -torch.inf)
     blind = top == -torch.inf
@@ -66,12 +71,12 @@ def soften(block: Block, scores: Tensor | None = None) -> Softened:
     return Softened(scores.sub_(top).clamp_min_(-FAR), top, extra, blind)
 
 
-def weights_of(block: Block) -> Float[Tensor, "*b r c"]:
+def weights_of(block: MapBlock) -> Float[Tensor, "*b r c"]:
     """The weights of a block, for statistics: no gradient, few passes over the numbers. To be read only."""
     if not is_softmax(block.part):
         return block.part.weights(block.rows, block.columns)
-    part = block.part
-    if isinstance(part, Asked) and part.sink is None and part.bias is None and block.sighted():  # a bias may blind
+    part = computed_part(block)
+    if part.sink is None and part.bias is None and block.sighted():  # a bias may blind
         return torch.softmax(masked_scores(block), -1, out=block.room("weights"))
     shifted, _, extra, blind = soften(block)
     powers = shifted.exp_()
@@ -80,14 +85,16 @@ def weights_of(block: Block) -> Float[Tensor, "*b r c"]:
 
 
 def is_softmax(source: Source) -> bool:
-    return isinstance(source, Asked) and source.weigh is softmax
+    """Whether the weights are a softmax of scores that are known."""
+    computed = source.computed
+    return computed is not None and computed.is_softmax
 
 
 def per_query(source: Source, fill: float = 0.0) -> Float[Tensor, "*b q"]:
     return torch.full(source.shape[:-1], fill, dtype=source.dtype, device=source.device)
 
 
-def at(block: Block) -> Place:
+def at(block: MapBlock) -> Place:
     """Where a block's rows stand in a result with one number, or one line, per query."""
     return (*block.lead, ..., block.rows)
 
@@ -95,7 +102,7 @@ def at(block: Block) -> Place:
 @torch.no_grad()
 def entropy(source: Source) -> Float[Tensor, "*b q"]:
     out = per_query(source)
-    for block in blocks(source):
+    for block in walk_blocks(source):
         if not is_softmax(source):
             out[at(block)] = torch.special.entr(block.part.weights(block.rows, block.columns)).sum(-1)
             continue
@@ -111,9 +118,9 @@ def entropy(source: Source) -> Float[Tensor, "*b q"]:
 @torch.no_grad()
 def log_normaliser(source: Source) -> Float[Tensor, "*b q"]:
     if not is_softmax(source):
-        raise MapError("only an asked softmax has a log-normaliser; this map is " + kind_of(source))
+        raise MapError("only a softmax computed from q and k has a log-normaliser; this map is " + source.describe())
     out = per_query(source, -torch.inf)
-    for block in blocks(source):
+    for block in walk_blocks(source):
         shifted, top, extra, blind = soften(block)
         total = (shifted.exp_().sum(-1, keepdim=True) + extra).masked_fill_(blind, 0.0)
         out[at(block)] = (top + total.log()).squeeze(-1)
@@ -124,7 +131,7 @@ def log_normaliser(source: Source) -> Float[Tensor, "*b q"]:
 def distance(source: Source) -> Float[Tensor, "*b q"]:
     out = per_query(source)
     offset = source.shape[-1] - source.shape[-2]
-    for block in blocks(source):
+    for block in walk_blocks(source):
         weights = weights_of(block)
         dtype, device = weights.dtype, source.device
         q = torch.arange(block.rows.start + offset, block.rows.stop + offset, dtype=dtype, device=device)
@@ -141,7 +148,7 @@ def sink(source: Source, keys: int) -> Float[Tensor, "*b q"]:
     if keys < 1:
         raise ShapeError(f"the sink is {keys} keys wide; give 1 or more")
     out = per_query(source)
-    for block in blocks(source):
+    for block in walk_blocks(source):
         if block.columns.start < keys:
             weights = weights_of(block)
             out[at(block)] = weights[..., : keys - block.columns.start].sum(-1)
@@ -153,7 +160,7 @@ def received(source: Source) -> Float[Tensor, "*b k"]:
     shape = (*source.shape[:-2], source.shape[-1])
     got = torch.zeros(shape, dtype=source.dtype, device=source.device)
     seen = torch.zeros(shape, dtype=source.dtype, device=source.device)
-    for block in blocks(source):
+    for block in walk_blocks(source):
         here: Place = (*block.lead, ..., block.columns)
         weights = weights_of(block)
         got[here] += weights.sum(-2)
@@ -171,7 +178,7 @@ def top(source: Source, k: int) -> tuple[Float[Tensor, "*b q k"], Int[Tensor, "*
         raise ShapeError(f"top({k}) asks for no key; give 1 or more")
     weights = torch.zeros((*source.shape[:-1], k), dtype=source.dtype, device=source.device)
     keys = torch.full(weights.shape, -1, device=source.device)
-    for block in blocks(source):
+    for block in walk_blocks(source):
         width = block.columns.stop - block.columns.start
         if not width:
             continue
@@ -181,11 +188,11 @@ def top(source: Source, k: int) -> tuple[Float[Tensor, "*b q k"], Int[Tensor, "*
             shifted, top_score, extra, blind = soften(block, ranked)
             total = (shifted.exp_().sum(-1, keepdim=True) + extra).masked_fill_(blind, 1.0)
             share = (best - top_score).exp() / total
-        elif isinstance(block.part, Asked):
+        elif block.part.computed is not None:
             ranked = masked_scores(block)
             allowed = block.part.allowed(block.rows, block.columns)
             best, which = largest(ranked, min(k, width))
-            share = block.part.normalise(ranked, allowed).gather(-1, which)
+            share = block.part.computed.normalise(ranked, allowed).gather(-1, which)
         else:
             allowed = block.part.allowed(block.rows, block.columns)
             ranked = block.part.weights(block.rows, block.columns)
@@ -223,8 +230,8 @@ def pool(source: Source, rows: int, columns: int) -> Pooled:
     shape = (*source.shape[:-2], rows, columns)
     most = torch.zeros(shape, dtype=source.dtype, device=source.device)
     total, count = torch.zeros_like(most), torch.zeros_like(most)
-    grid = Grid(k, columns, source.device)
-    for block in blocks(source):
+    grid = PoolGrid(k, columns, source.device)
+    for block in walk_blocks(source):
         weights = weights_of(block)
         to = torch.arange(block.rows.start, block.rows.stop, device=source.device) * rows // q
         here: Place = (*block.lead, ...)
@@ -233,9 +240,3 @@ def pool(source: Source, rows: int, columns: int) -> Pooled:
         total[here][..., cells].index_add_(-2, to, sums)
         count[here].index_add_(-2, to, grid.seen(block, weights.shape).to(total.dtype))
     return Pooled(most, total / count.clamp_min(1))
-
-
-def kind_of(source: Source) -> str:
-    if isinstance(source, Asked):
-        return f"made by {getattr(source.weigh, '__name__', source.weigh)!s}"
-    return source.kind

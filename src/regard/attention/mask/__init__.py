@@ -1,6 +1,7 @@
 """Who may look at whom: one language, True = may look."""
 
-from regard.attention.mask.base import And, Mask, Not, Or, Sizes
+from regard.attention.axes.sizes import Sizes
+from regard.attention.mask.base import And, Mask, Not, Or
 from regard.attention.mask.bigbird import bigbird
 from regard.attention.mask.blocks import block_sparse
 from regard.attention.mask.causal import causal

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from regard.attention.axes.sizes import Sizes
 from regard.attention.mask.cover import EVERYTHING, Cover
 from regard.eager import plain
 from regard.errors import MaskError
@@ -15,29 +16,6 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
     from torch.nn.attention.flex_attention import BlockMask
-
-
-class Sizes(NamedTuple):
-    """What a mask has to fit: the axes before the last two (the last of them is heads), queries, keys."""
-
-    lead: tuple[int, ...]
-    q: int
-    k: int
-
-    @property
-    def offset(self) -> int:
-        """How far the queries stand behind the keys: the last query stands at the last key."""
-        return self.k - self.q
-
-    @property
-    def batch(self) -> tuple[int, ...]:
-        """The axes before heads."""
-        return self.lead[:-1]
-
-    @property
-    def heads(self) -> int:
-        """How many heads there are; one where q has no head axis."""
-        return self.lead[-1] if self.lead else 1
 
 
 class Core(NamedTuple):

@@ -3,7 +3,8 @@
 from jaxtyping import Bool
 from torch import Tensor
 
-from regard.attention.mask.base import Cells, Core, Mask, Sizes
+from regard.attention.axes.sizes import Sizes
+from regard.attention.mask.base import Cells, Core, Mask
 from regard.attention.mask.cover import FAR, Cover
 
 

@@ -7,7 +7,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from regard.attention.mask.base import Cells, Mask, Sizes
+from regard.attention.axes.sizes import Sizes
+from regard.attention.mask.base import Cells, Mask
 from regard.attention.mask.causal import Causal
 from regard.attention.mask.lead import tile, whole
 from regard.errors import MaskError

@@ -6,7 +6,8 @@ import torch
 from jaxtyping import Bool, Shaped
 from torch import Tensor
 
-from regard.attention.mask.base import Cells, Core, Mask, Sizes
+from regard.attention.axes.sizes import Sizes
+from regard.attention.mask.base import Cells, Core, Mask
 from regard.attention.mask.cover import Cover
 from regard.attention.mask.window import Window, window
 from regard.errors import DtypeError, MaskError

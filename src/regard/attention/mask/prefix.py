@@ -3,7 +3,8 @@
 from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
-from regard.attention.mask.base import Cells, Mask, Sizes
+from regard.attention.axes.sizes import Sizes
+from regard.attention.mask.base import Cells, Mask
 from regard.eager import readable
 from regard.errors import DtypeError, MaskError
 

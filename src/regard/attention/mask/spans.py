@@ -4,7 +4,8 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from regard.attention.mask.base import Cells, Mask, Sizes
+from regard.attention.axes.sizes import Sizes
+from regard.attention.mask.base import Cells, Mask
 from regard.eager import readable
 from regard.errors import MaskError
 

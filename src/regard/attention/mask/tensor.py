@@ -6,7 +6,8 @@ import torch
 from jaxtyping import Bool, Shaped
 from torch import Tensor
 
-from regard.attention.mask.base import Cells, Mask, Not, Sizes
+from regard.attention.axes.sizes import Sizes
+from regard.attention.mask.base import Cells, Mask, Not
 from regard.eager import readable
 from regard.errors import DtypeError, MaskError
 

@@ -4,7 +4,8 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from regard.attention.mask.base import Cells, Core, Mask, Sizes
+from regard.attention.axes.sizes import Sizes
+from regard.attention.mask.base import Cells, Core, Mask
 from regard.attention.mask.cover import Cover
 
 

@@ -6,12 +6,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.explicit import mixed
-from regard.attention.map import Asked, AttentionMap
-from regard.attention.map.asked import aligned, share
-from regard.attention.map.blocks import blocks
+from regard.attention.axes.as_4d import add_leading_axes
+from regard.attention.axes.heads import pick_key_heads
+from regard.attention.axes.select import Index, pick
+from regard.attention.kernels.explicit import mixed
+from regard.attention.map import AttentionMap, Computed
+from regard.attention.map.blocks import walk_blocks
 from regard.attention.map.statistics import Place
-from regard.attention.mask.lead import Index, pick
 from regard.errors import MapError
 
 
@@ -40,12 +41,12 @@ def error(weights: AttentionMap, mix: Float[Tensor, "..."], v: Float[Tensor, "*_
     """The error of a mix and its map, block by block of rows, against the same request computed in float64."""
     if v is None:
         raise MapError("the error of a mix needs the values that it was made of; ask what attend(…) gave back")
-    exact, source = doubled(weights.exact._source), weights._source
+    exact, source = double(weights.exact.source.exact), weights.source
     lead = exact.shape[:-2]
-    v = aligned(v, len(lead)).to(exact.dtype)
+    v = add_leading_axes(v, len(lead)).to(exact.dtype)
     mix = mix.reshape(*lead, exact.shape[-2], v.shape[-1])
     wrong = size = away = largest = 0.0
-    for block in blocks(exact):
+    for block in walk_blocks(exact):
         part = source.pick(block.lead) if block.lead else source
         right = block.part.weights(block.rows, block.columns)
         right = right.expand(*block.shape[:-2], *right.shape[-2:])
@@ -62,17 +63,15 @@ def error(weights: AttentionMap, mix: Float[Tensor, "..."], v: Float[Tensor, "*_
     return Error(relative, Variation(away / rows, largest))
 
 
-def doubled(source: object) -> Asked:
+def double(source: Computed | None) -> Computed:
     """The request in float64, where its scores are a plain product; other score functions own float32 weights."""
-    assert isinstance(source, Asked)
-    if source.score is None or source.score.is_dot:
-        return source.on(source.q.double(), source.k.double())
-    return source
+    assert source is not None
+    return source.with_qk(source.q.double(), source.k.double()) if source.is_dot else source
 
 
 def of_keys(v: Tensor, index: tuple[int, ...], lead: tuple[int, ...]) -> Tensor:
     """The values of some batch entries and heads; a head of them may stand for several queries' heads."""
     chosen: tuple[Index, ...] = index
     if index and len(index) == len(lead) and v.shape[-3] not in (1, lead[-1]):
-        chosen = (*index[:-1], share(index[-1], lead[-1], v.shape[-3]))
+        chosen = (*index[:-1], pick_key_heads(index[-1], lead[-1], v.shape[-3]))
     return pick(v, chosen)

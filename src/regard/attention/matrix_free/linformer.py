@@ -8,13 +8,14 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Generator, Tensor, nn
 
-from regard.attention.finite import is_bounded, looks_sound
-from regard.attention.fused import even_widths, four_axes, same_heads, sdpa
-from regard.attention.heads import grouped, times
-from regard.attention.map.asked import Asked, share, take
-from regard.attention.map.given import Implied
+from regard.attention.axes.as_4d import expand_4d
+from regard.attention.axes.heads import match_heads, multiply_grouped, pick_key_heads
+from regard.attention.axes.select import Index, Where, pick, take
+from regard.attention.kernels.finite import is_bounded, looks_sound
+from regard.attention.kernels.fused import even_widths, sdpa
+from regard.attention.map.computed import Computed
+from regard.attention.map.implied import Implied
 from regard.attention.mask import Sizes
-from regard.attention.mask.lead import Index, Where, pick
 from regard.attention.matrix_free.mechanism import Cost, Learned, drawing, must_count
 from regard.attention.matrix_free.seen import Seen, seen_of
 from regard.attention.weigh.softmax import softmax
@@ -91,15 +92,15 @@ class Linformer(nn.Module):
                 f"make it with heads={kv_heads}, or without heads= for one that all share"
             )
 
-    def attend(self, asked: Asked, v: Float[Tensor, "*_b k e"]) -> tuple[Float[Tensor, "*_c q e"], Implied]:
+    def attend(self, computed: Computed, v: Float[Tensor, "*_b k e"]) -> tuple[Float[Tensor, "*_c q e"], Implied]:
         """The mix, and the map that it amounts to."""
-        sizes, dtype, width = asked.sizes, asked.dtype, v.shape[-1]
-        self.check(sizes.heads, asked.k.shape[-3] if asked.k.ndim > 2 else 1, asked.q.shape[-1])
-        seen = self.seen(asked, sizes)
+        sizes, dtype, width = computed.sizes, computed.dtype, v.shape[-1]
+        self.check(sizes.heads, computed.k.shape[-3] if computed.k.ndim > 2 else 1, computed.q.shape[-1])
+        seen = self.seen(computed, sizes)
         e, f = (x[..., : sizes.k].to(dtype) for x in (self.of_keys, self.of_values))
         with torch.autocast(v.device.type, enabled=False) if autocasts(v) else nullcontext():
-            q, k, values = (four_axes(x, sizes).to(dtype) for x in (asked.q, asked.k, v))
-            k, values = same_heads(k, values)
+            q, k, values = (expand_4d(x, sizes).to(dtype) for x in (computed.q, computed.k, v))
+            k, values = match_heads(k, values)
             if seen.keys is not None:
                 there = seen.keys.mT  # b h k 1
                 if there.shape[1] not in (1, k.shape[1]):
@@ -110,26 +111,28 @@ class Linformer(nn.Module):
             if not sizes.q or not sizes.k or not width or 0 in sizes.lead:
                 mix = q.new_zeros(*q.shape[:-1], width)
             else:
-                some = even_widths(q, *same_heads(keys, values))
+                some = even_widths(q, *match_heads(keys, values))
                 added, live = None if held is None else wide(held, q), readable(v)
-                mix = sdpa(*some, added, False, asked.scale, 0.0, live)
-                if live and not looks_sound(mix, False, False) and not is_bounded(some[0], some[1], asked.scale):
-                    scores = grouped(times, some[0] * asked.scale, some[1].mT)
+                mix = sdpa(*some, added, False, computed.scale, 0.0, live)
+                if live and not looks_sound(mix, False, False) and not is_bounded(some[0], some[1], computed.scale):
+                    scores = multiply_grouped(some[0] * computed.scale, some[1].mT)
                     scores = scores if held is None else scores.masked_fill(~held, -torch.inf)
-                    mix = grouped(times, scores.softmax(-1), some[2])
+                    mix = multiply_grouped(scores.softmax(-1), some[2])
         mixed = Mixed(keys, Learned("the projection of the values", self.of_values), held, seen.keys)
-        imply = partial(rows_of, asked, mixed)
-        implied = Implied(imply, sizes, device=asked.device, dtype=asked.q.dtype, mask=asked.mask, exact=asked)
+        imply = partial(rows_of, computed, mixed)
+        implied = Implied(
+            imply, sizes, device=computed.device, dtype=computed.q.dtype, mask=computed.mask, exact=computed
+        )
         return mix[..., :width].to(v.dtype).reshape(*sizes.lead, sizes.q, width), implied
 
-    def seen(self, asked: Asked, sizes: Sizes) -> Seen:
+    def seen(self, computed: Computed, sizes: Sizes) -> Seen:
         """Which keys count; raises where a mask or a length cannot be honoured."""
         if sizes.k > self.length:
             raise ShapeError(
                 f"there are {sizes.k} keys, but this Linformer mixes at most {self.length}; "
                 f"make it as Linformer({sizes.k}, …), or cut the input"
             )
-        seen = seen_of(asked.mask, sizes, asked.device, WHY_NOT)
+        seen = seen_of(computed.mask, sizes, computed.device, WHY_NOT)
         if seen.ahead is not None:
             raise PathError(
                 "causal() came with by=Linformer, but each of its mixtures holds all positions, so every query would "
@@ -155,7 +158,7 @@ def project(by: Float[Tensor, "*_p r k"], x: Float[Tensor, "b h k d"]) -> Float[
         by = by.repeat_interleave(x.shape[1] // by.shape[0], 0)
     if by.ndim == 2:
         return (by @ x.transpose(1, 2).flatten(2)).unflatten(-1, (x.shape[1], -1)).transpose(1, 2)
-    return grouped(times, by.expand(x.shape[0], *by.shape), x)
+    return multiply_grouped(by.expand(x.shape[0], *by.shape), x)
 
 
 def holding(
@@ -188,16 +191,16 @@ class Mixed(NamedTuple):
     seen: Bool[Tensor, "_b _h 1 _k"] | None
 
 
-def rows_of(asked: Asked, mixed: Mixed, chosen: tuple[Index, ...], rows: Where) -> Float[Tensor, "*_b _r k"]:
+def rows_of(computed: Computed, mixed: Mixed, chosen: tuple[Index, ...], rows: Where) -> Float[Tensor, "*_b _r k"]:
     """Whole rows of softmax(q (E k)ᵀ) F; a hidden key has 0."""
-    sizes = asked.sizes
-    part = asked.pick(chosen) if chosen else asked
-    q = take(part.q, -2, rows).to(asked.dtype)
-    f = mixed.of_values()[..., : sizes.k].to(asked.dtype)
+    sizes = computed.sizes
+    part = computed.pick(chosen) if chosen else computed
+    q = take(part.q, -2, rows).to(computed.dtype)
+    f = mixed.of_values()[..., : sizes.k].to(computed.dtype)
     keys, f = picked(mixed.keys, sizes, chosen), picked(f[(None,) * (4 - f.ndim)], sizes, chosen)
     held = None if mixed.held is None else picked(mixed.held, sizes, chosen)
-    asked.fresh()
-    found = grouped(times, softmax(grouped(times, q * asked.scale, keys.mT), held), f)
+    computed.check_fresh()
+    found = multiply_grouped(softmax(multiply_grouped(q * computed.scale, keys.mT), held), f)
     return found if mixed.seen is None else found.masked_fill(~picked(mixed.seen, sizes, chosen), 0.0)
 
 
@@ -207,5 +210,5 @@ def picked(x: Tensor, sizes: Sizes, chosen: tuple[Index, ...]) -> Tensor:
     batch = sizes.batch if x.shape[0] != 1 else (1,) * len(sizes.batch)
     x = x.reshape(*(batch if lead else ()), *((heads,) if lead else ()), *x.shape[-2:])
     if len(chosen) == len(lead) and lead and heads not in (1, lead[-1]):
-        chosen = (*chosen[:-1], share(chosen[-1], lead[-1], heads))
+        chosen = (*chosen[:-1], pick_key_heads(chosen[-1], lead[-1], heads))
     return pick(x, chosen)

@@ -5,8 +5,8 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import torch
 from torch import Generator, Tensor
 
-from regard.attention.map.asked import Asked
-from regard.attention.map.given import Implied
+from regard.attention.map.computed import Computed
+from regard.attention.map.implied import Implied
 from regard.attention.weigh.softmax import softmax
 from regard.eager import version
 from regard.errors import PathError, ShapeError, Stale
@@ -38,16 +38,16 @@ class Mechanism(Protocol):
     def check(self, heads: int, kv_heads: int, width: int) -> None:
         """Raise `ShapeError` where it was made for other heads or another width."""
 
-    def attend(self, asked: Asked, v: Tensor) -> tuple[Tensor, Implied]:
+    def attend(self, computed: Computed, v: Tensor) -> tuple[Tensor, Implied]:
         """The mix, (…, h, q, e) in the dtype of v, and the map."""
 
     def cost(self, n: int) -> Cost:
         """What n queries and n keys cost, per head."""
 
 
-def must_serve(by: Mechanism, **asked: object) -> None:
+def must_serve(by: Mechanism, **computed: object) -> None:
     """Raise `PathError` naming the first of these that only exact attention has; None and 0 are not asked for."""
-    for name, value in asked.items():
+    for name, value in computed.items():
         if value is None or (isinstance(value, float | int) and not value):
             continue
         if (name == "score" and getattr(value, "is_dot", False)) or (name == "weigh" and value is softmax):

@@ -7,11 +7,11 @@ import torch
 from jaxtyping import Float
 from torch import Generator, Tensor, nn
 
-from regard.attention.fused import four_axes, same_heads
-from regard.attention.heads import grouped, times
-from regard.attention.map.asked import Asked, seen_by_any, take
-from regard.attention.map.given import Implied
-from regard.attention.mask.lead import Index, Where, places
+from regard.attention.axes.as_4d import expand_4d
+from regard.attention.axes.heads import match_heads, multiply_grouped
+from regard.attention.axes.select import Index, Where, places, take
+from regard.attention.map.computed import Computed, find_seen_keys
+from regard.attention.map.implied import Implied
 from regard.attention.matrix_free.features import KINDS, draw
 from regard.attention.matrix_free.mechanism import Cost, Learned, drawing, must_count
 from regard.attention.matrix_free.prefix import (
@@ -96,14 +96,14 @@ class Performer(nn.Module):
                 f"make it as Performer({width})"
             )
 
-    def attend(self, asked: Asked, v: Float[Tensor, "*_b k e"]) -> tuple[Float[Tensor, "*_c q e"], Implied]:
+    def attend(self, computed: Computed, v: Float[Tensor, "*_b k e"]) -> tuple[Float[Tensor, "*_c q e"], Implied]:
         """The mix and the map that it amounts to: φ(q) φ(k)ᵀ where the mask allows it, each row divided by its sum."""
-        sizes, dtype = asked.sizes, asked.dtype
-        self.check(sizes.heads, asked.k.shape[-3] if asked.k.ndim > 2 else 1, asked.q.shape[-1])
-        seen = seen_of(asked.mask, sizes, asked.device, WHY_NOT)
+        sizes, dtype = computed.sizes, computed.dtype
+        self.check(sizes.heads, computed.k.shape[-3] if computed.k.ndim > 2 else 1, computed.q.shape[-1])
+        seen = seen_of(computed.mask, sizes, computed.device, WHY_NOT)
         with torch.autocast(v.device.type, enabled=False) if autocasts(v) else nullcontext():
-            q, k, values = (four_axes(x, sizes).to(dtype) for x in (asked.q, asked.k, v))
-            k, values = same_heads(k, values)
+            q, k, values = (expand_4d(x, sizes).to(dtype) for x in (computed.q, computed.k, v))
+            k, values = match_heads(k, values)
             there = None
             if seen.keys is not None:
                 there = seen.keys.mT  # b h k 1
@@ -111,12 +111,14 @@ class Performer(nn.Module):
                     k, values = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, values))
                 k, values = k.masked_fill(~there, 0.0), values.masked_fill(~there, 0.0)
                 there = there.expand(*there.shape[:-2], k.shape[-2], 1)
-            kernel = kernel_of(self.directions.to(dtype), self.kind, asked.scale)
+            kernel = kernel_of(self.directions.to(dtype), self.kind, computed.scale)
             q = q.unflatten(1, (k.shape[1], -1))  # b g r q d
             mix = mixed(q, k, values, kernel, there, seen.ahead).to(v.dtype).flatten(1, 2)
         directions = Learned("the directions", self.directions)
-        imply = partial(rows_of, asked, directions, self.kind)
-        implied = Implied(imply, sizes, device=asked.device, dtype=asked.q.dtype, mask=asked.mask, exact=asked)
+        imply = partial(rows_of, computed, directions, self.kind)
+        implied = Implied(
+            imply, sizes, device=computed.device, dtype=computed.q.dtype, mask=computed.mask, exact=computed
+        )
         return mix.reshape(*sizes.lead, sizes.q, v.shape[-1]), implied
 
     def begin(self, *, scale: float | None = None) -> Running:
@@ -171,22 +173,22 @@ def mixed(
     return parts[0] if len(parts) == 1 else torch.cat(parts, -2)
 
 
-def rows_of(asked: Asked, learned: Learned, kind: str, chosen: tuple[Index, ...], rows: Where) -> Tensor:
+def rows_of(computed: Computed, learned: Learned, kind: str, chosen: tuple[Index, ...], rows: Where) -> Tensor:
     """Whole rows of the map, in runs as short as the chunks of the mix, so that both lower alike."""
-    asked.fresh()
-    part = asked.pick(chosen) if chosen else asked
-    kernel = kernel_of(learned().to(asked.dtype), kind, asked.scale)
-    k = part.k.to(asked.dtype)
-    wanted = places(rows, asked.sizes.q, asked.device)
-    if asked.mask is None:
+    computed.check_fresh()
+    part = computed.pick(chosen) if chosen else computed
+    kernel = kernel_of(learned().to(computed.dtype), kind, computed.scale)
+    k = part.k.to(computed.dtype)
+    wanted = places(rows, computed.sizes.q, computed.device)
+    if computed.mask is None:
         return rows_at(part, kernel, k, wanted, None)
     runs = [rows_at(part, kernel, k, some, part.allowed(some)) for some in wanted.split(TRIANGLE)]
     return torch.cat(runs, -2)
 
 
-def rows_at(part: Asked, kernel: Kernel, k: Tensor, rows: Tensor, allowed: Tensor | None) -> Tensor:
+def rows_at(part: Computed, kernel: Kernel, k: Tensor, rows: Tensor, allowed: Tensor | None) -> Tensor:
     """φ(q) φ(k)ᵀ for some queries, each row divided by its sum."""
-    seen = None if allowed is None else seen_by_any(allowed, k)
+    seen = None if allowed is None else find_seen_keys(allowed, k)
     found = kernel.keys(k if seen is None else k.masked_fill(~seen, 0.0), seen)
     count = found.exponent.shape[-1]
     top = found.exponent.new_full((*found.exponent.shape[:-2], 1, count), LOWEST)
@@ -196,7 +198,7 @@ def rows_at(part: Asked, kernel: Kernel, k: Tensor, rows: Tensor, allowed: Tenso
     q = take(part.q, -2, rows).to(k.dtype)
     if q.ndim > 2 and top.ndim > 2 and top.shape[-3] not in (1, q.shape[-3]):
         top = top.repeat_interleave(q.shape[-3] // top.shape[-3], -3)
-    products = grouped(times, kernel.queries(q, top), of_keys.mT)
+    products = multiply_grouped(kernel.queries(q, top), of_keys.mT)
     products = products if allowed is None else products.masked_fill(~allowed, 0.0)
     shape = (*part.shape[:-2], len(rows), part.shape[-1])
     return divided(products, products.sum(-1, keepdim=True), kernel.kind).expand(shape)

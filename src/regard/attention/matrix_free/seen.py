@@ -6,8 +6,9 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from regard.attention.fused import four_axes
-from regard.attention.mask.base import And, Both, Mask, Not, Sizes
+from regard.attention.axes.as_4d import expand_4d
+from regard.attention.axes.sizes import Sizes
+from regard.attention.mask.base import And, Both, Mask, Not
 from regard.attention.mask.causal import Causal
 from regard.attention.mask.lead import tile, whole
 from regard.attention.mask.padding import Padding
@@ -31,7 +32,7 @@ def seen_of(mask: Mask | None, sizes: Sizes, device: torch.device, why: str) -> 
             found = found._replace(ahead=ahead if found.ahead is None else min(ahead, found.ahead))
         elif of_keys(part, sizes):
             first = torch.zeros(1, dtype=torch.long, device=device)
-            keys = four_axes(tile(part, sizes, whole(sizes, device), rows=first), sizes)
+            keys = expand_4d(tile(part, sizes, whole(sizes, device), rows=first), sizes)
             found = found._replace(keys=keys if found.keys is None else found.keys & keys)
         else:
             raise PathError(why.format(mask=repr(part)))

@@ -7,21 +7,24 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.attention.map import Asked, AttentionMap, Dropped
-from regard.attention.map.stored import Stored
+from regard.attention.axes.as_4d import broadcast_4d
+from regard.attention.map import AttentionMap, Computed, Dropped
+from regard.attention.map.edited import Edited
+from regard.attention.map.source import MapPiece
+from regard.attention.map.stitched import Stitched
 from regard.attention.mask import Mask, Sizes
 from regard.attention.mask.spans import Spans
 from regard.attention.score.bias import Bias
 from regard.attention.weigh.softmax import softmax
 from regard.trace.capture.ancestry import BeamAncestry
 from regard.trace.capture.layer_capture import Block, LayerCapture
-from regard.trace.capture.stitched import Stitch, Stitched
-from regard.trace.change.edited_map import Edited, Part
+from regard.trace.change.call_edits import CallEdits
 from regard.trace.doors.compact_form import Shifted
-from regard.trace.record.compact import compact_mask, dense_of, four_axes, of_mask
+from regard.trace.record.compact import compact_mask, dense_of, of_mask
 from regard.trace.record.diagonals import Diagonals
 from regard.trace.record.even import Whole, even_softmax
-from regard.trace.record.layer import PADDING_ROWS_EMPTY, Layer, ProofSample
+from regard.trace.record.findings import LayerState
+from regard.trace.record.layer import Layer, ProofSample
 
 
 def assembled(held: LayerCapture, kept: BeamAncestry | None) -> Layer:
@@ -50,33 +53,34 @@ def assembled(held: LayerCapture, kept: BeamAncestry | None) -> Layer:
         layer.weights = AttentionMap(
             parts[0].source
             if len(parts) == 1
-            else Stitched([Stitch(part.source, part.column, part.v) for part in parts])
+            else Stitched([MapPiece(part.source, part.column, part.v) for part in parts])
         )
         layer.k, layer.v = parts[-1].k, parts[-1].v
         if len(parts) > 1 and layer.v is not None:  # the last keys are known; earlier rows saw others
             gap = layer.weights.shape[-1] - parts[-1].column - layer.v.shape[2]
             layer.v = torch.nn.functional.pad(layer.v, (0, 0, parts[-1].column, gap))
         layer.seen = seen_of(blocks, layer.weights.shape[-1])
-    layer.notes = list(held.notes)
+    layer.take_findings(held)
     if held.written("v"):
         layer.v = None
         layer.notes.append("v was written to after the call, so it is not shown")
-    if held.written("weights") and isinstance(layer.weights._source, Stored):
-        layer.weights._source.version = -1  # asking says so
+    stored = layer.weights.source.stored
+    if held.written("weights") and stored is not None:
+        stored.expire()
     layer.gradient = first.gradient if len(blocks) == 1 else None
     if any(block.edits for block in blocks):
-        layer.weights = AttentionMap(Edited(layer.weights._source, edits_of(blocks)))
+        layer.weights = AttentionMap(Edited(layer.weights.source, edits_of(blocks)))
     return layer
 
 
-def edits_of(blocks: list[Block]) -> list[Part]:
+def edits_of(blocks: list[Block]) -> list[CallEdits]:
     """What editors changed, and where the rows and keys of each call stand in the whole."""
     stitches = len({block.stretch for block in blocks}) > 1
     column = 0 if stitches else min(block.column for block in blocks)
     found, first = [], 0
     for block in blocks:
         if block.edits:
-            found.append(Part(block.edits, first, block.sizes.q, block.column - column))
+            found.append(CallEdits(block.edits, first, block.sizes.q, block.column - column))
         first += block.sizes.q
     return found
 
@@ -92,9 +96,10 @@ def replay_of(layer: Layer, block: Block, dropout: float) -> Callable[[], Tensor
             torch.set_rng_state(rng)
             if not block.seen.facts:
                 return torch.nn.functional.dropout(layer.weights.dense(), dropout)
-            source = layer.weights._source
+            source = layer.weights.source.computed
+            assert source is not None
             mask = source.allowed()
-            if isinstance(source, Asked) and source.bias is not None:
+            if source.bias is not None:
                 bias = source.bias_at(slice(None), slice(None))
                 mask = bias if mask is None else bias.masked_fill(~mask, -torch.inf)
             wide = k.repeat_interleave(q.shape[1] // k.shape[1], 1)
@@ -105,7 +110,7 @@ def replay_of(layer: Layer, block: Block, dropout: float) -> Callable[[], Tensor
                 eye,
                 mask,
                 dropout,
-                scale=float(layer.weights._source.scale),  # type: ignore[union-attr]
+                scale=float(source.scale),
             )
 
     return replay
@@ -122,23 +127,23 @@ def stored_map(block: Block) -> AttentionMap:
 
 def asked(
     held: LayerCapture, block: Block, q: Tensor, k: Tensor, sizes: Sizes, mask: Mask | None, bias: object
-) -> Asked:
-    template = None if block.map is None else block.map._source
+) -> Computed:
+    template = None if block.map is None else block.map.source.computed
     score, weigh, sink = None, even_softmax if block.uniform else softmax, held.sink
-    if isinstance(template, Asked):
+    if template is not None:
         score, weigh, sink = template.score, template.weigh, template.sink
     if weigh is even_softmax and mask is not None:
         mask = Whole(mask)
     if sink is not None:
-        sink = sink.reshape(1, -1, 1, 1) if sink.ndim == 1 else four_axes(sink, sizes)
+        sink = sink.reshape(1, -1, 1, 1) if sink.ndim == 1 else broadcast_4d(sink, sizes)
     if isinstance(bias, Tensor):
-        bias = four_axes(bias, sizes)
+        bias = broadcast_4d(bias, sizes)
     assert bias is None or isinstance(bias, Tensor | Bias)
-    source = Asked(
+    source = Computed(
         q, k, sizes, score=score, scale=held.scale, mask=mask, bias=bias, softcap=held.softcap, sink=sink, weigh=weigh
     )
     if held.written("q", "k"):
-        source.versions = (-1, -1)  # what was written to is no longer what the model used: asking says so
+        source.expire()  # what was written to is no longer what the model used
     return source
 
 
@@ -146,7 +151,7 @@ def asked(
 class Joined:
     """The blocks of one stretch of keys as one map."""
 
-    source: Asked
+    source: Computed
     q: Tensor
     k: Tensor
     v: Tensor | None
@@ -170,8 +175,7 @@ def joined(held: LayerCapture, blocks: list[Block]) -> Joined:
     asking = [evened(block) for block in blocks]
     if len(blocks) > 1 and any(block.uniform for block in asking):  # even over the keys of their own step only
         asking = [replace(block, uniform=False) for block in asking]
-        if PADDING_ROWS_EMPTY not in held.notes:
-            held.notes.append(PADDING_ROWS_EMPTY)
+        held.mark(LayerState.PADDING_ROWS_EMPTY)
     q = torch.cat([block.q for block in blocks if block.q is not None], 2)
     same = all(a.q is b.q for a, b in zip(asking, blocks))
     rows = q if same else torch.cat([block.q for block in asking if block.q is not None], 2)
@@ -241,7 +245,7 @@ def dense_bias(block: Block) -> Tensor:
     if block.bias is None:
         return torch.zeros(1, 1, 1, 1)
     if isinstance(block.bias, Tensor):
-        return four_axes(block.bias, block.sizes).float()
+        return broadcast_4d(block.bias, block.sizes).float()
     q = torch.arange(block.sizes.q) + block.sizes.offset
     return block.bias.block(q, torch.arange(block.sizes.k))[None].float()
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from regard.attention.map import Asked, AttentionMap
+from regard.attention.axes.as_4d import broadcast_4d
+from regard.attention.map import AttentionMap
 from regard.attention.mask import Mask, Sizes
 from regard.attention.score.bias import Bias
 from regard.eager import version
@@ -23,8 +24,9 @@ from regard.trace.change.edits import Placed
 from regard.trace.doors.compact_form import CompactForm, Memo, Shifted
 from regard.trace.doors.rows import SAMPLED, numbers, sampled
 from regard.trace.doors.scope import Call
-from regard.trace.record.compact import compact_mask, dense_of, four_axes
-from regard.trace.record.layer import PADDING_ROWS_EMPTY, Layer, ProofSample
+from regard.trace.record.compact import compact_mask, dense_of
+from regard.trace.record.findings import Findings, LayerState
+from regard.trace.record.layer import Layer, ProofSample
 
 
 @dataclass(eq=False)
@@ -56,7 +58,7 @@ class Block:
 
 
 @dataclass(eq=False)
-class LayerCapture:
+class LayerCapture(Findings):
     """All that is kept of one layer of one run."""
 
     name: str
@@ -65,7 +67,6 @@ class LayerCapture:
     keeper: Retention
     blocks: list[Block] = field(default_factory=list)
     keys: KeyBuffer | None = None  # the keys of the last stretch as they stand, for comparing
-    notes: list[str] = field(default_factory=list)
     scale: float = 1.0
     softcap: float | None = None
     sink: Tensor | None = None
@@ -105,8 +106,8 @@ class LayerCapture:
             sizes = Sizes(tuple(call.q.shape[:2]), call.q.shape[2], call.k.shape[2])
             formed = memo.form(call, sizes)
             sizes = Sizes(sizes.lead, sizes.q, formed.keys)
-        if formed.hollow and PADDING_ROWS_EMPTY not in self.notes:
-            self.notes.append(PADDING_ROWS_EMPTY)
+        if formed.padding_rows_empty:
+            self.mark(LayerState.PADDING_ROWS_EMPTY)
         q = k = v = None
         if call.q is not None and call.k is not None:
             keys = slice(new, sizes.k)
@@ -248,8 +249,7 @@ class LayerCapture:
         row = last.row + last.sizes.q
         column = max(0, row - before)
         self.keys = None
-        if not any("changed" in note for note in self.notes):
-            self.notes.append("keys in the cache changed between steps; each row is shown with the keys it saw")
+        self.mark(LayerState.KEYS_CHANGED)
         b = k.shape[0]
         unknown = torch.ones(b, b, dtype=torch.bool) if b > 1 else None  # whose keys these were is not to be seen
         return self.add(call, memo, ids, row=row, column=column, new=0, stretch=last.stretch + 1, origins=unknown)
@@ -309,9 +309,10 @@ class LayerCapture:
 
 def map_on(given: AttentionMap | None, q: Tensor, k: Tensor) -> AttentionMap | None:
     """The map that a call knows of itself, on what is kept of it: the tensors that it came with can be let go."""
-    if given is None or not isinstance(given._source, Asked):
+    computed = None if given is None else given.source.computed
+    if given is None or computed is None:
         return given
-    return AttentionMap(given._source.on(q, k), tokens=given.tokens, dropped=given.dropped)
+    return AttentionMap(computed.with_qk(q, k), tokens=given.tokens, dropped=given.dropped)
 
 
 def seen_of(call: Call, sizes: Sizes, keys: int) -> ProofSample:
@@ -328,7 +329,7 @@ def seen_of(call: Call, sizes: Sizes, keys: int) -> ProofSample:
         mask, seen.causal, seen.scale = call.raw
         seen.facts = True
         if mask is not None:
-            mask = four_axes(mask.detach(), sizes)
+            mask = broadcast_4d(mask.detach(), sizes)
             seen.allowed = (mask if mask.shape[-2] == 1 else mask.index_select(2, rows))[..., :keys].clone()
     if call.weights is not None and call.q is not None:
         seen.weights = call.weights[..., :keys]

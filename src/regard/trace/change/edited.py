@@ -7,18 +7,19 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from regard.attention.axes.as_4d import add_leading_axes, broadcast_4d
 from regard.attention.axes.select import pick
-from regard.attention.map import Asked, AttentionMap
+from regard.attention.map import AttentionMap
 from regard.attention.map.blocks import BUDGET
+from regard.attention.map.edited import Edited
 from regard.attention.map.source import Source
 from regard.attention.map.stored import Stored
 from regard.attention.mask import Sizes
 from regard.errors import WatchError
-from regard.trace.change.edited_map import Edited, Part
+from regard.trace.change.call_edits import CallEdits
 from regard.trace.change.edited_rows import Base, Scored, base_of, blocked, edited_rows, shared
 from regard.trace.change.edits import Block, MapEdit, MixEdit, Placed, Rows
 from regard.trace.doors.scope import Call
-from regard.trace.record.compact import four_axes
 
 FUSED = 1 << 24  # cells of a mask that one call of torch's kernel gets at most
 
@@ -38,7 +39,7 @@ class Editing:
         if not isinstance(call.editing, Editing):
             assert call.raw_mix is not None
             assert call.to_bhqe is not None
-            call.editing = Editing(call.to_bhqe(call.raw_mix), call.used, None if call.map is None else led(call))
+            call.editing = Editing(call.to_bhqe(call.raw_mix), call.used, None if call.map is None else source_4d(call))
         return call.editing
 
     def map(self, whole: AttentionMap, row: int = 0, column: int = 0) -> AttentionMap:
@@ -46,8 +47,8 @@ class Editing:
         edits = self.of_map
         if not edits:
             return whole
-        part = Part(edits, row, self.own.shape[2], column)
-        return AttentionMap(Edited(whole._source, [part]), tokens=whole.tokens)
+        part = CallEdits(edits, row, self.own.shape[2], column)
+        return AttentionMap(Edited(whole.source, [part]), tokens=whole.tokens)
 
     @property
     def of_map(self) -> list[Placed]:
@@ -74,7 +75,7 @@ def edited(call: Call) -> Tensor | None:
         call.raw = call.used = None  # what the kernel got no longer decides the weights
         call.weights = None if call.q is not None else call.weights
         if call.dropout or editing.used is not None:
-            call.notes.append("unproven: what an edited call drops cannot be replayed")
+            call.doubts.append("what an edited call drops cannot be replayed")
     for placed in of_mix:
         assert isinstance(placed.edit, MixEdit)
         chosen = torch.zeros(mix.shape[1], dtype=torch.bool, device=mix.device)
@@ -138,19 +139,18 @@ def spots(edits: list[Placed], count: int) -> Iterator[tuple[Tensor, Tensor]]:
         yield torch.tensor(heads), torch.tensor(those)
 
 
-def led(call: Call) -> Source:
+def source_4d(call: Call) -> Source:
     """The map that a call knows, with a batch axis and a head axis."""
     assert call.map is not None
-    source = call.map._source
+    source = call.map.source
     if len(source.shape) == 4:
         return source
-    if isinstance(source, Asked) and call.q is not None and call.k is not None:
+    computed, stored = source.computed, source.stored
+    if computed is not None and call.q is not None and call.k is not None:
         sizes = Sizes((call.q.shape[0], call.q.shape[1]), source.sizes.q, source.sizes.k)
-        twin = source.on(call.q, call.k)
-        twin.sizes, twin.lead = sizes, None
-        twin.bias = four_axes(source.bias, sizes) if isinstance(source.bias, Tensor) else source.bias
-        twin.sink = None if source.sink is None else four_axes(source.sink, sizes)
-        return twin
-    if isinstance(source, Stored) and len(source.shape) < 4:
-        return Stored(source.kept.reshape((1,) * (4 - len(source.shape)) + source.shape))
+        bias = broadcast_4d(computed.bias, sizes) if isinstance(computed.bias, Tensor) else computed.bias
+        sink = None if computed.sink is None else broadcast_4d(computed.sink, sizes)
+        return computed.replace(q=call.q, k=call.k, sizes=sizes, lead=None, bias=bias, sink=sink)
+    if stored is not None and len(source.shape) < 4:
+        return Stored(add_leading_axes(stored.kept, 2))
     raise WatchError(f"a map of shape {source.shape} cannot be edited; give q, k and v as (b, h, n, d)")

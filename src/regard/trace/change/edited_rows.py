@@ -6,11 +6,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from regard.attention.axes.as_4d import broadcast_4d
 from regard.attention.axes.heads import pick_key_heads
 from regard.attention.axes.select import pick
-from regard.attention.map import Asked
+from regard.attention.axes.sizes import Sizes
+from regard.attention.map import Computed
 from regard.attention.map.source import Source, widen_dtype
-from regard.attention.weigh.softmax import softmax
 from regard.trace.change.edits import Block, MapEdit, Placed, Rows, safe_log, spread
 from regard.trace.doors.scope import Call
 from regard.trace.record.even import even_softmax
@@ -41,7 +42,8 @@ class Scored:
         assert k is not None
         chosen = (slice(None), heads)
         width, device = k.shape[-2], q.device
-        given = [pick(four_axes(x), chosen)[..., :width] for x in (call.bias, call.mask) if x is not None]
+        sizes = Sizes((q.shape[0], q.shape[1]), q.shape[2], width)
+        given = [pick(broadcast_4d(x, sizes), chosen)[..., :width] for x in (call.bias, call.mask) if x is not None]
 
         def seen(rows: Tensor) -> Seen:
             allowed, added = None, None
@@ -61,7 +63,7 @@ class Scored:
         return Scored(pick(q, chosen), keys, seen, scale=call.scale, softcap=call.softcap, sink=sink)
 
     @staticmethod
-    def of_map(source: Asked) -> "Scored":
+    def of_map(source: Computed) -> "Scored":
         """Of a map whose heads have a key head each, as they have after `pick`."""
 
         def seen(rows: Tensor) -> Seen:
@@ -109,17 +111,19 @@ class Weighed:
         if isinstance(source, Tensor):
             seen = source.index_select(-2, rows.to(source.device))
             return safe_log(seen.to(widen_dtype(seen.dtype))), False
-        if not isinstance(source, Asked):
+        computed = source.computed
+        if computed is None:
             return safe_log(source.weights(rows)), False
-        allowed = source.allowed(rows)
+        allowed = computed.allowed(rows)
         if hidden is not None:
             allowed = ~hidden if allowed is None else allowed & ~hidden
-        return safe_log(source.normalise(source.scores(rows), allowed)), False
+        return safe_log(computed.normalise(computed.scores(rows), allowed)), False
 
     @property
     def hides(self) -> bool:
         """Whether what is blocked can be hidden before weights are made; otherwise they are rescaled."""
-        return isinstance(self.source, Asked) and self.source.weigh is not even_softmax
+        computed = None if isinstance(self.source, Tensor) else self.source.computed
+        return computed is not None and computed.weigh is not even_softmax
 
 
 Base = Scored | Weighed
@@ -138,8 +142,9 @@ def base_of(call: Call, source: Source | None, heads: Tensor) -> Base:
 
 
 def base_of_map(source: Source) -> Base:
-    plain = isinstance(source, Asked) and source.weigh is softmax and (source.score is None or source.score.is_dot)
-    return Scored.of_map(source) if plain and isinstance(source, Asked) else Weighed(source)
+    computed = source.computed
+    is_scored = computed is not None and computed.is_softmax and computed.is_dot
+    return Scored.of_map(computed) if computed is not None and is_scored else Weighed(source)
 
 
 def edited_rows(base: Base, at: Rows, edits: Sequence[Placed], rows: Tensor) -> Tensor:
@@ -185,10 +190,6 @@ def normalised(scores: Tensor, sink: Tensor | None) -> Logs:
         column = sink.to(scores).expand(*scores.shape[:-1], 1).masked_fill(blind, -torch.inf)
         scores = torch.cat([scores, column], -1)
     return spread(scores, scores.new_zeros(())), sink is not None
-
-
-def four_axes(x: Tensor) -> Tensor:
-    return x.reshape((1,) * (4 - x.ndim) + tuple(x.shape)) if x.ndim < 4 else x
 
 
 def shared(heads: Tensor, count: int, groups: int) -> Tensor:

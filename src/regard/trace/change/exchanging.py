@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from regard.attention.attend import Attended
-from regard.attention.map import Asked, AttentionMap
-from regard.attention.map.implied import Implied
+from regard.attention.map import AttentionMap
 from regard.attention.mask import Mask
 from regard.attention.matrix_free.mechanism import Mechanism
 from regard.errors import RegardError, WatchError
 from regard.trace.change.aim import LISTED, parts_of
 from regard.trace.change.cost import Spent, spent
-from regard.trace.change.edited import Editing, edited, led
+from regard.trace.change.edited import Editing, edited, source_4d
 from regard.trace.change.elsewhere import Counting, name_of
 from regard.trace.change.request import Request, own_way, request_of
 from regard.trace.doors.call_site import CallSite, kind_of, tree_of
@@ -112,7 +111,7 @@ class Exchanging(ModelListener):
     def measure(self, met: Met, call: Call, request: Request, wanted: Request, found: Tensor) -> None:
         """Time and memory of the call both ways, one after the other, on the same tensors."""
         device = request.q.device
-        implied = call.map is not None and isinstance(call.map._source, Implied)  # its own way is not known here
+        implied = call.map is not None and call.map.kind == "implied"  # its own way is not known here
         met.own = None if implied else spent(lambda: own_way(call, request), device)
         met.new = spent(lambda: wanted.attended().mix, device)
         met.matrix = found.numel() // max(1, found.shape[-1]) * request.k.shape[-2] * found.element_size()
@@ -148,13 +147,15 @@ def exchanged(call: Call, request: Request, found: Attended, what: str) -> Tenso
     earlier = call.editing.edits if isinstance(call.editing, Editing) else []
     lead = 4 - found.mix.ndim
     mix = found.mix[(None,) * lead]
-    source = found.weights._source
-    call.map, call.notes = found.weights, [*call.notes, f"swapped: {what}"]
+    source, computed = found.weights.source, found.weights.source.computed
+    call.map = found.weights
+    call.edits.append(f"swap({what})")
     call.raw = call.used = call.weights = call.mask = call.bias = call.alive = None
-    call.q, call.k = (x[(None,) * lead] for x in (request.q, request.k)) if isinstance(source, Asked) else (None, None)
+    call.q, call.k = (None if computed is None else x[(None,) * lead] for x in (request.q, request.k))
     call.v = request.v[(None,) * lead]
     call.raw_mix, call.to_bhqe = mix, as_it_is
-    call.editing = Exchanged(mix, None, led(call) if isinstance(source, Asked) else source, [*earlier], found.weights)
+    whole = source if computed is None else source_4d(call)
+    call.editing = Exchanged(mix, None, whole, [*earlier], found.weights)
     over = edited(call) if earlier else None
     return mix if over is None else over
 

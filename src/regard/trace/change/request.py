@@ -1,7 +1,6 @@
 """What one call of a model asked of attention, so that it can be computed in another way."""
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -9,9 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.attend import Attended, attend
-from regard.attention.map import Asked
 from regard.attention.map.computed import Weigh
-from regard.attention.map.implied import Implied
 from regard.attention.mask import Mask, Sizes
 from regard.attention.mask.causal import Causal
 from regard.attention.mask.padding import Padding
@@ -87,9 +84,9 @@ class Request:
             dropout=self.dropout,
             by=self.by,
         )
-        source = found.weights._source
-        if isinstance(source, Asked):
-            source.score = self.score
+        computed = found.weights.source.computed
+        if computed is not None:
+            computed.score = self.score
         return found
 
 
@@ -97,9 +94,8 @@ def request_of(call: Call, memo: Memo) -> Request | str:
     """What a call asked for, or why that cannot be told. `call.cached` says whether keys may end in empty room."""
     if call.refused:
         return call.refused
-    doubt = next((note for note in call.notes if note.startswith("unproven: ")), None)
-    if doubt is not None:
-        return f"what it computes is not proven: {doubt.removeprefix('unproven: ')}"
+    if call.doubts:
+        return f"what it computes is unverified: {call.doubts[0]}"
     if call.map is not None:
         return of_map(call)
     if call.q is None or call.k is None or call.v is None:
@@ -118,10 +114,8 @@ def request_of(call: Call, memo: Memo) -> Request | str:
 def of_map(call: Call) -> Request | str:
     """The request behind a map that knows itself, with as many axes as it was given."""
     assert call.map is not None
-    source: Any = call.map._source
-    if isinstance(source, Implied) and source.exact is not None:
-        source = source.exact
-    if not isinstance(source, Asked) or call.v is None:
+    source = call.map.source.exact
+    if source is None or call.v is None:
         return "its map was given as weights, without q and k"
     rank = len(source.sizes.lead) + 2
     if rank > 4:

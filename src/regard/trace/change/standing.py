@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from regard.attention.axes.as_4d import broadcast_4d
 from regard.attention.mask import Sizes
 from regard.trace.doors.call_site import CACHES, CallSite, first_argument, kind_of
 from regard.trace.doors.scope import Call
-from regard.trace.record.compact import four_axes
 
 
 class Standing(NamedTuple):
@@ -42,10 +42,10 @@ def standing(call: Call) -> Standing:
 def visible(call: Call, q: int, k: int) -> int:
     """Up to how many keys the last query sees: a static cache has empty room behind them, which its mask hides."""
     if call.map is not None:
-        source = call.map._source
+        source = call.map.source
         seen = source.allowed(torch.tensor([q - 1], device=source.device))
     else:
-        mask = None if call.mask is None else four_axes(call.mask, Sizes((1, 1), q, k))[..., -1:, :k]
+        mask = None if call.mask is None else broadcast_4d(call.mask, Sizes((1, 1), q, k))[..., -1:, :k]
         floating = mask is not None and mask.dtype != torch.bool
         seen = mask > torch.finfo(mask.dtype).min / 2 if mask is not None and floating else mask
     if seen is None or seen.shape[-1] != k:

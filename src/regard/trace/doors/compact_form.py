@@ -5,11 +5,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from regard.attention.axes.as_4d import broadcast_4d
 from regard.attention.mask import Mask, Sizes
 from regard.attention.mask.causal import Causal
 from regard.attention.score.bias import Bias
 from regard.trace.doors.scope import Call
-from regard.trace.record.compact import compact_mask, dense_of, four_axes, of_mask, split_bias
+from regard.trace.record.compact import compact_mask, dense_of, of_mask, split_bias
 from regard.trace.record.diagonals import Diagonals
 
 
@@ -21,7 +22,9 @@ class CompactForm:
     bias: Tensor | Bias | None
     uniform: bool
     keys: int
-    hollow: bool = False  # rows that see nothing are even over all slots of a cache, of which only some are kept
+    padding_rows_empty: bool = (
+        False  # rows that see nothing are even over all slots of a cache, of which only some are kept
+    )
 
 
 class Memo:
@@ -41,8 +44,8 @@ class Memo:
 
     def form(self, call: Call, sizes: Sizes) -> CompactForm:
         if call.map is not None:
-            source = call.map._source
-            return CompactForm(getattr(source, "mask", None), getattr(source, "bias", None), False, sizes.k)
+            source, computed = call.map.source, call.map.source.computed
+            return CompactForm(source.mask, None if computed is None else computed.bias, False, sizes.k)
         if call.mask is None and call.bias is None:
             plain = (call.causal, sizes.k)
             if plain not in self.known:
@@ -67,7 +70,7 @@ def form(call: Call, sizes: Sizes) -> CompactForm:
     for added in (call.mask, call.bias):
         if added is None:
             continue
-        added = four_axes(added.detach(), sizes)[..., : sizes.k]
+        added = broadcast_4d(added.detach(), sizes)[..., : sizes.k]
         if added.dtype == torch.bool:
             part = compact_mask(added, sizes)
         else:
@@ -89,7 +92,7 @@ def form(call: Call, sizes: Sizes) -> CompactForm:
                 less = bias[..., :stop].clone()
             elif bias is not None:
                 less = Shifted(bias, sizes.k - stop)
-            return CompactForm(compact_mask(seen, fewer), less, False, stop, hollow=uniform)
+            return CompactForm(compact_mask(seen, fewer), less, False, stop, padding_rows_empty=uniform)
     if isinstance(bias, Tensor) and bias.data_ptr() in {x.data_ptr() for x in (call.mask, call.bias) if x is not None}:
         bias = bias.clone()
     return CompactForm(mask, bias, uniform, keys)

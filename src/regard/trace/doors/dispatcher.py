@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from regard.attention.axes.as_4d import as_4d
 from regard.trace.doors import handwritten
 from regard.trace.doors.call_site import place_of
 from regard.trace.doors.change import changed, told
@@ -81,7 +82,7 @@ def attention_kernel(
         for listener in owners:
             listener.refuse(place, why_not)
         return run()
-    q, k, v = four(query), four(key), four(value)
+    q, k, v = as_4d(query), as_4d(key), as_4d(value)
     call = Call(
         place,
         "kernel",
@@ -94,9 +95,7 @@ def attention_kernel(
         dropout=dropout_p,
         raw=(mask_four(attn_mask, query), is_causal, scale),
     )
-    return tell(
-        scope, owners, call, run, shape=lambda mix: four(mix), back=lambda mix: mix.reshape(mix_shape(query, value))
-    )
+    return tell(scope, owners, call, run, shape=as_4d, back=lambda mix: mix.reshape(mix_shape(query, value)))
 
 
 def mix_shape(query: Tensor, value: Tensor) -> tuple[int, ...]:
@@ -146,17 +145,6 @@ def unreadable(*xs: Tensor) -> str:
         if type(x).__name__ == "DTensor":
             return "its tensors are split over devices (DTensor); gather them first"
     return ""
-
-
-def four(x: Tensor) -> Tensor:
-    """(b, h, n, d), whatever axes lead."""
-    if x.ndim == 4 or x.is_nested:
-        return x
-    if x.ndim == 3:
-        return x.unsqueeze(1)
-    if x.ndim == 2:
-        return x[None, None]
-    return x.flatten(0, -4)
 
 
 def mask_four(mask: Tensor | None, query: Tensor) -> Tensor | None:

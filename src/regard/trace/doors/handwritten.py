@@ -6,6 +6,7 @@ from types import FrameType
 import torch
 from torch import Tensor
 
+from regard.attention.axes.as_4d import as_4d
 from regard.eager import version
 from regard.errors import WatchError
 from regard.trace.doors.call_site import CallSite, around, place_of
@@ -87,18 +88,18 @@ def product(
     call = Call(
         here,
         "handwritten",
-        v=right.unsqueeze(1) if right.ndim < left.ndim else as_four(right, heads),
-        weights=as_four(weights, heads),
+        v=right.unsqueeze(1) if right.ndim < left.ndim else as_4d(right, heads),
+        weights=as_4d(weights, heads),
         notes=notes,
     )
     if left.data_ptr() != weights.data_ptr():
-        call.used = as_four(left.detach(), heads)
-    call.alive = as_four(left if notes else candidate.weights, heads)
+        call.used = as_4d(left.detach(), heads)
+    call.alive = as_4d(left if notes else candidate.weights, heads)
     mix = run()
     scope.quiet()
     ordered = order or tuple(range(mix.ndim))
     if mix.ndim == left.ndim == len(ordered):
-        call.raw_mix, call.to_bhqe = mix, lambda x: as_four(x.permute(ordered), heads)
+        call.raw_mix, call.to_bhqe = mix, lambda x: as_4d(x.permute(ordered), heads)
         mine = mix
         mix = changed(scope, owners, call, mix, lambda x: back(x, left, ordered))
         if mix is not mine and not recorded:
@@ -180,17 +181,6 @@ def heads_of(place: CallSite) -> int | None:
         if isinstance(heads, int) and heads > 0:
             return heads
     return None
-
-
-def as_four(x: Tensor, heads: int | None) -> Tensor:
-    """b h … from (b · h, …), where the module says how many heads it has."""
-    if x.ndim == 4:
-        return x
-    if x.ndim > 4:
-        return x.flatten(0, -4)
-    if x.ndim == 3 and heads is not None and x.shape[0] % heads == 0:
-        return x.unflatten(0, (-1, heads))
-    return x.unsqueeze(1)
 
 
 def is_mixing(equation: str) -> bool:

@@ -6,10 +6,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.attention.map import Asked
+from regard.attention.axes.as_4d import as_4d
 from regard.trace.doors.call_site import place_of
 from regard.trace.doors.change import changed, told
-from regard.trace.doors.dispatcher import four, unreadable
+from regard.trace.doors.dispatcher import unreadable
 from regard.trace.doors.scope import Call, current_scope, paused
 
 
@@ -26,13 +26,13 @@ def attend_told(found: Any, v: Tensor) -> Any:
         for listener in owners:
             listener.refuse(place, why_not)
         return found
-    source = weights._source
-    call = Call(place, "attend", v=led(v), map=weights)
-    if isinstance(source, Asked):
-        call.q, call.k = led(source.q), led(source.k)
-        call.scale, call.softcap = source.scale, source.softcap
+    computed = weights.source.computed
+    call = Call(place, "attend", v=as_bhnd(v), map=weights)
+    if computed is not None:
+        call.q, call.k = as_bhnd(computed.q), as_bhnd(computed.k)
+        call.scale, call.softcap = computed.scale, computed.softcap
     call.dropout = weights.dropped.p if weights.dropped is not None else 0.0
-    call.raw_mix, call.to_bhqe = mix, led
+    call.raw_mix, call.to_bhqe = mix, as_bhnd
     mix = changed(scope, owners, call, mix, lambda x: x)
     with paused(scope), torch.no_grad():
         call.mix = call.to_bhqe(call.raw_mix.detach())
@@ -40,6 +40,6 @@ def attend_told(found: Any, v: Tensor) -> Any:
     return found._replace(mix=mix, weights=weights if call.editing is None else call.editing.map(weights))
 
 
-def led(x: Tensor) -> Tensor:
+def as_bhnd(x: Tensor) -> Tensor:
     """(b, h, n, d); unlike torch's kernel, `attend` takes three axes for (h, n, d)."""
-    return x[None] if x.ndim == 3 else four(x)
+    return as_4d(x, heads=x.shape[0])

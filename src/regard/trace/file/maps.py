@@ -8,7 +8,7 @@ from torch import Tensor
 
 from regard.attention.axes.heads import pick_key_heads
 from regard.attention.axes.select import Index, Where, take
-from regard.attention.map import Asked
+from regard.attention.map import Computed
 from regard.attention.map.computed import UNVERSIONED, Weigh
 from regard.attention.map.source import widen_dtype
 from regard.attention.map.stored import Stored
@@ -24,8 +24,8 @@ from regard.trace.record.diagonals import Diagonals
 Numbers = FileArray | Tensor
 
 
-class FileAsked(Asked):
-    """A map that is asked from q and k in a file."""
+class FileComputed(Computed):
+    """A map that is computed from q and k in a file."""
 
     __slots__ = ("files",)
     files: dict[str, Any]  # what the four below are read from
@@ -58,21 +58,26 @@ class FileAsked(Asked):
     def dtype(self) -> torch.dtype:
         return widen_dtype(self.files["q"].dtype)
 
-    def fresh(self) -> None:
+    @property
+    def precision(self) -> torch.dtype:
+        dtype: torch.dtype = self.files["q"].dtype
+        return dtype
+
+    def check_fresh(self) -> None:
         """What a file holds does not change unseen."""
 
-    def learned(self) -> tuple[object, ...]:
-        return ()
+    def may_need_gradient(self) -> bool:
+        return False
 
-    def pick(self, chosen: tuple[Index, ...]) -> "FileAsked":
-        lead = self.where()
+    def pick(self, chosen: tuple[Index, ...]) -> "FileComputed":
+        lead = self.leading_index()
         size = len(lead.shape)
         chosen = chosen + (slice(None),) * (size - len(chosen))
         q, k, bias, sink = (self.files[name] for name in ("q", "k", "bias", "sink"))
         of_keys = chosen
         if size and k.shape[size - 1] not in (1, lead.shape[-1]):  # the head of a key is shared by a group
             of_keys = (*chosen[:-1], pick_key_heads(chosen[-1], lead.shape[-1], k.shape[size - 1]))
-        return FileAsked(
+        return FileComputed(
             pick_of(q, chosen),
             pick_of(k, of_keys),
             self.sizes,
@@ -91,7 +96,7 @@ class FileAsked(Asked):
     def keys(self, columns: Where) -> Tensor:
         return rows_of(self.files["k"], columns)
 
-    def groups(self) -> bool:
+    def has_groups(self) -> bool:
         q, k = self.files["q"], self.files["k"]
         return bool(q.ndim > 2 and k.ndim > 2 and q.shape[-3] != k.shape[-3])
 
@@ -103,7 +108,7 @@ class FileAsked(Asked):
         return (some if some.shape[-1] == 1 else take(some, -1, columns)).to(self.dtype)
 
     def __getstate__(self) -> dict[str, object]:
-        return {name: getattr(self, name) for name in Asked.__slots__ if name != "versions"}
+        return {name: getattr(self, name) for name in Computed.__slots__ if name != "versions"}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         for name, value in state.items():
@@ -134,8 +139,9 @@ class FileStored(Stored):
         return torch.device(self.files["kept"].device)
 
     @property
-    def dtype(self) -> torch.dtype:
-        return widen_dtype(self.files["kept"].dtype)
+    def precision(self) -> torch.dtype:  # type: ignore[override]
+        dtype: torch.dtype = self.files["kept"].dtype
+        return dtype
 
     def pick(self, chosen: tuple[Index, ...]) -> "FileStored":
         return FileStored(pick_of(self.files["kept"], chosen), self.mask, self.lead.pick(chosen))

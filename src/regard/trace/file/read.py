@@ -6,13 +6,14 @@ from typing import NamedTuple
 
 import torch
 
-from regard.attention.map import Asked, AttentionMap, Dropped
+from regard.attention.map import AttentionMap, Dropped
+from regard.attention.map.source import MapPiece
+from regard.attention.map.stitched import Stitched
 from regard.attention.mask import Mask, Sizes
 from regard.attention.mask.spans import Spans
 from regard.attention.weigh.softmax import softmax
 from regard.errors import TraceError
 from regard.tokens import Tokens
-from regard.trace.capture.stitched import Stitch, Stitched
 from regard.trace.file.array import FileArray
 from regard.trace.file.container import Container, open_container
 from regard.trace.file.header import parse_json
@@ -27,8 +28,9 @@ from regard.trace.file.manifest import (
     TokensWords,
     manifest_of,
 )
-from regard.trace.file.maps import FileAsked, FileBits, FileDiagonals, FileStored
+from regard.trace.file.maps import FileBits, FileComputed, FileDiagonals, FileStored
 from regard.trace.record.even import Whole, even_softmax
+from regard.trace.record.findings import LayerState
 from regard.trace.record.layer import Layer
 from regard.trace.record.trace import Run, Trace
 
@@ -87,7 +89,8 @@ class Reading:
             for words in run.layers:
                 self.where = f"run {number}, {words.name}"
                 layers.append(self.layer(words))
-            runs.append(Run(layers, list(run.notes)))
+            refused = {one.name: one.why for one in run.refused}
+            runs.append(Run(layers, list(run.notes), refused, list(run.edits)))
         said = self.manifest
         return Trace(runs, notes=list(said.notes), model=said.model, fingerprint=said.fingerprint)
 
@@ -116,6 +119,9 @@ class Reading:
             keys=self.named(words.keys, b, k),
             seen=None if words.seen is None else self.seen(words.seen, axes),
             notes=list(words.notes),
+            states=[LayerState(state) for state in words.states],
+            doubts=list(words.doubts),
+            edits=list(words.edits),
         )
         found.q = self.array(words.q, (1, b), None, q, None)
         found.k = self.array(words.k, (1, b), None, None, None)
@@ -123,8 +129,8 @@ class Reading:
         found.gradient = self.array(words.gradient, (1, b), h, q, None)
         return found
 
-    def map(self, parts: list[PartWords], axes: Axes) -> Asked | FileStored | Stitched:
-        """The map of all parts: stored weights stand alone, asked rows stand one below the other."""
+    def map(self, parts: list[PartWords], axes: Axes) -> FileComputed | FileStored | Stitched:
+        """The map of all parts: stored weights stand alone, computed rows stand one below the other."""
         if parts[0].weights is not None:
             return self.stored(parts, axes)
         stitches, at = [], 0
@@ -132,7 +138,7 @@ class Reading:
             (first, stop), (left, right) = part.rows, part.columns
             if first != at or stop < first or not left <= right <= axes.k:
                 raise self.wrong(f"rows {first} to {stop} with keys {left} to {right} are no part of {tuple(axes)}")
-            stitches.append(Stitch(self.asked(part, Axes(axes.b, axes.h, stop - first, right - left)), left))
+            stitches.append(MapPiece(self.computed(part, Axes(axes.b, axes.h, stop - first, right - left)), left))
             at = stop
         if at != axes.q:
             raise self.wrong(f"its parts have {at} rows, but the map has {axes.q}")
@@ -146,7 +152,7 @@ class Reading:
             raise self.wrong("stored weights are all of a map, and nothing stands beside them")
         return FileStored(self.sure(part.weights, b, h, q, k), self.mask(part.mask, axes))
 
-    def asked(self, part: PartWords, axes: Axes) -> FileAsked:
+    def computed(self, part: PartWords, axes: Axes) -> FileComputed:
         b, h, rows, columns = axes
         q = self.sure(part.q, (1, b), (1, h), rows, None)
         k = self.sure(part.k, (1, b), None, columns, q.shape[-1])
@@ -161,7 +167,7 @@ class Reading:
         if sink is not None and part.weigh != "softmax":
             raise self.wrong("a sink belongs to softmax")
         mask = self.mask(part.mask, axes)
-        return FileAsked(
+        return FileComputed(
             q,
             k,
             Sizes((b, h), rows, columns),

@@ -10,15 +10,14 @@ import torch
 from torch import Tensor
 
 from regard.attention.axes.as_4d import add_leading_axes
-from regard.attention.map import Asked, AttentionMap
-from regard.attention.map.blocks import BUDGET, blocks
+from regard.attention.map import Computed
+from regard.attention.map.blocks import BUDGET, walk_blocks
 from regard.attention.map.source import Source
 from regard.attention.map.stored import Stored
 from regard.attention.mask import Mask, Sizes
 from regard.attention.mask.bits import Bits
 from regard.attention.mask.spans import Spans
 from regard.attention.score.bias import Bias
-from regard.attention.weigh.softmax import softmax
 from regard.errors import TraceError
 from regard.positions.alibi import ALiBi
 from regard.positions.buckets import Buckets
@@ -28,7 +27,7 @@ from regard.trace.file.manifest import VERSION
 from regard.trace.file.stream import Writer
 from regard.trace.record.compact import compact_mask, of_mask
 from regard.trace.record.diagonals import Diagonals
-from regard.trace.record.even import Whole, even_softmax
+from regard.trace.record.even import Whole
 from regard.trace.record.layer import Layer, ProofSample
 from regard.trace.record.trace import Trace
 
@@ -64,7 +63,8 @@ class Written:
             for layer in run.layers:
                 self.where = f"{number}/{layer.name}"
                 layers.append(self.layer(layer))
-            runs.append({"layers": layers, "notes": list(run.notes)})
+            refused = [{"name": name, "why": why} for name, why in run.refused.items()]
+            runs.append({"layers": layers, "notes": list(run.notes), "refused": refused, "edits": list(run.changes)})
         return {
             "version": VERSION,
             "model": trace.model,
@@ -95,25 +95,26 @@ class Written:
             "seen": None if layer.seen is None else self.seen(layer.seen),
             "dropped": None if dropped is None else {"p": float(dropped.p), "seed": dropped.seed},
             "notes": notes,
+            "states": list(layer.states),
+            "doubts": list(layer.doubts),
+            "edits": list(layer.edits),
         }
 
     def parts(self, layer: Layer, notes: list[str]) -> list[dict[str, Any]]:
-        """The map: asked rows by q and k, all others by their weights."""
-        source = source_of(layer.weights)
+        """The map: computed rows by q and k, all others by their weights."""
+        source = layer.weights.source
         b, h, q, k = layer.weights.shape
-        stitches = [(part.source, part.column) for part in getattr(source, "parts", ())] or [(source, 0)]
-        if all(isinstance(part, Asked) and plain(part) for part, _ in stitches):
-            found, first = [], 0
-            for part, column in stitches:
-                rows, columns = part.sizes.q, part.sizes.k
-                place = {"rows": [first, first + rows], "columns": [column, column + columns]}
-                found.append(place | self.asked(part))
-                first += rows
-            return found
+        pieces = source.pieces()
+        if pieces and all(is_plain(piece.source) for piece in pieces):
+            return [
+                {"rows": ends(piece.rows), "columns": ends(piece.columns)} | self.computed(piece.source)
+                for piece in pieces
+            ]
         whole = {"rows": [0, q], "columns": [0, k]}
-        if isinstance(source, Stored):
-            mask = self.mask(source.mask, source.sizes) if whole_lead(source) else None
-            return [whole | {"weights": self.array("weights", unread(source, "kept")), "mask": mask}]
+        stored = source.stored
+        if stored is not None:
+            mask = self.mask(stored.mask, stored.sizes) if is_whole(stored) else None
+            return [whole | {"weights": self.array("weights", unread(stored, "kept")), "mask": mask}]
         size = math.prod(layer.weights.shape) * source.dtype.itemsize
         self.left -= size
         if self.left < 0:
@@ -121,12 +122,12 @@ class Written:
                 f"the map of {layer.name} can only be kept as weights, {size} bytes, and the budget for such maps is "
                 f"{self.budget} bytes; save fewer layers with layers=, or raise budget="
             )
-        notes.append(f"the map was {how(source)} and is kept in the file as weights")
+        notes.append(f"the map was {describe(source)} and is kept in the file as weights")
         index = self.writer.put_blocks(in_order(source), (b, h, q, k), source.dtype)
         return [whole | {"weights": self.name(index, "weights"), "mask": self.small_mask(mask_of(source))}]
 
-    def asked(self, source: Asked) -> dict[str, Any]:
-        source.fresh()
+    def computed(self, source: Computed) -> dict[str, Any]:
+        source.check_fresh()
         sink = None if source.sink is None else collapsed(add_leading_axes(source.sink, 2))
         return {
             "q": self.array("q", with_lead(unread(source, "q"))),
@@ -134,7 +135,7 @@ class Written:
             "scale": float(source.scale),
             "softcap": None if source.softcap is None else float(source.softcap),
             "sink": self.array("sink", sink),
-            "weigh": "softmax" if source.weigh is softmax else "even",
+            "weigh": "softmax" if source.is_softmax else "even",
             "mask": self.mask(source.mask, source.sizes),
             "bias": self.bias(unread(source, "bias"), source.sizes),
         }
@@ -208,18 +209,18 @@ class Written:
         return self.names[index]
 
 
-def source_of(weights: AttentionMap) -> Source:
-    return weights._source
+def ends(where: slice) -> list[int]:
+    return [where.start, where.stop]
 
 
-def plain(source: Asked) -> bool:
+def is_plain(source: Computed) -> bool:
     """Whether q, k and a few words say all: a product, softmax, and nothing that was picked out of a larger map."""
-    if not (source.score is None or source.score.is_dot) or len(source.sizes.lead) != 2 or not whole_lead(source):
+    if not source.is_dot or len(source.sizes.lead) != 2 or not is_whole(source):
         return False
-    return source.weigh in (softmax, even_softmax) or getattr(source.weigh, "__name__", "") == "even_softmax"
+    return source.is_softmax or source.weigher == "even_softmax"
 
 
-def whole_lead(source: Asked | Stored) -> bool:
+def is_whole(source: Computed | Stored) -> bool:
     """Whether the map's batch and heads are those that its mask and bias count."""
     lead = source.lead
     if lead is None:
@@ -230,11 +231,13 @@ def whole_lead(source: Asked | Stored) -> bool:
     return lead.b.flatten().tolist() == list(range(b)) and lead.h.flatten().tolist() == list(range(h))
 
 
-def how(source: Source) -> str:
-    if not isinstance(source, Asked):
+def describe(source: Source) -> str:
+    """How a map came to be, in the notes of what keeps its weights."""
+    computed = source.computed
+    if computed is None:
         return source.kind
-    score = "a product" if source.score is None else type(source.score).__name__
-    return f"asked by {score} under {getattr(source.weigh, '__name__', source.weigh)!s}"
+    score = "a product" if computed.score is None else type(computed.score).__name__
+    return f"computed by {score} under {computed.weigher}"
 
 
 def in_order(source: Source) -> Iterator[Tensor]:
@@ -243,7 +246,7 @@ def in_order(source: Source) -> Iterator[Tensor]:
     for entry in range(b):
         for head in range(h):
             one = source.pick((entry, head))
-            for block in blocks(one, BUDGET):
+            for block in walk_blocks(one, BUDGET):
                 yield one.weights(block.rows).detach().expand(block.rows.stop - block.rows.start, k)
 
 

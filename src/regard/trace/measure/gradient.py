@@ -10,7 +10,7 @@ from torch import Tensor
 from regard.attention.axes.heads import multiply_grouped, pick_key_heads
 from regard.attention.axes.select import Index, pick, take
 from regard.attention.map import AttentionMap
-from regard.attention.map.blocks import blocks
+from regard.attention.map.blocks import walk_blocks
 from regard.attention.map.index import as_where, parse
 from regard.attention.map.source import widen_dtype
 from regard.attention.map.statistics import Place, at, weights_of
@@ -97,7 +97,7 @@ class GradientMap:
         """Sums along queries (−2) or keys (−1), block by block."""
         *lead, q, k = self.shape
         out = torch.zeros((*lead, k if axis == -2 else q), dtype=torch.float64, device=self.v.device)
-        for block in blocks(self.weights._source):
+        for block in walk_blocks(self.weights.source):
             part = self.pick(block.lead) if block.lead else self
             slopes = slopes_of(part.gradient, part.v, block.rows, block.columns)
             found = slopes.mul_(weights_of(block))

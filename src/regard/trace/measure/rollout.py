@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.attention.map.blocks import BUDGET, blocks
+from regard.attention.map.blocks import BUDGET, walk_blocks
 from regard.attention.map.source import Source
 from regard.attention.map.statistics import Place, weights_of
 from regard.errors import TraceError
@@ -204,7 +204,7 @@ def parts(
     layer: Layer, heads: str | Sequence[int], by: str, entry: int, now: Float[Tensor, " q"] | None = None
 ) -> Iterator[Part]:
     """The maps of the chosen heads part by part, without the rows from which nothing flows `now`."""
-    source: Source = layer.weights._source.pick((entry % layer.batch,))
+    source: Source = layer.weights.source.pick((entry % layer.batch,))
     norms = None if by == "weights" else norms_of(layer, by, entry).to(source.device, source.dtype)
     if not isinstance(heads, str):
         which = chosen(layer, heads).to(source.device)
@@ -213,7 +213,7 @@ def parts(
         raise TraceError(f"heads is {heads!r}; give 'mean', 'max' or a list of heads")
     count, q, k = source.shape
     if heads != "max":
-        for block in blocks(source):
+        for block in walk_blocks(source):
             if now is None or bool(now[block.rows].any()):
                 here: Place = (*block.lead, ..., block.columns)
                 weighed = None if norms is None else norms[here]

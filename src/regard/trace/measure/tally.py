@@ -9,17 +9,15 @@ where no query gave any to a later key, everything later (causal).
 """
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from regard.attention.map.blocks import Block, blocks
-from regard.attention.map.computed import Computed
+from regard.attention.map.blocks import MapBlock, walk_blocks
 from regard.attention.map.source import Source
-from regard.attention.map.statistics import is_softmax, soften
-from regard.attention.map.stored import Stored
+from regard.attention.map.statistics import soften
 from regard.attention.mask.base import Cells
 from regard.errors import TraceError
 from regard.trace.record.layer import Layer
@@ -32,16 +30,29 @@ REPEATS = ("duplicate", "induction")
 SPECIAL = "to "  # before the text of a special token
 
 
+class Unknown(NamedTuple):
+    """What is not known of a layer, so that some measures of it have no meaning."""
+
+    what: Literal["sequence", "ids"]
+    kind: str = ""
+
+    def sentence(self, name: str) -> str:
+        """In words, for a layer of this name."""
+        if self.what == "ids":
+            return f"the token ids of {name} are not known"
+        return f"rows and columns of {name} are not known to be one sequence (kind {self.kind!r})"
+
+
 @dataclass
 class Tally:
     """Sums over the rows that count, each (b, h, …) in float64; `rows` says over how many. Never a map.
 
-    What has no sum is explained in `notes`.
+    What has no sum is explained in `missing`.
     """
 
     sums: dict[str, Tensor]
     rows: dict[str, Tensor]
-    notes: dict[str, str] = field(default_factory=dict)
+    missing: dict[str, Unknown] = field(default_factory=dict)
 
     def mean(self, name: str) -> Float[Tensor, "b h"]:
         """The mean of one measure, (b, h); NaN where no row counts."""
@@ -91,19 +102,18 @@ def tally(layer: Layer, *, rows: Tensor | None = None, rare: Tensor | None = Non
             raise TraceError(f"{name} has shape {tuple(given.shape)}, but {layer.name} needs {wanted}")
     found = Tally({}, {name: torch.zeros(b, h, dtype=torch.float64) for name in ("rows", "blind")})
     if layer.kind != "self":
-        why = f"rows and columns of {layer.name} are not known to be one sequence (kind {layer.kind!r})"
-        found.notes |= dict.fromkeys((*POSITIONAL, *REPEATS), why)
+        found.missing |= dict.fromkeys((*POSITIONAL, *REPEATS), Unknown("sequence", layer.kind))
     for index in range(b):
         entry = entry_of(layer, index, rows, rare)
         if entry.chained and entry.key_ids is None:
-            found.notes |= dict.fromkeys(REPEATS, f"the token ids of {layer.name} are not known")
-        for block in blocks(entry.source):
+            found.missing |= dict.fromkeys(REPEATS, Unknown("ids"))
+        for block in walk_blocks(entry.source):
             add(found, entry, block, offsets=offsets)
     return found
 
 
 def entry_of(layer: Layer, index: int, rows: Tensor | None, rare: Tensor | None) -> Entry:
-    source: Source = layer.weights._source.pick((index,))
+    source: Source = layer.weights.source.pick((index,))
     q, k = source.shape[-2:]
     chained = layer.kind == "self"
     device = source.device
@@ -146,13 +156,12 @@ def unseen(source: Source, *, chained: bool) -> tuple[Bool[Tensor, " k"], Bool[T
     q, k = source.shape[-2:]
     seen = torch.zeros(k, dtype=torch.bool, device=source.device)
     nobody = torch.zeros(q, dtype=torch.bool, device=source.device)
-    mask = getattr(source, "mask", None)
-    if isinstance(source, Computed) and mask is None:
+    if source.computed is not None and source.mask is None:
         return ~torch.ones_like(seen), nobody
     own = diagonal(source) if chained and k >= q else None
     if own is not None:
         seen[k - q :] = own
-    for block in blocks(source):
+    for block in walk_blocks(source):
         if bool(seen.all()):
             break
         allowed = block.part.allowed(block.rows, block.columns)
@@ -167,13 +176,13 @@ def unseen(source: Source, *, chained: bool) -> tuple[Bool[Tensor, " k"], Bool[T
 
 def maskless(source: Source) -> bool:
     """Whether nothing says who may be seen, though somebody may have been hidden."""
-    return not isinstance(source, Computed) and getattr(source, "mask", None) is None
+    return source.computed is None and source.mask is None
 
 
 def looks_back(source: Source) -> bool:
     """Whether no query gave any weight to a later key."""
     q, k = source.shape[-2:]
-    for block in blocks(source):
+    for block in walk_blocks(source):
         weights = block.part.weights(block.rows, block.columns)
         if bool((weights.triu(block.rows.start + k - q + 1 - block.columns.start) > 0).any()):
             return False
@@ -183,26 +192,26 @@ def looks_back(source: Source) -> bool:
 def diagonal(source: Source) -> Bool[Tensor, " q"] | None:
     """Whether each query may see itself, in any head; None where that cannot be told without a walk."""
     q, k = source.shape[-2:]
-    mask = getattr(source, "mask", None)
+    mask, stored = source.mask, source.stored
     if mask is not None:
-        lead = source.where() if isinstance(source, Computed) else source.lead
-        assert lead is not None
+        lead = source.leading_index()
         i = torch.arange(q, device=source.device)
         own = mask.cell(Cells(lead.b[..., None], lead.h[..., None], i, i + k - q), source.sizes)
-    elif isinstance(source, Stored):
-        own = source.kept.diagonal(k - q, -2, -1) > 0
+    elif stored is not None:
+        own = stored.kept.diagonal(k - q, -2, -1) > 0
     else:
         return None
     return own.expand(*own.shape[:-1], q).flatten(0, -2).any(0) if own.ndim > 1 else own.expand(q)
 
 
-def rows_of(block: Block, entry: Entry) -> Rows:
+def rows_of(block: MapBlock, entry: Entry) -> Rows:
     """Weights and entropies of a block with one computation of its scores, and one of its mask."""
     part = block.part
     height, width = block.shape[-2:]
     allowed = part.allowed(block.rows, block.columns)
-    if isinstance(part, Computed) and is_softmax(part):
-        scores = part.scores_into(block.room("scores"), block.rows, block.columns)
+    computed = part.computed
+    if computed is not None and computed.is_softmax:
+        scores = computed.scores_into(block.room("scores"), block.rows, block.columns)
         scores = scores if allowed is None else scores.masked_fill_(~allowed, -torch.inf)
         shifted, _, extra, blind = soften(block, scores)
         powers = torch.exp(shifted, out=block.room("powers"))
@@ -222,7 +231,7 @@ def rows_of(block: Block, entry: Entry) -> Rows:
     return Rows(weights, entropy, allowed.expand(*allowed.shape[:-2], height, width), blind, place)
 
 
-def add(found: Tally, entry: Entry, block: Block, *, offsets: bool) -> None:
+def add(found: Tally, entry: Entry, block: MapBlock, *, offsets: bool) -> None:
     """Add one block to the sums."""
     here = (entry.number, *block.lead)
     rows = rows_of(block, entry)
@@ -275,7 +284,7 @@ def at(values: Tensor, column: Int[Tensor, " r"]) -> Tensor:
     return values[..., index, column.clamp(0, max(width - 1, 0))] * inside
 
 
-def distance(rows: Rows, block: Block) -> Float[Tensor, "*h r"]:
+def distance(rows: Rows, block: MapBlock) -> Float[Tensor, "*h r"]:
     """Mean |i − j| of each row under its weights."""
     weights = rows.weights
     far = block.scratch("far", tuple(weights.shape[-2:]), weights.dtype, weights.device)
@@ -286,7 +295,7 @@ def distance(rows: Rows, block: Block) -> Float[Tensor, "*h r"]:
     return away / total.masked_fill(total == 0, 1.0)
 
 
-def alike(query_ids: Int[Tensor, " r"], key_ids: Int[Tensor, " k"], block: Block) -> Int[Tensor, "two n"]:
+def alike(query_ids: Int[Tensor, " r"], key_ids: Int[Tensor, " k"], block: MapBlock) -> Int[Tensor, "two n"]:
     """Row and column of every query and key with the same token; columns relative to the block.
 
     One more column before the block is looked at, because the key after it may be inside.

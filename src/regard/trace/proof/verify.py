@@ -10,46 +10,67 @@ Errors are counted in units of the last place (ulps) of the model's dtype at the
 """
 
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from regard.attention.axes.heads import multiply_grouped
-from regard.attention.map import Asked, AttentionMap
-from regard.attention.map.source import widen_dtype
-from regard.attention.weigh.softmax import softmax
+from regard.attention.map import AttentionMap, Computed
+from regard.attention.map.source import MapPiece, widen_dtype
 from regard.errors import MapError, Stale
-from regard.trace.capture.stitched import Stitched
-from regard.trace.record.layer import PADDING_ROWS_EMPTY, Layer, ProofSample
+from regard.trace.record.findings import LayerState
+from regard.trace.record.layer import Layer, ProofSample
 from regard.trace.record.trace import Run
 
 ULPS = {torch.float64: 64.0, torch.float32: 64.0, torch.float16: 4.0, torch.bfloat16: 4.0}
 LARGEST = 1 << 27  # cells that a replay of dropout may hold
 
 
+class Status(StrEnum):
+    """What a proof came to."""
+
+    VERIFIED = "verified"  # the map is what the model used
+    UNVERIFIED = "unverified"  # it may be, but something speaks against it or could not be compared
+    REFUSED = "refused"  # there is no map
+
+
 @dataclass(frozen=True)
 class Proof:
-    """What is known of one layer's map: proven, unproven or refused, and the error of each part in ulps."""
+    """The verification of one layer's map: its status, and how far it is from the model's own numbers, in ulps."""
 
     name: str
-    kind: str  # how the map was obtained: asked, stored, implied; "" where there is none
-    status: str  # proven, unproven, refused
+    kind: str  # how the map was obtained: computed, stored, implied; "" where there is none
+    status: Status
     output: float | None = None  # part 1
     kernel: float | None = None  # part 2
     normaliser: float | None = None  # part 3
-    why: str = ""
+    why: str = ""  # it is not verified
+    ulp: float = 0.0  # the size of an ulp, relative to the number: the eps of the model's dtype
 
     def __str__(self) -> str:
+        return f"{self.name}: {self.sentence()}"
+
+    def sentence(self) -> str:
+        """In words: "verified: equals the model's output to 1.7 ulp (2e-7)"."""
         parts = (("output", self.output), ("kernel", self.kernel), ("normaliser", self.normaliser))
-        errors = ", ".join(f"{name} {error:.2g} ulp" for name, error in parts if error is not None)
-        told = "; ".join(text for text in (errors, self.why) if text)
-        return f"{self.name}: {self.status}{f', {self.kind}' if self.kind else ''}{f' ({told})' if told else ''}"
+        errors = [(name, self.size(error)) for name, error in parts if error is not None]
+        if self.status is Status.VERIFIED:
+            equal = ", ".join(f"its {name} to {size}" for name, size in errors).replace("its", "the model's", 1)
+            return f"{self.status}: equals {equal}"
+        off = ", ".join(f"{name} off by {size}" for name, size in errors)
+        return f"{self.status}: {self.why}{f' ({off})' if off else ''}"
+
+    def size(self, error: float) -> str:
+        """An error in ulps, and what that is of the number."""
+        relative = f"{error * self.ulp:.0e}".replace("e-0", "e-").replace("e+0", "e+")
+        return f"{error:.2g} ulp ({relative})" if error else "0 ulp"
 
 
 @dataclass(frozen=True)
 class Proofs:
-    """The proofs of all layers of a run, in order; `bool(proofs)` says whether every one is proven."""
+    """The proofs of all layers of a run, in order; `bool(proofs)` says whether every one is verified."""
 
     layers: list[Proof] = field(default_factory=list)
 
@@ -63,10 +84,10 @@ class Proofs:
         return self.layers[index]
 
     def __bool__(self) -> bool:
-        return bool(self.layers) and all(proof.status == "proven" for proof in self.layers)
+        return bool(self.layers) and all(proof.status is Status.VERIFIED for proof in self.layers)
 
     def __repr__(self) -> str:
-        return "\n".join(str(proof) for proof in self.layers) or "nothing to prove: no layer was seen"
+        return "\n".join(str(proof) for proof in self.layers) or "nothing to verify: no layer was seen"
 
     def records(self) -> list[dict[str, object]]:
         """One dictionary per layer, for tables."""
@@ -74,29 +95,28 @@ class Proofs:
 
 
 def verify(run: Run) -> Proofs:
-    """Prove every layer of a run, and name what was refused."""
+    """Verify every layer of a run, and name what was refused."""
     with torch.no_grad():
         proofs = [prove(layer) for layer in run.layers]
-    for note in run.notes:
-        name, _, why = note.partition(" was refused: ")
-        if why:
-            proofs.append(Proof(name, "", "refused", why=why))
-    return Proofs(proofs)
+    refused = [Proof(name, "", Status.REFUSED, why=why) for name, why in run.refused.items()]
+    return Proofs([*proofs, *refused])
 
 
 def prove(layer: Layer) -> Proof:
     """The three parts for one layer."""
     kind, seen = layer.weights.kind, layer.seen
-    doubts = [note for note in layer.notes if note.startswith("unproven: ")]
-    if doubts:
-        return Proof(layer.name, kind, "unproven", why=doubts[0].removeprefix("unproven: "))
+    if layer.doubts:
+        return Proof(layer.name, kind, Status.UNVERIFIED, why=layer.doubts[0])
     if seen is None or seen.mix is None or not seen.rows:
-        return Proof(layer.name, kind, "unproven", why="no output of this call could be copied while the model ran")
+        return Proof(
+            layer.name, kind, Status.UNVERIFIED, why="no output of this call could be copied while the model ran"
+        )
     if seen.mix.device != layer.weights.device:
         seen.mix = seen.mix.to(layer.weights.device)
-    if isinstance(layer.weights._source, Stitched):
-        return prove_parts(layer, layer.weights._source)
-    if PADDING_ROWS_EMPTY in layer.notes:
+    pieces = layer.weights.source.pieces()
+    if layer.weights.source.computed is None and pieces:
+        return prove_pieces(layer, pieces)
+    if LayerState.PADDING_ROWS_EMPTY in layer.states:
         blind = ~layer.weights.allowed[..., list(seen.rows), :].any(-1, keepdim=True)
         softmax_seen = None if seen.weights is None else seen.weights.masked_fill(blind, 0.0)
         seen = layer.seen = replace(seen, mix=seen.mix.masked_fill(blind, 0.0), weights=softmax_seen)
@@ -108,7 +128,7 @@ def prove(layer: Layer) -> Proof:
         kernel = kernel_error(layer, weights, rows)
         normaliser = normaliser_error(layer, rows)
     except Stale as stale:
-        return Proof(layer.name, kind, "unproven", why=str(stale))
+        return Proof(layer.name, kind, Status.UNVERIFIED, why=str(stale))
     limit = ULPS.get(seen.mix.dtype, 64.0)
     found = [error for error in (output, kernel, normaliser) if error is not None]
     wrong = [
@@ -120,30 +140,29 @@ def prove(layer: Layer) -> Proof:
         why = f"the {' and the '.join(wrong)} differ{'s' if len(wrong) == 1 else ''} by more than {limit:g} ulp"
     elif why:
         pass
-    elif kernel is None and (kind == "asked" or any(note.startswith("flex:") for note in layer.notes)):
+    elif kernel is None and (kind == "computed" or LayerState.COMPARED_BY_OUTPUT in layer.states):
         why = "only the output could be compared, which leaves freedom where values are alike"
-    status = "unproven" if wrong or why or not found else "proven"
-    return Proof(layer.name, kind, status, output, kernel, normaliser, why)
+    status = Status.UNVERIFIED if wrong or why or not found else Status.VERIFIED
+    return Proof(layer.name, kind, status, output, kernel, normaliser, why, torch.finfo(seen.mix.dtype).eps)
 
 
-def prove_parts(layer: Layer, source: Stitched) -> Proof:
-    """A map of several stretches of keys is proven where each of them is, by rows of its own."""
-    proofs, first = [], 0
-    for part in source.parts:
-        q, k = part.source.sizes.q, part.source.sizes.k
+def prove_pieces(layer: Layer, pieces: tuple[MapPiece, ...]) -> Proof:
+    """A map of several stretches of keys is verified where each of them is, by rows of its own."""
+    proofs = []
+    for part in pieces:
         v = part.v
-        if part is source.parts[-1] and layer.v is not None:
-            v = layer.v[:, :, part.column : part.column + k]
-        one = replace(layer, weights=AttentionMap(part.source), q=part.source.q, k=part.source.k, v=v, notes=[])
-        one.seen = rows_from(layer.seen, range(first, first + q), slice(part.column, part.column + k))
-        one.notes = [note for note in layer.notes if note == PADDING_ROWS_EMPTY]
+        if part is pieces[-1] and layer.v is not None:
+            v = layer.v[:, :, part.columns]
+        one = replace(layer, weights=AttentionMap(part.source), q=part.source.q, k=part.source.k, v=v)
+        one.seen = rows_from(layer.seen, range(part.row, part.rows.stop), part.columns)
+        one.states = [state for state in layer.states if state is LayerState.PADDING_ROWS_EMPTY]
         proofs.append(prove(one))
-        first += q
     errors = {name: [getattr(proof, name) for proof in proofs] for name in ("output", "kernel", "normaliser")}
     worst = {name: max((x for x in found if x is not None), default=None) for name, found in errors.items()}
-    doubt = next((proof.why for proof in proofs if proof.status != "proven"), "")
+    doubt = next((proof.why for proof in proofs if proof.status is not Status.VERIFIED), "")
     why = f"rows that saw other keys than the last ones: {doubt}" if doubt and not proofs[-1].why else doubt
-    return Proof(layer.name, layer.weights.kind, "unproven" if doubt else "proven", **worst, why=why)
+    status = Status.UNVERIFIED if doubt else Status.VERIFIED
+    return Proof(layer.name, layer.weights.kind, status, **worst, why=why, ulp=proofs[-1].ulp)
 
 
 def rows_from(seen: ProofSample | None, rows: range, columns: slice) -> ProofSample | None:
@@ -178,9 +197,9 @@ def output_error(layer: Layer, weights: Tensor) -> tuple[float | None, str]:
 
 def size_of(layer: Layer) -> Tensor | float:
     """How large the scores of the sampled rows are: an error in a score is one factor in a weight. (b, h, r, 1)"""
-    source, seen = layer.weights._source, layer.seen
+    seen = layer.seen
     assert seen is not None
-    if not isinstance(source, Asked) or layer.q is None or layer.q.dtype in (torch.float16, torch.bfloat16):
+    if layer.weights.source.computed is None or layer.q is None or layer.q.dtype in (torch.float16, torch.bfloat16):
         return 1.0
     rows = torch.tensor(seen.rows, device=layer.weights.device)
     scores = layer.weights.scores[..., rows, :].masked_fill(~layer.weights.allowed[..., rows, :], 0.0)
@@ -194,7 +213,7 @@ def kernel_error(layer: Layer, weights: Tensor, rows: Tensor) -> float | None:
     if seen.weights is not None:
         return ulps(weights, seen.weights, torch.ones_like(weights) * size_of(layer), seen.mix)
     facts = facts_of(layer, rows)
-    if layer.door == "flex" and any(note.startswith("flex:") for note in layer.notes):
+    if layer.door == "flex" and LayerState.COMPARED_BY_OUTPUT in layer.states:
         return None  # only flex itself could say what its function makes
     if facts is None:
         return 0.0 if layer.weights.kind == "stored" else None
@@ -210,9 +229,9 @@ def kernel_error(layer: Layer, weights: Tensor, rows: Tensor) -> float | None:
 
 def facts_of(layer: Layer, rows: Tensor) -> tuple[Tensor, Tensor, Tensor | None, float | None] | None:
     """q at these rows, k, the mask as the kernel got it, and the scale; None where no kernel of torch was called."""
-    seen, source = layer.seen, layer.weights._source
+    seen, source = layer.seen, layer.weights.source.computed
     assert seen is not None
-    if layer.q is None or layer.k is None or not isinstance(source, Asked):
+    if layer.q is None or layer.k is None or source is None:
         return None
     q = layer.q.index_select(-2, rows)
     if seen.keys is not None and seen.facts:
@@ -225,10 +244,9 @@ def facts_of(layer: Layer, rows: Tensor) -> tuple[Tensor, Tensor, Tensor | None,
     return facts_from(source, rows)
 
 
-def facts_from(source: Asked, rows: Tensor) -> tuple[Tensor, Tensor, Tensor | None, float | None] | None:
+def facts_from(source: Computed, rows: Tensor) -> tuple[Tensor, Tensor, Tensor | None, float | None] | None:
     """The same from what our map holds, where no kernel of torch told more."""
-    plain = source.weigh is softmax and (source.score is None or source.score.is_dot)
-    if not plain or source.softcap is not None or source.sink is not None:
+    if not source.is_softmax or not source.is_dot or source.softcap is not None or source.sink is not None:
         return None
     mask = source.allowed(rows)
     if source.bias is not None:
@@ -240,14 +258,9 @@ def facts_from(source: Asked, rows: Tensor) -> tuple[Tensor, Tensor, Tensor | No
 
 def normaliser_error(layer: Layer, rows: Tensor) -> float | None:
     """Part 3: the log-normaliser of softmax that torch's own flash kernel gives, on a CPU."""
-    source = layer.weights._source
+    source = layer.weights.source.computed
     facts = facts_of(layer, rows)
-    if (
-        facts is None
-        or not isinstance(source, Asked)
-        or source.weigh is not softmax
-        or layer.weights.device.type != "cpu"
-    ):
+    if facts is None or source is None or not source.is_softmax or layer.weights.device.type != "cpu":
         return None
     q, k, mask, scale = facts
     if q.dtype not in (torch.float32, torch.float64) or source.softcap is not None or source.sink is not None:

@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from regard.attention.axes.as_4d import broadcast_4d
 from regard.attention.mask import And, Mask, Sizes
 from regard.attention.mask.bits import Bits, pack, words
 from regard.attention.mask.causal import Causal
@@ -64,14 +65,14 @@ def of_mask(mask: Mask | None, sizes: Sizes, device: torch.device | str = "cpu")
         return settled(*known, sizes.k)
     if isinstance(mask, Given):
         given = mask.whole(sizes, mask.tensor.device)
-        return compact_mask(four_axes(given, sizes), sizes)
+        return compact_mask(broadcast_4d(given, sizes), sizes)
     lead = whole(sizes, device)
-    probe = four_axes(tile(mask, sizes, lead, slice(0, 1)), sizes)
+    probe = broadcast_4d(tile(mask, sizes, lead, slice(0, 1)), sizes)
     height = max(1, BUDGET // max(1, probe.shape[0] * probe.shape[1] * sizes.k))
 
     def blocks() -> Iterator[Tensor]:
         for first in range(0, sizes.q, height):
-            part = four_axes(tile(mask, sizes, lead, slice(first, first + height)), sizes)
+            part = broadcast_4d(tile(mask, sizes, lead, slice(first, first + height)), sizes)
             yield part.expand(-1, -1, min(height, sizes.q - first), sizes.k)
 
     return gather(blocks, sizes)
@@ -283,21 +284,11 @@ def keys_whole(x: Tensor, k: int) -> Tensor:
     return x if x.shape[-1] == k else x.expand(-1, -1, -1, k)
 
 
-def four_axes(x: Tensor, sizes: Sizes) -> Tensor:
-    """(b|1, h|1, q|1, k|1) of what broadcasts to the map, however many axes it leads with."""
-    while x.ndim < 4:
-        x = x.unsqueeze(0)
-    if x.ndim > 4:
-        lead = x.shape[:-3]
-        x = x.flatten(0, -4) if math.prod(lead) == 1 else x.expand(*sizes.batch, *x.shape[-3:]).flatten(0, -4)
-    return x
-
-
 def dense_of(mask: Mask | None, sizes: Sizes) -> Bool[Tensor, "_b _h q k"]:
     """Every row and key of a mask, (b|1, h|1, q, k), for masks of a few rows or of one step of a cache."""
     if mask is None:
         return torch.ones(1, 1, 1, 1, dtype=torch.bool).expand(1, 1, sizes.q, sizes.k)
-    return four_axes(mask.whole(sizes, torch.device("cpu")), sizes).expand(-1, -1, sizes.q, sizes.k)
+    return broadcast_4d(mask.whole(sizes, torch.device("cpu")), sizes).expand(-1, -1, sizes.q, sizes.k)
 
 
 def fewest(x: Tensor, *, axes: int = 2) -> Tensor:

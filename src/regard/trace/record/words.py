@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Any, overload
 
 from regard.attention.map import AttentionMap
+from regard.attention.map.grouped import Groups, group
 from regard.errors import TraceError
 from regard.tokens import Tokens
 from regard.tokens.merge import groups, merge_tokens
-from regard.trace.grouped import Groups, group
 from regard.trace.record.layer import Layer
 
 MERGED, PART = "merged from", "part of"
@@ -134,12 +134,13 @@ def entry(layer: Layer, batch: int) -> Layer:
 
 def replaced(layer: Layer, weights: AttentionMap, queries: Tokens | None, keys: Tokens | None) -> Layer:
     """The same layer seen otherwise: what was kept to prove or to take gradients of it no longer fits."""
-    return Layer(
+    found = Layer(
         name=layer.name,
         kind=layer.kind,
         weights=weights,
         door=layer.door,
         queries=None if queries is None else (queries,),
         keys=None if keys is None else (keys,),
-        notes=list(layer.notes),
     )
+    found.take_findings(layer)
+    return found

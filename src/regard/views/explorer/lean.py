@@ -6,13 +6,13 @@ from math import prod
 import torch
 from torch import Tensor
 
-from regard.attention.map import Asked, AttentionMap
-from regard.attention.map.source import Source
+from regard.attention.map import AttentionMap, Computed
+from regard.attention.map.source import MapPiece, Source
+from regard.attention.map.stitched import Stitched
 from regard.attention.map.stored import Stored
 from regard.errors import TraceError
-from regard.trace.capture.stitched import Stitch, Stitched
 from regard.trace.file.stream import key_of
-from regard.trace.file.written import how, in_order, mask_of, plain, source_of
+from regard.trace.file.written import describe, in_order, is_plain, mask_of
 from regard.trace.record.layer import Layer, ProofSample
 from regard.trace.record.trace import Run
 
@@ -55,8 +55,8 @@ def lean(run: Run, rounding: Rounding, *, values: bool) -> Run:
     left = BUDGET
     layers = []
     for layer in run.layers:
-        source = source_of(layer.weights)
-        if not isinstance(source, Stitched | Stored) and not (isinstance(source, Asked) and plain(source)):
+        source = layer.weights.source
+        if not source.stored and not can_round(source):
             left -= prod(source.shape) * 2
             if left < 0:
                 raise TraceError(
@@ -64,13 +64,13 @@ def lean(run: Run, rounding: Rounding, *, values: bool) -> Run:
                     "of such maps; choose fewer layers with layers="
                 )
         layers.append(lean_layer(layer, rounded(source, rounding), rounding, values=values))
-    return Run(layers, list(run.notes))
+    return replace(run, layers=layers)
 
 
 def lean_layer(layer: Layer, source: Source, rounding: Rounding, *, values: bool) -> Layer:
     notes = list(layer.notes)
-    if isinstance(source, Stored) and not isinstance(source_of(layer.weights), Stored):
-        notes.append(f"the map was {how(source_of(layer.weights))} and is held as weights")
+    if source.stored is not None and layer.weights.source.stored is None:
+        notes.append(f"the map was {describe(layer.weights.source)} and is held as weights")
     seen = layer.seen
     copied = None if seen is None or seen.mix is None else ProofSample(seen.rows, seen.mix, dropout=seen.dropout)
     v = rounding(layer.v) if values and layer.v is not None else None
@@ -80,20 +80,25 @@ def lean_layer(layer: Layer, source: Source, rounding: Rounding, *, values: bool
 
 def rounded(source: Source, rounding: Rounding) -> Source:
     """The map from rounded numbers: q and k, or the weights where nothing else says them."""
-    if isinstance(source, Stitched):
-        parts = [Stitch(asked(part.source, rounding), part.column) for part in source.parts]
-        return Stitched(parts, width=source.sizes.k)
-    if isinstance(source, Asked) and plain(source):
-        return asked(source, rounding)
-    if isinstance(source, Stored):
-        return Stored(rounding(source.kept), source.mask, source.lead)
+    stored = source.stored
+    if can_round(source):
+        pieces = [MapPiece(round_computed(piece.source, rounding), piece.column) for piece in source.pieces()]
+        return pieces[0].source if source.computed is not None else Stitched(pieces, width=source.sizes.k)
+    if stored is not None:
+        return Stored(rounding(stored.kept), stored.mask, stored.lead)
     how_held = halved if rounding.precision == "float16" else Tensor.contiguous
     kept = torch.cat([how_held(rows).reshape(-1) for rows in in_order(source)]).view(source.shape)
     return Stored(kept.cpu(), mask_of(source))
 
 
-def asked(source: Asked, rounding: Rounding) -> Asked:
-    twin = source.on(rounding(source.q), rounding(source.k))
+def can_round(source: Source) -> bool:
+    """Whether all rows are computed from q and k that can be rounded."""
+    computed = source.computed
+    return is_plain(computed) if computed is not None else bool(source.pieces())
+
+
+def round_computed(source: Computed, rounding: Rounding) -> Computed:
+    twin = source.with_qk(rounding(source.q), rounding(source.k))
     if isinstance(twin.bias, Tensor) and twin.bias.numel() > SMALL:
         twin.bias = rounding(twin.bias)
     return twin
@@ -104,12 +109,12 @@ def size_of(run: Run, rounding: Rounding) -> int:
     tensors: dict[tuple[object, ...], Tensor] = {}
     other = 0
     for layer in run.layers:
-        source = source_of(layer.weights)
-        asks = [part.source for part in source.parts] if isinstance(source, Stitched) else [source]
-        for one in asks:
-            kept = [one.q, one.k] if isinstance(one, Asked) and plain(one) else [getattr(one, "kept", None)]
-            tensors |= {key_of(x): x for x in (*kept, layer.v) if x is not None}
-            other += prod(one.shape) if kept == [None] else 0
+        source, stored = layer.weights.source, layer.weights.source.stored
+        held = [] if stored is None else [stored.kept]
+        if can_round(source):
+            held = [x for piece in source.pieces() for x in (piece.source.q, piece.source.k)]
+        tensors |= {key_of(x): x for x in (*held, layer.v) if x is not None}
+        other += 0 if held else prod(source.shape)
     whole = rounding.precision == "float32"
     return other * (4 if whole else 2) + sum(x.numel() * (x.element_size() if whole else 2) for x in tensors.values())
 
@@ -135,6 +140,6 @@ def error_of(run: Run, twin: Run) -> Error:
         if not all(one.weights.shape):
             continue
         where = torch.linspace(0, q - 1, min(rows, q)).round().long() if rows < q else slice(None)
-        ours, theirs = (source_of(layer.weights).weights(where) for layer in (other, one))
+        ours, theirs = (layer.weights.source.weights(where) for layer in (other, one))
         largest = max(largest, float((ours.to(theirs.dtype) - theirs).abs_().max()))
     return Error(largest, rows, rows == most)

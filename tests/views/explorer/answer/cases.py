@@ -12,10 +12,12 @@ from torch import Tensor
 
 import regard
 from regard.attention.map import AttentionMap
-from regard.attention.map.asked import Asked
+from regard.attention.map.computed import Computed
+from regard.attention.map.source import MapPiece
+from regard.attention.map.stitched import Stitched
 from regard.attention.mask import Sizes
+from regard.models import GPTConfig
 from regard.tokens import Tokens
-from regard.trace.capture.stitched import Stitch, Stitched
 from regard.trace.record.layer import Layer, ProofSample
 from regard.trace.record.trace import Run, Trace
 from regard.views.explorer.answer import Answers
@@ -85,7 +87,7 @@ def stitched() -> Case:
     for rows, start, stop in spans:
         some, keys = q[:, :, first : first + rows], k[:, :, start:stop]
         sizes = Sizes((b, h), rows, stop - start)
-        parts.append(Stitch(Asked(some, keys, sizes, scale=0.5, mask=regard.causal()), start))
+        parts.append(MapPiece(Computed(some, keys, sizes, scale=0.5, mask=regard.causal()), start))
         scores[:, :, first : first + rows, start:stop] = some.double() @ keys.double().mT * 0.5
         allowed[:, :, first : first + rows, start:stop] = triangle(rows, stop - start)
         first += rows
@@ -111,10 +113,9 @@ def implied() -> Case:
 @cache
 def generated() -> Case:
     """A GPT of ours that reads five tokens and writes seven, stitched by the watch."""
-    from regard.models.gpt import GPT
 
     torch.manual_seed(3)
-    model = GPT(vocabulary=23, width=12, heads=3, layers=2, context=32).eval()
+    model = GPTConfig(vocab_size=23, width=12, heads=3, layers=2, context=32).build().eval()
     with torch.no_grad(), regard.watch(model) as trace:
         model.generate(torch.tensor([[3, 1, 4, 1, 5]]), steps=8)
     layer = trace.layers[1]

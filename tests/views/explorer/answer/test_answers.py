@@ -70,10 +70,10 @@ def test_how_scores_and_values_are_told():
         name: Answers(CASES[name]().trace).info()["layers"][0] for name in ("causal", "stored", "implied", "stitched")
     }
     assert {name: (one["how"], one["scores"], one["values"]) for name, one in told.items()} == {
-        "causal": ("asked", True, True),
+        "causal": ("computed", True, True),
         "stored": ("stored", False, False),
         "implied": ("implied", False, False),
-        "stitched": ("asked", True, True),
+        "stitched": ("computed", True, True),
     }
     assert told["causal"]["shape"] == [2, 4, 13, 13]
     assert told["causal"]["queries"] == [0, 1]
@@ -143,7 +143,7 @@ def test_every_question_has_an_interface_and_an_answer(repository):
     text = (repository / "web/src/trace/source.ts").read_text(encoding="utf-8")
     body = text.split("export interface Source {")[1]
     found = [line.strip().split("(")[0] for line in body.split("\n}")[0].splitlines() if "Promise<" in line]
-    assert found == list(questions.ASKS)
+    assert found == list(questions.QUESTIONS)
 
 
 def test_no_gradient_is_needed_and_none_is_sent():

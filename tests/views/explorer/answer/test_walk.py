@@ -6,10 +6,10 @@ import pytest
 import torch
 
 import regard
-from regard.attention.map.asked import Asked
 from regard.attention.map.blocks import Scratch
+from regard.attention.map.computed import Computed
 from regard.views.explorer.answer import walk
-from regard.views.explorer.answer.head_rows import Lines
+from regard.views.explorer.answer.head_rows import HeadRows
 from regard.views.explorer.answer.pyramid import cells_of
 from tests.views.explorer.answer.cases import CASES, asked, close, draw, triangle
 
@@ -24,13 +24,13 @@ def small(monkeypatch):
 
 
 def source_of(case, head=0):
-    return case.layer.weights._source.pick((0, head))
+    return case.layer.weights.source.pick((0, head))
 
 
 @pytest.mark.parametrize("name", SOFT)
 def test_the_sums_of_rows_are_known_after_the_walk(name):
     case = CASES[name]()
-    lines = Lines(source_of(case))
+    lines = HeadRows(source_of(case))
     assert lines.soft
     cells_of(lines, slice(0, lines.q), slice(0, lines.k), 2)
     scores = case.scores[0, 0].masked_fill(~case.allowed[0, 0], -torch.inf)
@@ -52,7 +52,7 @@ def test_half_of_the_cases_walk():
 def test_on_all_cores_the_cells_are_the_same(size):
     case = asked(regard.causal(), triangle(61, 83), b=1, h=1, q=61, k=83)
     whole = (slice(0, 61), slice(0, 83), size)
-    alone, together = (cells_of(Lines(source_of(case)), *whole, cores=cores) for cores in (False, True))
+    alone, together = (cells_of(HeadRows(source_of(case)), *whole, cores=cores) for cores in (False, True))
     for name in ("max", "sum", "open"):
         assert torch.equal(getattr(alone, name), getattr(together, name))
     assert float(alone.sum.sum()) == pytest.approx(61, abs=1e-4)
@@ -74,7 +74,7 @@ def test_helpers_take_one_core_each_and_no_gradient():
 
 def test_a_row_whose_largest_score_comes_last_leaves_nothing_of_the_others():
     q, k = torch.ones(3, 1), torch.tensor([[0.0], [1.0], [-900.0], [2.0], [3.0], [700.0], [701.0]])
-    lines = Lines(Asked(q, k, regard.attention.mask.Sizes((), 3, 7)))
+    lines = HeadRows(Computed(q, k, regard.attention.mask.Sizes((), 3, 7)))
     found = cells_of(lines, slice(0, 3), slice(0, 7), 2)
     wanted = torch.softmax(k.double().T, -1).expand(3, -1)
     close(found.max[0].numpy(), torch.stack([wanted[0, :2].amax(), wanted[0, 2:4].amax(), *wanted[0, 5:7]]))
@@ -85,14 +85,14 @@ def test_a_row_that_is_pushed_down_everywhere_is_still_a_row():
     """Some models hide by adding the smallest number there is; where they hide all, softmax is even."""
     low = torch.finfo(torch.float32).min
     bias = torch.tensor([[0.0] * 6, [low] * 6])
-    lines = Lines(Asked(torch.zeros(2, 3), draw(6, 3), regard.attention.mask.Sizes((), 2, 6), bias=bias))
+    lines = HeadRows(Computed(torch.zeros(2, 3), draw(6, 3), regard.attention.mask.Sizes((), 2, 6), bias=bias))
     found = cells_of(lines, slice(0, 2), slice(0, 6), 2)
     close(found.sum.numpy(), torch.full((1, 3), 2 / 3))
 
 
 def test_a_part_of_rows_that_nobody_walked_needs_all_that_they_see():
     case = asked(regard.causal(), triangle(23, 23), b=1, h=1, q=23, k=23)
-    lines, rows = Lines(source_of(case)), slice(12, 16)
+    lines, rows = HeadRows(source_of(case)), slice(12, 16)
     most, total = walk.cells(lines, rows, slice(4, 8), 2, Scratch())
     here = case.weights[0, 0, 12:16, 4:8].view(2, 2, 2, 2)
     close(most.numpy(), here.amax((1, 3)))
@@ -102,9 +102,9 @@ def test_a_part_of_rows_that_nobody_walked_needs_all_that_they_see():
 
 
 def test_another_kind_of_map_or_single_weights_do_not_walk():
-    assert not walk.suits(Lines(source_of(CASES["stored"]())), 8)
-    assert not walk.suits(Lines(source_of(CASES["causal"]())), 1)
-    assert walk.suits(Lines(source_of(CASES["causal"]())), 2)
+    assert not walk.suits(HeadRows(source_of(CASES["stored"]())), 8)
+    assert not walk.suits(HeadRows(source_of(CASES["causal"]())), 1)
+    assert walk.suits(HeadRows(source_of(CASES["causal"]())), 2)
 
 
 def test_two_may_walk_at_once():
@@ -112,7 +112,7 @@ def test_two_may_walk_at_once():
     found = {}
 
     def work(head):
-        found[head] = cells_of(Lines(source_of(case, head)), slice(0, 40), slice(0, 40), 4, cores=True)
+        found[head] = cells_of(HeadRows(source_of(case, head)), slice(0, 40), slice(0, 40), 4, cores=True)
 
     threads = [threading.Thread(target=work, args=(head,)) for head in range(3)]
     for thread in threads:

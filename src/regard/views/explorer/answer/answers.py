@@ -11,12 +11,12 @@ from regard.errors import TraceError
 from regard.trace.record.layer import Layer
 from regard.trace.record.trace import Run, Trace
 from regard.views.explorer.answer import layer_answers, questions
-from regard.views.explorer.answer.head_rows import Lines
-from regard.views.explorer.answer.info import Named, layer_told, precision, sides
+from regard.views.explorer.answer.head_rows import HeadRows
+from regard.views.explorer.answer.info import TokenNumbers, describe_layer, precision_of, sides_of
 from regard.views.explorer.answer.lru_cache import ROOM, LruCache
 from regard.views.explorer.answer.numbers import numbers
 from regard.views.explorer.answer.pack import Answer, pack
-from regard.views.explorer.answer.pyramid import Cells, pyramid
+from regard.views.explorer.answer.pyramid import TileCells, make_base
 from regard.views.explorer.answer.rows import column, hidden, row, top
 from regard.views.explorer.answer.tiles import thumbs, tile
 
@@ -57,11 +57,11 @@ class Answers:
         self.number, self.count = run % len(runs), len(runs)
         self.run: Run = runs[run]
         self.trace = Trace([self.run], model=trace.model)
-        self.notes = [*self.run.notes, *trace.notes]
+        self.notes = [*self.run.sentences(), *trace.notes]
         self.identity, self.name, self.output, self.picture = identity, name, output, picture
         self.serial = next(serials)  # by which somebody may keep what was answered: no other has it, ever
-        self.named = Named(self.run)
-        self.shelf = LruCache(room)
+        self.named = TokenNumbers(self.run)
+        self.cache = LruCache(room)
 
     def info(self) -> dict[str, Any]:
         """The JSON of `TraceInfo`. To be written in ASCII, because half a surrogate pair is no UTF-8."""
@@ -73,73 +73,79 @@ class Answers:
             "run": self.number,
             "runs": self.count,
             "tokens": self.named.told(),
-            "layers": [layer_told(layer, side, self.named) for layer, side in zip(layers, sides(layers))],
+            "layers": [describe_layer(layer, side, self.named) for layer, side in zip(layers, sides_of(layers))],
             "notes": self.notes,
-            "precision": precision(layers),
+            "edits": self.run.edits,
+            "precision": precision_of(layers),
             "error": None,
             "output": self.output,
             "picture": self.picture,
         }
 
-    def ask(self, what: Any, about_: Any) -> bytes:
-        """The answer to one question, packed; `RegardError` in one sentence where there is none."""
-        at = questions.read(what, about_)
+    def ask(self, what: Any, about: Any) -> bytes:
+        """Read a question and answer it; `RegardError` in one sentence where there is no answer."""
+        return self.answer(questions.read_question(what, about))
+
+    def answer(self, question: questions.Question) -> bytes:
+        """The answer to a question that has been read, packed."""
         with torch.no_grad():
-            return pack(self.answer(what, at))
+            return pack(self.compute(question))
 
-    def answer(self, what: str, at: questions.About) -> Answer:
-        if isinstance(at, questions.Flow):
-            return layer_answers.flow(self.trace, self.named, at)
-        assert isinstance(at, questions.Layer)
-        layer = self.layer(at)
-        if what == "proof":
-            return self.shelf.get(("proof", at.layer), partial(layer_answers.proof, layer))
-        assert isinstance(at, questions.Entry)
-        entry = (at.layer, at.batch)
-        if what == "measures":
-            return self.shelf.get(("measures", *entry), partial(layer_answers.measures, layer, at.batch))
-        if isinstance(at, questions.Thumbs):
-            heads = [self.lines(*entry, head) for head in range(layer.heads)]
-            return thumbs(heads, at.size)
-        assert isinstance(at, questions.Head)
-        lines = self.lines(*entry, at.head)
-        return self.of_head(at, layer, lines, partial(self.base, lines, (*entry, at.head)))
+    def compute(self, question: questions.Question) -> Answer:
+        if isinstance(question, questions.FlowQuestion):
+            return layer_answers.answer_flow(self.trace, self.named, question)
+        assert isinstance(question, questions.LayerQuestion)
+        layer = self.layer(question)
+        match question:
+            case questions.ProofQuestion():
+                return self.cache.get(question, partial(layer_answers.answer_proof, layer))
+            case questions.MeasuresQuestion():
+                return self.cache.get(question, partial(layer_answers.answer_measures, layer, question.batch))
+            case questions.ThumbsQuestion():
+                heads = [self.lines(question.layer, question.batch, head) for head in range(layer.heads)]
+                return thumbs(heads, question.size)
+        assert isinstance(question, questions.HeadQuestion)
+        head = (question.layer, question.batch, question.head)
+        lines = self.lines(*head)
+        return self.answer_head(question, layer, lines, partial(self.base, lines, head))
 
-    def of_head(self, at: questions.Head, layer: Layer, lines: Lines, base: Callable[[], Cells]) -> Answer:
-        match at:
-            case questions.Tile():
-                return tile(lines, base, at)
-            case questions.Row():
-                return row(lines, at.query)
-            case questions.Column():
-                return column(lines, base, at.key)
-            case questions.Top():
-                return top(lines, at.first, at.queries, at.count)
-            case questions.Numbers():
-                return numbers(lines, layer, at)
-        return self.shelf.get(("hidden", at.layer, at.batch, at.head), partial(hidden, lines))
+    def answer_head(
+        self, question: questions.HeadQuestion, layer: Layer, lines: HeadRows, base: Callable[[], TileCells]
+    ) -> Answer:
+        match question:
+            case questions.TileQuestion():
+                return tile(lines, base, question)
+            case questions.RowQuestion():
+                return row(lines, question.query)
+            case questions.ColumnQuestion():
+                return column(lines, base, question.key)
+            case questions.TopQuestion():
+                return top(lines, question.first, question.queries, question.count)
+            case questions.NumbersQuestion():
+                return numbers(lines, layer, question)
+        return self.cache.get(question, partial(hidden, lines))
 
-    def layer(self, at: questions.Layer) -> Layer:
+    def layer(self, question: questions.LayerQuestion) -> Layer:
         """The layer that is meant, after a check that it has that batch entry and head."""
         layers = self.run.layers
-        if at.layer >= len(layers):
-            raise TraceError(f"layer {at.layer} was asked for, but the run has {len(layers)}; count from 0").coded(
-                "layer.none", layer=at.layer, layers=len(layers)
-            )
-        layer = layers[at.layer]
-        if isinstance(at, questions.Entry) and at.batch >= layer.batch:
-            raise TraceError(f"{layer.name} saw a batch of {layer.batch}, but entry {at.batch} was asked for").coded(
-                "batch.none", layer=layer.name, batches=layer.batch, batch=at.batch
-            )
-        if isinstance(at, questions.Head) and at.head >= layer.heads:
-            raise TraceError(f"{layer.name} has {layer.heads} heads, but head {at.head} was asked for").coded(
-                "head.none", layer=layer.name, heads=layer.heads, head=at.head
+        if question.layer >= len(layers):
+            raise TraceError(
+                f"layer {question.layer} was asked for, but the run has {len(layers)}; count from 0"
+            ).coded("layer.none", layer=question.layer, layers=len(layers))
+        layer = layers[question.layer]
+        if isinstance(question, questions.EntryQuestion) and question.batch >= layer.batch:
+            raise TraceError(
+                f"{layer.name} saw a batch of {layer.batch}, but entry {question.batch} was asked for"
+            ).coded("batch.none", layer=layer.name, batches=layer.batch, batch=question.batch)
+        if isinstance(question, questions.HeadQuestion) and question.head >= layer.heads:
+            raise TraceError(f"{layer.name} has {layer.heads} heads, but head {question.head} was asked for").coded(
+                "head.none", layer=layer.name, heads=layer.heads, head=question.head
             )
         return layer
 
-    def lines(self, layer: int, batch: int, head: int) -> Lines:
-        source = self.run.layers[layer].weights._source
-        return self.shelf.get(("lines", layer, batch, head), lambda: Lines(source.pick((batch, head))))
+    def lines(self, layer: int, batch: int, head: int) -> HeadRows:
+        source = self.run.layers[layer].weights.source
+        return self.cache.get(("lines", layer, batch, head), lambda: HeadRows(source.pick((batch, head))))
 
-    def base(self, lines: Lines, head: tuple[int, int, int]) -> Cells:
-        return self.shelf.get(("pyramid", *head), partial(pyramid, lines))
+    def base(self, lines: HeadRows, head: tuple[int, int, int]) -> TileCells:
+        return self.cache.get(("pyramid", *head), partial(make_base, lines))

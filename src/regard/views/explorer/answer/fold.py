@@ -6,7 +6,8 @@ import torch
 from jaxtyping import Int, UInt8
 from torch import Tensor
 
-from regard.attention.map.blocks import Block, Scratch, Source
+from regard.attention.map.blocks import MapBlock, Scratch
+from regard.attention.map.source import Source
 
 
 def fold(x: Tensor, size: int, axis: int, how: Callable[[Tensor, int], Tensor]) -> Tensor:
@@ -27,20 +28,20 @@ def fold(x: Tensor, size: int, axis: int, how: Callable[[Tensor, int], Tensor]) 
     return parts[0] if len(parts) == 1 else torch.cat(parts, axis) if parts else x
 
 
-def highest(x: Tensor, rows: int, columns: int) -> Tensor:
+def fold_max(x: Tensor, rows: int, columns: int) -> Tensor:
     """The largest of each cell. Rows first: whole lines are compared at once, and little is left for the columns."""
     return fold(fold(x, rows, -2, torch.amax), columns, -1, torch.amax)
 
 
-def sums(x: Tensor, rows: int, columns: int) -> Tensor:
-    return fold(fold(x, rows, -2, added), columns, -1, added)
+def fold_sum(x: Tensor, rows: int, columns: int) -> Tensor:
+    return fold(fold(x, rows, -2, add_up), columns, -1, add_up)
 
 
-def added(x: Tensor, axis: int) -> Tensor:
+def add_up(x: Tensor, axis: int) -> Tensor:
     return x.sum(axis) if x.is_floating_point() else x.sum(axis, dtype=torch.int32)
 
 
-def lengths(length: int, size: int) -> Int[Tensor, " cells"]:
+def cell_lengths(length: int, size: int) -> Int[Tensor, " cells"]:
     """How many of `length` lie in each cell.
 
     >>> lengths(5, 2)
@@ -52,16 +53,16 @@ def lengths(length: int, size: int) -> Int[Tensor, " cells"]:
     return found
 
 
-def opened(source: Source, rows: slice | Tensor, columns: slice, size: int) -> Int[Tensor, "r c"]:
+def count_allowed(source: Source, rows: slice | Tensor, columns: slice, size: int) -> Int[Tensor, "r c"]:
     """How many weights of each cell may be looked at. Only where the mask may hide something is it asked.
 
     Single rows, in rising order, are each a row of cells.
     """
     if isinstance(rows, slice):
-        tall, by = lengths(rows.stop - rows.start, size), size
+        tall, by = cell_lengths(rows.stop - rows.start, size), size
     else:
         tall, by = torch.ones(len(rows), dtype=torch.int32), 1
-    found = tall[:, None] * lengths(columns.stop - columns.start, size)
+    found = tall[:, None] * cell_lengths(columns.stop - columns.start, size)
     for side in fringe(source, rows, columns):
         first, stop = (side.start - columns.start) // size, -(-(side.stop - columns.start) // size)
         where = slice(columns.start + first * size, min(columns.stop, columns.start + stop * size))
@@ -70,9 +71,9 @@ def opened(source: Source, rows: slice | Tensor, columns: slice, size: int) -> I
             continue
         allowed = allowed.expand(-1, where.stop - where.start).cpu()
         if allowed.shape[0] == 1:  # the same for all rows
-            found[:, first:stop] = tall[:, None] * sums(allowed, 1, size).to(torch.int32)
+            found[:, first:stop] = tall[:, None] * fold_sum(allowed, 1, size).to(torch.int32)
         else:
-            found[:, first:stop] = sums(allowed, by, size)
+            found[:, first:stop] = fold_sum(allowed, by, size)
     return found
 
 
@@ -80,10 +81,10 @@ def fringe(source: Source, rows: slice | Tensor, columns: slice) -> list[slice]:
     """The columns of which a mask may hide something from some of these rows."""
     if not isinstance(rows, slice):
         rows = slice(int(rows[0]), int(rows[-1]) + 1)
-    return Block((), source, rows, columns, Scratch()).fringe
+    return MapBlock((), source, rows, columns, Scratch()).fringe
 
 
-def share(open_: Int[Tensor, "*r c"], all_: Int[Tensor, "*_r _c"]) -> UInt8[Tensor, "*r c"]:
+def allowed_share(open_: Int[Tensor, "*r c"], all_: Int[Tensor, "*_r _c"]) -> UInt8[Tensor, "*r c"]:
     """How much of each cell may be looked at: 0 only for nothing, 255 only for all of it."""
     whole = open_ == all_
     if bool(whole.all()):  # most tiles: nothing is hidden there

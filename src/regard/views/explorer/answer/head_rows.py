@@ -8,10 +8,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.map.blocks import Block, Scratch, Source
+from regard.attention.map.blocks import MapBlock, Scratch
 from regard.attention.map.deadline import check_time
-from regard.attention.map.given import Stored
-from regard.attention.map.statistics import is_softmax, masked_scores, soften
+from regard.attention.map.source import Source
+from regard.attention.map.statistics import computed_part, is_softmax, masked_scores, soften
 from regard.views.explorer.answer.fold import fringe
 
 STRIP = 1 << 21  # cells of whole rows that are computed at once
@@ -32,7 +32,7 @@ def scratch_for(source: Source) -> Iterator[Scratch]:
     waiting.append(scratch)
 
 
-class Lines:
+class HeadRows:
     """One head, (q, k). Of a softmax, the maximum and the sum of every row are kept once they are known: then any
     part of the map needs only its own scores. They stay apart, so that large scores cost no precision.
 
@@ -67,7 +67,7 @@ class Lines:
     def weights(self, rows: slice, columns: slice, scratch: Scratch) -> Float[Tensor, "r c"]:
         """Some rows and columns. To be read before the scratch is used again."""
         source = self.source
-        if isinstance(source, Stored):
+        if source.stored is not None:
             return source.weights(rows, columns)
         if not self.soft:
             return source.weights(rows).expand(rows.stop - rows.start, self.k)[:, columns]
@@ -81,7 +81,7 @@ class Lines:
         seen = slice(max(low, columns.start), min(high, columns.stop))
         if seen.start >= seen.stop:
             return self.top.new_zeros(rows.stop - rows.start, columns.stop - columns.start)
-        scores = masked_scores(Block((), source, rows, seen, scratch))
+        scores = masked_scores(MapBlock((), source, rows, seen, scratch))
         return spread(self.normalise(scores, rows), seen, columns)
 
     def picked(self, rows: Tensor, columns: slice) -> Float[Tensor, "r c"]:
@@ -104,15 +104,16 @@ class Lines:
                 scores[:, side.start - low : side.stop - low].masked_fill_(~allowed, -torch.inf)
         if known:
             return spread(self.normalise(scores, rows), seen, columns)
-        block = Block((), source, slice(0, len(rows)), seen, Scratch())
+        block = MapBlock((), source, slice(0, len(rows)), seen, Scratch())
         return spread(self.softened(block, scores, rows), seen, columns)
 
     def learn(self, rows: slice, columns: slice, scratch: Scratch) -> Float[Tensor, "r c"]:
         """The weights of whole rows, all that they see being in `columns`; from now on their sums are known."""
         source = self.source
-        block = Block((), source, rows, columns, scratch)
+        block = MapBlock((), source, rows, columns, scratch)
         scores = masked_scores(block)
-        plain = source.sink is None and source.bias is None  # type: ignore[union-attr]
+        computed = computed_part(block)
+        plain = computed.sink is None and computed.bias is None
         if plain and block.sighted():  # a bias may blind
             top = scores.amax(-1)
             weights = torch.softmax(scores, -1, out=block.room("weights"))
@@ -120,7 +121,7 @@ class Lines:
             return weights
         return self.softened(block, scores, rows)
 
-    def softened(self, block: Block, scores: Tensor, rows: slice | Tensor) -> Float[Tensor, "r c"]:
+    def softened(self, block: MapBlock, scores: Tensor, rows: slice | Tensor) -> Float[Tensor, "r c"]:
         """The weights of whole rows from their scores, which are written over; their sums are kept."""
         shifted, top, extra, blind = soften(block, scores)
         powers = shifted.exp_()

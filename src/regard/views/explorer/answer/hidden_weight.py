@@ -8,24 +8,24 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.attention.map.blocks import Source
+from regard.attention.map.source import Source
 from regard.views.explorer.answer.fold import fringe
-from regard.views.explorer.answer.head_rows import Lines
+from regard.views.explorer.answer.head_rows import HeadRows
 from regard.views.explorer.answer.pieces import allowed_at
 
 
-def may_stray(lines: Lines, rows: slice | Tensor, columns: slice) -> bool:
+def may_stray(lines: HeadRows, rows: slice | Tensor, columns: slice) -> bool:
     """Whether weight may lie where it may not be looked at; a plain softmax puts none there."""
     return not lines.soft and bool(fringe(lines.source, rows, columns))
 
 
-def parted(source: Source, rows: slice | Tensor, columns: slice, weights: Tensor) -> tuple[Tensor, Tensor]:
+def split_hidden(source: Source, rows: slice | Tensor, columns: slice, weights: Tensor) -> tuple[Tensor, Tensor]:
     """The weights that may be looked at, and those that may not; 0 in the place of the others."""
     allowed = allowed_at(source, rows, columns).to(weights.device)
     return weights.masked_fill(~allowed, 0), weights.masked_fill(allowed, 0)
 
 
-def mean(
+def mean_allowed(
     total: Float[Tensor, "r c"],
     open_: Int[Tensor, "r c"],
     stray: Float[Tensor, "r c"] | None,

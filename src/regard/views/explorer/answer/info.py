@@ -3,16 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from regard.attention.map.stored import Stored
 from regard.tokens import Tokens
 from regard.trace.file.array import unread
 from regard.trace.measure.stacks import in_decoder
 from regard.trace.record.layer import Layer
 from regard.trace.record.trace import Run
-from regard.views.explorer.answer.pieces import pieces_of
 
 
-class Named:
+class TokenNumbers:
     """The token sequences of a run, each once, and their numbers."""
 
     def __init__(self, run: Run) -> None:
@@ -29,10 +27,10 @@ class Named:
         return -1 if tokens is None else self.numbers[tokens[batch]]
 
     def told(self) -> list[dict[str, Any]]:
-        return [tokens_told(tokens) for tokens in self.numbers]
+        return [describe_tokens(tokens) for tokens in self.numbers]
 
 
-def tokens_told(tokens: Tokens) -> dict[str, Any]:
+def describe_tokens(tokens: Tokens) -> dict[str, Any]:
     """One sequence for JSON; half a surrogate pair stays what it is, so the JSON must be written in ASCII."""
     return {
         "shown": list(tokens.shown),
@@ -47,7 +45,7 @@ def tokens_told(tokens: Tokens) -> dict[str, Any]:
     }
 
 
-def layer_told(layer: Layer, side: str, named: Named) -> dict[str, Any]:
+def describe_layer(layer: Layer, side: str, named: TokenNumbers) -> dict[str, Any]:
     return {
         "name": layer.name,
         "kind": layer.kind,
@@ -56,27 +54,25 @@ def layer_told(layer: Layer, side: str, named: Named) -> dict[str, Any]:
         "shape": [int(size) for size in layer.weights.shape],
         "queries": named.all(layer.queries),
         "keys": named.all(layer.keys),
-        "scores": bool(pieces_of(layer.weights._source)),
+        "scores": bool(layer.weights.source.pieces()),
         "values": layer.v is not None,
-        "notes": list(layer.notes),
+        "notes": layer.sentences(),
+        "states": list(layer.states),
+        "edits": list(layer.edits),
     }
 
 
-def sides(layers: Sequence[Layer]) -> list[str]:
+def sides_of(layers: Sequence[Layer]) -> list[str]:
     """Where each layer stands in an encoder–decoder; nothing where there is no cross-attention."""
     ours = in_decoder(layers)
     return ["decoder" if our else "encoder" for our in ours] if any(ours) else [""] * len(layers)
 
 
-def precision(layers: Sequence[Layer]) -> str:
+def precision_of(layers: Sequence[Layer]) -> str:
     """What the numbers are held in: "float32", "bfloat16", …"""
     for layer in layers:
-        source = layer.weights._source
-        pieces = pieces_of(source)
-        owner, name = (
-            (pieces[0].source, "q") if pieces else (source, "kept") if isinstance(source, Stored) else (layer, "q")
-        )
-        held = unread(owner, name)
+        q = unread(layer, "q")
+        held = layer.weights.source.precision or (None if q is None else q.dtype)
         if held is not None:
-            return str(held.dtype).removeprefix("torch.")
+            return str(held).removeprefix("torch.")
     return "float32"

@@ -1,36 +1,37 @@
 """The whole computation of some rows and columns of one head, as one would do it by hand."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from regard.attention.axes.heads import times
+from regard.attention.map.source import MapPiece
 from regard.attention.weigh.softmax import softmax
 from regard.trace.record.even import even_softmax
 from regard.trace.record.layer import Layer
 from regard.views.explorer.answer import questions
-from regard.views.explorer.answer.head_rows import Lines, scratch_for
+from regard.views.explorer.answer.head_rows import HeadRows, scratch_for
 from regard.views.explorer.answer.pack import Answer
-from regard.views.explorer.answer.pieces import Piece, allowed_at, pieces_of, scores_at, touching
+from regard.views.explorer.answer.pieces import allowed_at, scores_at, touching
 from regard.views.explorer.answer.rows import must_be, top
 
 SMALL = 1024  # weights up to which all of a map is shown
 SHOWN = 10  # keys of a larger one
 
 
-class Part(NamedTuple):
+class ShownPart(NamedTuple):
     """Which rows and columns are shown: queries and keys in rising order."""
 
     rows: Tensor
     columns: Tensor
 
 
-def numbers(lines: Lines, layer: Layer, at: questions.Numbers) -> Answer:
+def numbers(lines: HeadRows, layer: Layer, at: questions.NumbersQuestion) -> Answer:
     """q, k, their products, bias, scores, mask, weights, v and the mix, for the part around one query and key."""
     must_be(at.query, lines.q, "query", "queries")
     must_be(at.key, lines.k, "key", "keys")
-    part = shown(lines, at)
+    part = choose_part(lines, at)
     rows, columns = part
     with scratch_for(lines.source) as scratch:
         where = slice(int(rows[0]), int(rows[-1]) + 1)  # all of them, or one
@@ -40,11 +41,11 @@ def numbers(lines: Lines, layer: Layer, at: questions.Numbers) -> Answer:
     others = torch.ones(lines.k, dtype=torch.bool)
     others[columns] = False
     v = values_of(layer, at)
-    pieces = pieces_of(lines.source)
+    pieces = lines.source.pieces()
     arrays = {
         "rows": rows,
         "columns": columns,
-        **product(pieces, part),
+        **products_of(pieces, part),
         "v": None if v is None else v[columns],
         "bias": bias_of(pieces, part),
         "scores": None if scores is None else scores[:, columns],
@@ -66,17 +67,17 @@ def numbers(lines: Lines, layer: Layer, at: questions.Numbers) -> Answer:
     return Answer(told, arrays)
 
 
-def shown(lines: Lines, at: questions.Numbers) -> Part:
+def choose_part(lines: HeadRows, at: questions.NumbersQuestion) -> ShownPart:
     """All of a small map; of a large one the row in hand, its strongest keys and the key in hand."""
     if lines.q * lines.k <= SMALL:
-        return Part(torch.arange(lines.q), torch.arange(lines.k))
+        return ShownPart(torch.arange(lines.q), torch.arange(lines.k))
     keys = top(lines, at.query, 1, SHOWN).arrays["keys"]
     assert keys is not None
     some = {at.key, *(int(key) for key in keys.flatten() if key >= 0)}
-    return Part(torch.tensor([at.query]), torch.tensor(sorted(some)))
+    return ShownPart(torch.tensor([at.query]), torch.tensor(sorted(some)))
 
 
-def product(pieces: list[Piece], part: Part) -> dict[str, Tensor | None]:
+def products_of(pieces: Sequence[MapPiece], part: ShownPart) -> dict[str, Tensor | None]:
     """q, k and q · k where the score is a product; NaN where a query and a key never met."""
     if not pieces or any(piece.source.score is not None and not piece.source.score.is_dot for piece in pieces):
         return {"q": None, "k": None, "dot": None}
@@ -85,24 +86,24 @@ def product(pieces: list[Piece], part: Part) -> dict[str, Tensor | None]:
     q, k = torch.full((len(rows), width), torch.nan), torch.full((len(columns), width), torch.nan)
     dot = torch.full((len(rows), len(columns)), torch.nan)
     for piece in pieces:
-        there, keys = within(piece, columns)
+        there, keys = columns_within(piece, columns)
         k[there] = piece.source.k.index_select(-2, keys.to(piece.source.device)).float().cpu()
     for piece, here, at in touching(pieces, rows):
-        there, keys = within(piece, columns)
+        there, keys = columns_within(piece, columns)
         q[here] = piece.source.q.index_select(-2, at).float().cpu()
         k[there] = piece.source.k.index_select(-2, keys.to(piece.source.device)).float().cpu()  # as these rows saw it
-        dot[here[:, None], there] = times(q[here].double(), k[there].double().mT).float()
+        dot[here[:, None], there] = (q[here].double() @ k[there].double().mT).float()
     return {"q": q, "k": k, "dot": dot}
 
 
-def bias_of(pieces: list[Piece], part: Part) -> Tensor | None:
+def bias_of(pieces: Sequence[MapPiece], part: ShownPart) -> Tensor | None:
     """What is added to the scores."""
     if all(piece.source.bias is None for piece in pieces):
         return None
     rows, columns = part
     found = torch.full((len(rows), len(columns)), torch.nan)
     for piece, here, at in touching(pieces, rows):
-        there, keys = within(piece, columns)
+        there, keys = columns_within(piece, columns)
         bias = torch.zeros(1, 1)
         if piece.source.bias is not None:
             bias = piece.source.bias_at(at, keys.to(piece.source.device)).float().cpu()
@@ -110,13 +111,15 @@ def bias_of(pieces: list[Piece], part: Part) -> Tensor | None:
     return found
 
 
-def within(piece: Piece, columns: Tensor) -> tuple[Tensor, Tensor]:
+def columns_within(piece: MapPiece, columns: Tensor) -> tuple[Tensor, Tensor]:
     """Which of these columns a piece has (places in `columns`), and their numbers in the piece."""
     there = ((columns >= piece.columns.start) & (columns < piece.columns.stop)).nonzero().flatten()
     return there, columns[there] - piece.column
 
 
-def normalisers(pieces: list[Piece], rows: Tensor, scores: Tensor | None, allowed: Tensor) -> dict[str, Tensor | None]:
+def normalisers(
+    pieces: Sequence[MapPiece], rows: Tensor, scores: Tensor | None, allowed: Tensor
+) -> dict[str, Tensor | None]:
     """The largest score of each row, Σ exp(score − largest) with the sink in it, and the sink; for softmax only.
 
     A row that sees nothing has −inf and 0.
@@ -139,7 +142,7 @@ def normalisers(pieces: list[Piece], rows: Tensor, scores: Tensor | None, allowe
     return {"highest": highest, "total": total, "sink": sink}
 
 
-def values_of(layer: Layer, at: questions.Numbers) -> Tensor | None:
+def values_of(layer: Layer, at: questions.NumbersQuestion) -> Tensor | None:
     """The values of one head, (k, e); heads of a group share theirs."""
     v = layer.v
     if v is None or v.ndim != 4 or v.shape[-2] != layer.weights.shape[-1]:
@@ -148,7 +151,7 @@ def values_of(layer: Layer, at: questions.Numbers) -> Tensor | None:
     return v[at.batch if v.shape[0] > 1 else 0, head].detach().float().cpu()
 
 
-def kernel_of(layer: Layer, at: questions.Numbers) -> Tensor | None:
+def kernel_of(layer: Layer, at: questions.NumbersQuestion) -> Tensor | None:
     """What the model's own kernel gave for the row in hand, where it was copied and nothing was dropped."""
     seen = layer.seen
     if seen is None or seen.mix is None or seen.dropout or at.query not in seen.rows:

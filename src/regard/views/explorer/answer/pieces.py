@@ -1,46 +1,20 @@
-"""The scores behind a map, where they are known: of one asked map, or of several that were stitched."""
+"""The scores behind a map, where they are known: of one computed map, or of several that were stitched."""
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from regard.attention.map.asked import Asked
-from regard.attention.map.blocks import Source
-from regard.trace.capture.stitched import Stitched
+from regard.attention.map.source import MapPiece, Source
 
 
-class Piece(NamedTuple):
-    """Some rows of a map, from `first` on, whose keys begin at `column`."""
-
-    first: int
-    column: int
-    source: Asked
-
-    @property
-    def columns(self) -> slice:
-        return slice(self.column, self.column + self.source.sizes.k)
-
-
-def pieces_of(source: Source) -> list[Piece]:
-    """What the rows were asked from, in order; nothing where scores are not known."""
-    if isinstance(source, Asked):
-        return [Piece(0, 0, source)]
-    found, first = [], 0
-    for part in source.parts if isinstance(source, Stitched) else ():
-        found.append(Piece(first, part.column, part.source))
-        first += part.source.sizes.q
-    return found
-
-
-def touching(pieces: list[Piece], rows: Tensor) -> Iterator[tuple[Piece, Tensor, Tensor]]:
+def touching(pieces: Sequence[MapPiece], rows: Tensor) -> Iterator[tuple[MapPiece, Tensor, Tensor]]:
     """The pieces that hold some of these rows: which of the rows (places in `rows`), and their numbers in the piece."""
     for piece in pieces:
-        here = ((rows >= piece.first) & (rows < piece.first + piece.source.sizes.q)).nonzero().flatten()
+        here = ((rows >= piece.row) & (rows < piece.rows.stop)).nonzero().flatten()
         if len(here):
-            yield piece, here, (rows[here] - piece.first).to(piece.source.device)
+            yield piece, here, (rows[here] - piece.row).to(piece.source.device)
 
 
 def scores_at(source: Source, rows: Tensor) -> Float[Tensor, "r k"] | None:
@@ -48,7 +22,7 @@ def scores_at(source: Source, rows: Tensor) -> Float[Tensor, "r k"] | None:
 
     NaN stands where a row and a key never met: a step of a generation was not computed with later keys.
     """
-    pieces = pieces_of(source)
+    pieces = source.pieces()
     if not pieces:
         return None
     found = torch.full((len(rows), source.shape[-1]), torch.nan, dtype=source.dtype)

@@ -5,17 +5,16 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from regard.attention.map.asked import Asked
-from regard.attention.map.blocks import Block
+from regard.attention.map.blocks import MapBlock
 from regard.attention.map.statistics import largest, masked_scores, soften
 from regard.errors import TraceError
-from regard.views.explorer.answer.head_rows import Lines, scratch_for
+from regard.views.explorer.answer.head_rows import HeadRows, scratch_for
 from regard.views.explorer.answer.pack import Answer
 from regard.views.explorer.answer.pieces import allowed_at, scores_at
-from regard.views.explorer.answer.pyramid import Cells, base_of
+from regard.views.explorer.answer.pyramid import TileCells, base_of
 
 
-def row(lines: Lines, query: int) -> Answer:
+def row(lines: HeadRows, query: int) -> Answer:
     """All weights of one query, their scores where they are known, and where it may look."""
     must_be(query, lines.q, "query", "queries")
     some = torch.tensor([query])
@@ -30,7 +29,7 @@ def row(lines: Lines, query: int) -> Answer:
     return Answer({}, arrays)
 
 
-def column(lines: Lines, base: Callable[[], Cells], key: int) -> Answer:
+def column(lines: HeadRows, base: Callable[[], TileCells], key: int) -> Answer:
     """What every query gives to one key. Once the sums of all rows are known this is one product with the key."""
     must_be(key, lines.k, "key", "keys")
     where, whole = slice(key, key + 1), slice(0, lines.q)
@@ -47,7 +46,7 @@ def column(lines: Lines, base: Callable[[], Cells], key: int) -> Answer:
     return Answer({}, {"weights": weights.flatten(), "allowed": allowed_at(lines.source, whole, where).flatten()})
 
 
-def top(lines: Lines, first: int, queries: int, count: int) -> Answer:
+def top(lines: HeadRows, first: int, queries: int, count: int) -> Answer:
     """The strongest keys of some queries, as `AttentionMap.top` gives them for all."""
     must_be(first, lines.q, "query", "queries")
     stop = min(lines.q, first + queries)
@@ -55,7 +54,7 @@ def top(lines: Lines, first: int, queries: int, count: int) -> Answer:
     keys = torch.full((queries, count), -1)
     with scratch_for(lines.source) as scratch:
         for rows in lines.strips(slice(first, stop)):
-            block = Block((), lines.source, rows, slice(*lines.source.span(rows.start, rows.stop)), scratch)
+            block = MapBlock((), lines.source, rows, slice(*lines.source.span(rows.start, rows.stop)), scratch)
             width = block.columns.stop - block.columns.start
             if width:
                 best, which = strongest(block, min(count, width), soft=lines.soft)
@@ -64,14 +63,15 @@ def top(lines: Lines, first: int, queries: int, count: int) -> Answer:
     return Answer({"first": first, "queries": queries, "count": count}, {"weights": weights, "keys": keys})
 
 
-def strongest(block: Block, count: int, *, soft: bool) -> tuple[Tensor, Tensor]:
+def strongest(block: MapBlock, count: int, *, soft: bool) -> tuple[Tensor, Tensor]:
     """Weights and keys of each row, strongest first, ties to the lower key; −1 and 0 where a row sees no more.
 
     Where scores are known they decide, because many weights round to the same.
     """
     part = block.part
     allowed = None if soft else part.allowed(block.rows, block.columns)
-    if isinstance(part, Asked):
+    computed = part.computed
+    if computed is not None:
         ranked = masked_scores(block)
         best, which = largest(ranked, count)
         if soft:
@@ -79,7 +79,7 @@ def strongest(block: Block, count: int, *, soft: bool) -> tuple[Tensor, Tensor]:
             total = (shifted.exp_().sum(-1, keepdim=True) + extra).masked_fill_(blind, 1.0)
             share = (best - highest).exp() / total
         else:
-            share = part.normalise(ranked, allowed).gather(-1, which)
+            share = computed.normalise(ranked, allowed).gather(-1, which)
     else:
         ranked = part.weights(block.rows, block.columns)
         best, which = largest(ranked if allowed is None else ranked.masked_fill(~allowed, -torch.inf), count)
@@ -88,7 +88,7 @@ def strongest(block: Block, count: int, *, soft: bool) -> tuple[Tensor, Tensor]:
     return share.masked_fill(hidden, 0.0), (which + block.columns.start).masked_fill(hidden, -1)
 
 
-def hidden(lines: Lines) -> Answer:
+def hidden(lines: HeadRows) -> Answer:
     """The queries that may look nowhere, and the keys that nobody may look at."""
     source = lines.source
     blind = torch.zeros(lines.q, dtype=torch.bool)
@@ -96,7 +96,7 @@ def hidden(lines: Lines) -> Answer:
     with scratch_for(source) as scratch:
         for rows in lines.strips(slice(0, lines.q)):
             columns = slice(*source.span(rows.start, rows.stop))
-            block = Block((), source, rows, columns, scratch)
+            block = MapBlock((), source, rows, columns, scratch)
             hides = torch.zeros(lines.k, dtype=torch.bool)
             sees = torch.full((rows.stop - rows.start,), block.sighted())
             for side in block.fringe:

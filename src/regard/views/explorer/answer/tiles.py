@@ -7,19 +7,19 @@ from torch import Tensor
 
 from regard.errors import TraceError
 from regard.views.explorer.answer import questions
-from regard.views.explorer.answer.fold import added, fold, lengths, opened, share
-from regard.views.explorer.answer.head_rows import Lines
-from regard.views.explorer.answer.hidden_weight import may_stray, parted
-from regard.views.explorer.answer.hidden_weight import mean as mean_of
+from regard.views.explorer.answer.fold import add_up, fold, cell_lengths, count_allowed, allowed_share
+from regard.views.explorer.answer.head_rows import HeadRows
+from regard.views.explorer.answer.hidden_weight import may_stray, split_hidden
+from regard.views.explorer.answer.hidden_weight import mean_allowed as mean_of
 from regard.views.explorer.answer.pack import Answer
-from regard.views.explorer.answer.pyramid import Cells, base_of, cells_of, coarser, told
+from regard.views.explorer.answer.pyramid import TileCells, base_of, cells_of, coarsen, make_answer
 
 TILE = 256  # cells on a side
 AT_ONCE = 1 << 19  # weights of single rows: few enough to stay in a processor's own memory
 WHOLE = 1 << 22  # weights of a layer up to which its small pictures are made of all of them
 
 
-def tile(lines: Lines, base: Callable[[], Cells], at: questions.Tile) -> Answer:
+def tile(lines: HeadRows, base: Callable[[], TileCells], at: questions.TileQuestion) -> Answer:
     """One tile: max, mean over what may be looked at, and how much of it that is.
 
     Levels from the base on are folded from `base()`; a finer tile needs only its own rows and columns, so it does not
@@ -39,40 +39,40 @@ def tile(lines: Lines, base: Callable[[], Cells], at: questions.Tile) -> Answer:
     if at.coarse and at.level:
         return sampled(lines, rows, columns, size)
     if at.level < base_of(lines.q, lines.k):
-        return told(cells_of(lines, rows, columns, size), rows, columns)
-    return told(coarser(base(), rows, columns, size), rows, columns)
+        return make_answer(cells_of(lines, rows, columns, size), rows, columns)
+    return make_answer(coarsen(base(), rows, columns, size), rows, columns)
 
 
-def sampled(lines: Lines, rows: slice, columns: slice, size: int) -> Answer:
-    """Cells of which each shows one query: exact weights of few rows."""
+def sampled(lines: HeadRows, rows: slice, columns: slice, size: int) -> Answer:
+    """TileCells of which each shows one query: exact weights of few rows."""
     queries = middles(rows, size)
-    wide = lengths(columns.stop - columns.start, size)
+    wide = cell_lengths(columns.stop - columns.start, size)
     shape = (len(queries), len(wide))
-    most, mean, seen = torch.zeros(shape), torch.zeros(shape), torch.zeros(shape, dtype=torch.uint8)
+    most, mean_allowed, seen = torch.zeros(shape), torch.zeros(shape), torch.zeros(shape, dtype=torch.uint8)
     done = 0
     for some in queries.split(max(1, AT_ONCE // max(1, lines.k))):
         here = slice(done, done + len(some))
         weights = lines.picked(some, columns)
-        count = opened(lines.source, some, columns, size)
+        count = count_allowed(lines.source, some, columns, size)
         most[here] = fold(weights, size, -1, torch.amax)
         stray = None
         if may_stray(lines, some, columns):
-            weights, hidden = parted(lines.source, some, columns, weights)
-            stray = fold(hidden, size, -1, added).cpu()
-        mean[here] = mean_of(fold(weights, size, -1, added).cpu(), count, stray, wide[None])
-        seen[here] = share(count, wide.expand(len(some), -1))
+            weights, hidden = split_hidden(lines.source, some, columns, weights)
+            stray = fold(hidden, size, -1, add_up).cpu()
+        mean_allowed[here] = mean_of(fold(weights, size, -1, add_up).cpu(), count, stray, wide[None])
+        seen[here] = allowed_share(count, wide.expand(len(some), -1))
         done += len(some)
-    arrays = {"max": most, "mean": mean, "allowed": seen}
+    arrays = {"max": most, "mean": mean_allowed, "allowed": seen}
     return Answer({"rows": shape[0], "columns": shape[1], "sampled": size}, arrays)
 
 
 def middles(rows: slice, size: int) -> Tensor:
     """The query in the middle of each row of cells."""
     starts = torch.arange(rows.start, rows.stop, size)
-    return starts + lengths(rows.stop - rows.start, size).long() // 2
+    return starts + cell_lengths(rows.stop - rows.start, size).long() // 2
 
 
-def thumbs(heads: Sequence[Lines], size: int) -> Answer:
+def thumbs(heads: Sequence[HeadRows], size: int) -> Answer:
     """All heads of a layer, at most `size` cells on a side: of all weights where these are few, else sampled."""
     q, k = heads[0].q, heads[0].k
     level = 0
@@ -81,7 +81,7 @@ def thumbs(heads: Sequence[Lines], size: int) -> Answer:
     rows, columns, cell = slice(0, q), slice(0, k), 1 << level
     exact = q * k * len(heads) <= WHOLE or not level
     found = [
-        told(cells_of(lines, rows, columns, cell), rows, columns) if exact else sampled(lines, rows, columns, cell)
+        make_answer(cells_of(lines, rows, columns, cell), rows, columns) if exact else sampled(lines, rows, columns, cell)
         for lines in heads
     ]
     arrays: dict[str, Tensor | None] = {}

@@ -13,17 +13,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.map.asked import Asked
-from regard.attention.map.blocks import Block, Scratch
+from regard.attention.map.blocks import MapBlock, Scratch
 from regard.attention.map.deadline import check_time
-from regard.views.explorer.answer.fold import added, fold
-from regard.views.explorer.answer.head_rows import Lines
+from regard.views.explorer.answer.fold import add_up, fold
+from regard.views.explorer.answer.head_rows import HeadRows
 
 QUERIES, KEYS = 256, 1024  # of one block: 1 MB of scores
 HELPERS = 4  # threads of one walk at most
 
 
-def suits(lines: Lines, size: int) -> bool:
+def suits(lines: HeadRows, size: int) -> bool:
     """Whether cells of this size are made here: single weights gain nothing, and another device wants large blocks."""
     return lines.soft and size > 1 and lines.source.device.type == "cpu"
 
@@ -39,7 +38,7 @@ def whole(length: int, size: int) -> int:
     return max(size, length // size * size)
 
 
-def cells(lines: Lines, rows: slice, columns: slice, size: int, scratch: Scratch) -> tuple[Tensor, Tensor]:
+def cells(lines: HeadRows, rows: slice, columns: slice, size: int, scratch: Scratch) -> tuple[Tensor, Tensor]:
     """The largest weight and the sum of each cell of one strip; `columns` begin at the edge of a cell.
 
     Where the sums of its rows are not known, all that they see is walked once, and they are known afterwards.
@@ -65,20 +64,20 @@ def cells(lines: Lines, rows: slice, columns: slice, size: int, scratch: Scratch
             tops.append((here, powers.amax(0)))
             top = seen(tops[-1][1])
         powers.sub_(top).exp_()
-        most[here], total[here] = fold(powers, size, -2, torch.amax), fold(powers, size, -2, added)
+        most[here], total[here] = fold(powers, size, -2, torch.amax), fold(powers, size, -2, add_up)
     if not known:
         learn(lines, rows, tops, most, total)
     by = lines.total[rows].reciprocal()
-    return fold(most.mul_(by), size, -1, torch.amax).mT, fold(total.mul_(by), size, -1, added).mT
+    return fold(most.mul_(by), size, -1, torch.amax).mT, fold(total.mul_(by), size, -1, add_up).mT
 
 
-def scores(lines: Lines, rows: slice, keys: slice, scratch: Scratch) -> Float[Tensor, "c r"]:
+def scores(lines: HeadRows, rows: slice, keys: slice, scratch: Scratch) -> Float[Tensor, "c r"]:
     """The scores of a block, −inf where its queries may not look; to be written to."""
-    source = lines.source
-    assert isinstance(source, Asked)
+    source = lines.source.computed
+    assert source is not None
     shape = (keys.stop - keys.start, rows.stop - rows.start)
     found = source.scores_into(scratch("scores", shape, source.dtype, source.device).mT, rows, keys).mT
-    for side in Block((), source, rows, keys, scratch).fringe:
+    for side in MapBlock((), source, rows, keys, scratch).fringe:
         allowed = source.allowed(rows, side)
         if allowed is not None:
             found[side.start - keys.start : side.stop - keys.start].masked_fill_(~allowed.mT, -torch.inf)
@@ -90,10 +89,10 @@ def seen(top: Tensor) -> Tensor:
     return top.masked_fill(top == -torch.inf, 0.0)
 
 
-def learn(lines: Lines, rows: slice, tops: list[tuple[slice, Tensor]], most: Tensor, total: Tensor) -> None:
+def learn(lines: HeadRows, rows: slice, tops: list[tuple[slice, Tensor]], most: Tensor, total: Tensor) -> None:
     """Bring blocks, each relative to a maximum of its own, to that of the whole row, and keep maximum and sum."""
-    source = lines.source
-    assert isinstance(source, Asked)
+    source = lines.source.computed
+    assert source is not None
     nowhere = torch.full((rows.stop - rows.start,), -torch.inf, dtype=source.dtype)
     highest = torch.stack([nowhere, *(top for _, top in tops)]).amax(0)
     blind = highest == -torch.inf

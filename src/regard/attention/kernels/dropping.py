@@ -12,29 +12,28 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.drop import kept
-from regard.attention.finite import is_finite
-from regard.attention.map import Asked, Dropped
-from regard.attention.weigh.softmax import softmax
+from regard.attention.kernels.finite import is_finite
+from regard.attention.map import Computed, Dropped
+from regard.attention.weigh.dropout import kept
 from regard.eager import has_tangent, plain
 
 
-def attend_dropping(asked: Asked, v: Tensor, dropped: Dropped) -> Float[Tensor, "b h q e"] | None:
+def attend_dropping(computed: Computed, v: Tensor, dropped: Dropped) -> Float[Tensor, "b h q e"] | None:
     """The mix, or None where the call is not a usual one: softmax of the scaled product, four axes, equal heads."""
-    q, k = asked.q, asked.k
+    q, k = computed.q, computed.k
     if dropped.seed is None or not 0.0 < dropped.p < 1.0 or not plain(q, k, v) or not q.is_cpu:
         return None
-    if asked.weigh is not softmax or (asked.score is not None and not asked.score.is_dot):
+    if not computed.is_softmax or not computed.is_dot:
         return None
-    if asked.bias is not None or asked.softcap is not None or asked.sink is not None:
+    if computed.bias is not None or computed.softcap is not None or computed.sink is not None:
         return None
-    if q.dim() != 4 or k.shape[:3] != v.shape[:3] or q.shape[:2] != k.shape[:2] or q.dtype != asked.dtype:
+    if q.dim() != 4 or k.shape[:3] != v.shape[:3] or q.shape[:2] != k.shape[:2] or q.dtype != computed.dtype:
         return None
     if not q.numel() or not k.numel() or not v.numel() or has_tangent(q, k, v):
         return None
-    allowed = asked.allowed()
+    allowed = computed.allowed()
     added = None if allowed is None else q.new_zeros(allowed.shape).masked_fill_(~allowed, -math.inf)
-    mix = Dropping.apply(q, k, v, added, asked.scale, dropped)
+    mix = Dropping.apply(q, k, v, added, computed.scale, dropped)
     # Not finite: a query that sees nothing, or something hidden that is not finite itself and must not be let through.
     return mix if added is None or is_finite(mix) else None
 
@@ -62,8 +61,8 @@ class Dropping(torch.autograd.Function):
         if torch.is_grad_enabled():  # to be differentiated again: by the plain formula, which autograd can follow
             scores = (q * ctx.scale) @ k.mT
             mix = (torch.softmax(scores if added is None else scores + added, -1) * keep) @ v
-            asked = [x for x in (q, k, v) if x.requires_grad]
-            found = iter(torch.autograd.grad(mix, asked, given, create_graph=True))
+            computed = [x for x in (q, k, v) if x.requires_grad]
+            found = iter(torch.autograd.grad(mix, computed, given, create_graph=True))
             return *(next(found) if x.requires_grad else None for x in (q, k, v)), None, None, None
         flat = given.flatten(0, 1)  # bh q e
         into_v = torch.bmm((weights * keep).flatten(0, 1).mT, flat).unflatten(0, lead)

@@ -1,4 +1,4 @@
-"""A map whose rows and columns are groups of another map's: asked when somebody looks, from the map behind it."""
+"""A map whose rows and columns are groups of another map's: computed when somebody looks, from the map behind it."""
 
 from collections.abc import Sequence
 
@@ -7,11 +7,11 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from regard.attention.axes.select import Index, Where, places, take
-from regard.attention.map import AttentionMap
+from regard.attention.axes.sizes import Sizes
 from regard.attention.map.blocks import BUDGET
-from regard.attention.map.implied import Implied
-from regard.attention.map.source import Source
-from regard.attention.mask import Sizes
+from regard.attention.map.map import AttentionMap
+from regard.attention.map.source import Source, WeightsSource
+from regard.attention.mask.lead import whole
 from regard.errors import TraceError
 
 Groups = Sequence[Sequence[int]]
@@ -21,14 +21,14 @@ def group(map: AttentionMap, rows: Groups, columns: Groups, kind: str) -> Attent
     """One row for each group of rows, averaged; one column for each group of columns, added.
 
     What is in no group is left out, so the rows of a part of a map need not add up to 1. A cell is hidden where all
-    of it is hidden. `kind` says what was done: the kind of the map is "merged from asked", for example.
+    of it is hidden. `kind` says what was done: the kind of the map is "merged from computed", for example.
 
     >>> import torch
     >>> whole = AttentionMap.stored(torch.tensor([[0.5, 0.25, 0.25], [0.0, 1.0, 0.0]]))
     >>> group(whole, [[0, 1]], [[0], [1, 2]], "merged").dense()
     tensor([[0.2500, 0.7500]])
     """
-    source = map._source
+    source = map.source
     q, k = source.shape[-2:]
     return AttentionMap(Grouped(source, Members.of(rows, q, "row"), Members.of(columns, k, "column"), kind))
 
@@ -62,17 +62,14 @@ class Members:
         return self.order[self.starts[groups][position] + within], position
 
 
-def nobody(chosen: tuple[Index, ...], rows: Where) -> Tensor:
-    raise TraceError("a grouped map answers from the map behind it")
-
-
-class Grouped(Implied):
+class Grouped(WeightsSource):
     """Rows averaged and columns added, from a source that stays as lazy as it was."""
 
     def __init__(self, source: Source, rows: Members, columns: Members, kind: str) -> None:
         self.source, self.rows, self.columns, self.done = source, rows, columns, kind
-        sizes = Sizes(tuple(source.shape[:-2]), len(rows), len(columns))
-        super().__init__(nobody, sizes, device=source.device, dtype=source.dtype)
+        self.sizes = Sizes(tuple(source.shape[:-2]), len(rows), len(columns))
+        self.device, self.dtype, self.precision = source.device, source.dtype, source.precision
+        self.lead = whole(self.sizes, source.device)
         self.kind = f"{kind} {source.kind}"
 
     def pick(self, chosen: tuple[Index, ...]) -> "Grouped":
@@ -85,7 +82,7 @@ class Grouped(Implied):
         for some, position in self.walk(groups):
             seen = self.source.weights(some).to(self.dtype)
             seen = seen.expand(*self.shape[:-2], *seen.shape[-2:])
-            found.index_add_(-2, position, self.added(seen))
+            found.index_add_(-2, position, self.add_columns(seen))
         found = found / self.rows.counts[groups].to(found)[:, None]
         return take(found, -1, columns)
 
@@ -99,10 +96,10 @@ class Grouped(Implied):
             seen = seen.expand(*seen.shape[:-2], len(some), self.source.shape[-1]).to(self.dtype)
             if found is None:
                 found = seen.new_zeros(*seen.shape[:-2], len(groups), len(self.columns))
-            found.index_add_(-2, position, self.added(seen))
+            found.index_add_(-2, position, self.add_columns(seen))
         return None if found is None else take(found > 0, -1, columns)
 
-    def added(self, values: Float[Tensor, "*b r k"]) -> Float[Tensor, "*b r c"]:
+    def add_columns(self, values: Float[Tensor, "*b r k"]) -> Float[Tensor, "*b r c"]:
         """The columns of each group, added up."""
         of, position = (t.to(values.device) for t in self.columns.among(torch.arange(len(self.columns))))
         empty = values.new_zeros(*values.shape[:-1], len(self.columns))

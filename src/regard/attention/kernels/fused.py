@@ -12,11 +12,14 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.bias import Bias
-from regard.attention.map.asked import seen_by_any
-from regard.attention.mask.base import And, Mask, Sizes
+from regard.attention.axes.as_4d import expand_4d
+from regard.attention.axes.heads import match_heads
+from regard.attention.axes.sizes import Sizes
+from regard.attention.map.computed import find_seen_keys
+from regard.attention.mask.base import And, Mask
 from regard.attention.mask.causal import Causal
 from regard.attention.mask.padding import Padding
+from regard.attention.score.bias import Bias
 from regard.attention.sparse.banded import attend_banded, serves
 from regard.errors import PathError
 
@@ -72,8 +75,8 @@ def attend_fused(
     qs, ks, vs = q.shape, k.shape, v.shape
     width = vs[-1]
     if len(qs) != 4 or qs[0] != sizes.lead[0] or ks[0] != qs[0] or vs[0] != qs[0] or vs[1] != ks[1]:
-        q, k, v = (four_axes(x, sizes) for x in (q, k, v))
-        k, v = same_heads(k, v)
+        q, k, v = (expand_4d(x, sizes) for x in (q, k, v))
+        k, v = match_heads(k, v)
     if width != qs[-1]:
         q, k, v = even_widths(q, k, v)
     if q.stride(-1) != 1 or k.stride(-1) != 1 or v.stride(-1) != 1:
@@ -187,9 +190,9 @@ def as_tensor(
         if allowed.shape[-1] != sizes.k:
             allowed = allowed.expand(*allowed.shape[:-1], sizes.k)
         if allowed.dim() != 4:
-            allowed = four_axes(allowed, sizes)
+            allowed = expand_4d(allowed, sizes)
         if not live:
-            seen = seen_by_any(allowed, k)
+            seen = find_seen_keys(allowed, k)
             k, v = k.masked_fill(~seen, 0.0), v.masked_fill(~seen, 0.0)
     if bias is None:
         assert allowed is not None
@@ -198,26 +201,8 @@ def as_tensor(
         queries = torch.arange(sizes.q, device=q.device) + sizes.offset
         bias = bias.block(queries, torch.arange(sizes.k, device=q.device))
     bias = bias.to(q.dtype) if bias.dtype != torch.float32 or q.dtype == torch.float64 else bias
-    bias = four_axes(bias.expand(*bias.shape[:-1], sizes.k), sizes)
+    bias = expand_4d(bias.expand(*bias.shape[:-1], sizes.k), sizes)
     return (bias if allowed is None else torch.where(allowed, bias, -torch.inf)), k, v
-
-
-def four_axes(x: Tensor, sizes: Sizes) -> Tensor:
-    """x as (b, h, ., .): missing axes are added, several batch axes become one, broadcast batches are views."""
-    lead = len(sizes.lead)
-    while x.dim() < lead + 2 or x.dim() < 4:
-        x = x.unsqueeze(0)
-    if lead > 2:
-        return x.expand(*sizes.batch, *x.shape[-3:]).flatten(0, -4)
-    if lead == 2 and x.shape[0] != sizes.lead[0]:
-        return x.expand(sizes.lead[0], -1, -1, -1)
-    return x
-
-
-def same_heads(k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-    """k and v in the same number of heads, where one of them has a single head for all."""
-    heads = max(k.shape[1], v.shape[1])
-    return k.expand(-1, heads, -1, -1), v.expand(-1, heads, -1, -1)
 
 
 def even_widths(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -12,9 +12,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.map import Asked
+from regard.attention.map import Computed
 from regard.attention.map.blocks import BUDGET
-from regard.attention.weigh.softmax import softmax
 
 SMALL = 1 << 15  # numbers; reading all of them is over before a part is found
 
@@ -52,38 +51,39 @@ def is_harmless(q: Tensor, k: Tensor, v: Tensor, scale: float, masked: bool) -> 
     return is_bounded(q, k, scale) and (not masked or is_finite(v))
 
 
-def needs_care(mix: Float[Tensor, "*_b q e"], asked: Asked, v: Tensor, flagged: bool) -> bool:
+def needs_care(mix: Float[Tensor, "*_b q e"], computed: Computed, v: Tensor, flagged: bool) -> bool:
     """Whether a kernel's mix may be wrong where something is not finite."""
-    masked = asked.mask is not None
+    masked = computed.mask is not None
     if looks_sound(mix, masked, flagged):
         return False
-    if asked.bias is not None and not asked.bias_at(slice(None), slice(None)).detach().amax().item() < math.inf:
+    if computed.bias is not None and not computed.bias_at(slice(None), slice(None)).detach().amax().item() < math.inf:
         return True
-    return not is_harmless(asked.q, asked.k, v, asked.scale, masked)
+    return not is_harmless(computed.q, computed.k, v, computed.scale, masked)
 
 
-def expose(asked: Asked) -> Asked:
+def expose(computed: Computed) -> Computed:
     """The same map, with NaN in the queries all of whose scores are −inf by themselves: softmax of them is 0 / 0.
 
     A weigher cannot tell them from rows that a mask or a bias hides, which are 0.
     """
-    if asked.weigh is not softmax or asked.sink is not None or not (asked.score is None or asked.score.is_dot):
-        return asked
-    if is_bounded(asked.q, asked.k, asked.scale):
-        return asked
-    bare = asked.without_bias()
-    *lead, q, k = asked.shape
+    if not computed.is_softmax or not computed.is_dot or computed.sink is not None:
+        return computed
+    if is_bounded(computed.q, computed.k, computed.scale):
+        return computed
+    bare = computed.without_bias()
+    *lead, q, k = computed.shape
     height = max(16, BUDGET // max(1, k * math.prod(lead)))
     lost = torch.cat([lost_rows(bare, slice(i, min(q, i + height))) for i in range(0, q, height)], -1)  # *b q
     if not lost.any():
-        return asked
-    every = asked.q.expand(*lost.shape, asked.q.shape[-1])  # what a batch shares may be lost in one of its entries
-    return asked.on(every.masked_fill(lost.unsqueeze(-1), math.nan), asked.k)
+        return computed
+    # What a batch shares may be lost in one of its entries.
+    every = computed.q.expand(*lost.shape, computed.q.shape[-1])
+    return computed.with_qk(every.masked_fill(lost.unsqueeze(-1), math.nan), computed.k)
 
 
-def lost_rows(asked: Asked, rows: slice) -> Tensor:
+def lost_rows(computed: Computed, rows: slice) -> Tensor:
     """Which of these queries see keys, and score −inf with every one; *b r."""
-    low, allowed = asked.scores(rows).detach() == -math.inf, asked.allowed(rows)
+    low, allowed = computed.scores(rows).detach() == -math.inf, computed.allowed(rows)
     if allowed is None:
         return low.all(-1)
     allowed = allowed.expand(low.shape)

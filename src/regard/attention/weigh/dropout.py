@@ -1,7 +1,8 @@
 """Which numbers are dropped: random draws that cost little, and the same again from the same seed."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -10,6 +11,17 @@ from torch import Generator, Tensor
 from regard.eager import transformed
 
 STEPS = 1 << 16  # sixteen random bits decide over one number
+
+
+class Dropped(NamedTuple):
+    """How one call dropped weights: with which probability, and from which seed (None: not to be replayed).
+
+    `replay` gives all weights as used, where another random state than ours decided.
+    """
+
+    p: float
+    seed: int | None
+    replay: Callable[[], Tensor] | None = None
 
 
 @torch.no_grad()
@@ -32,3 +44,10 @@ def kept(
     # Written as numbers at once: a product with booleans takes several times as long.
     found = torch.ge(bits, dropped - STEPS // 2, out=torch.empty(count, dtype=dtype))
     return found.mul_(STEPS / (STEPS - dropped)).view(tuple(shape))
+
+
+def drop(weights: Float[Tensor, "..."], dropped: Dropped) -> Float[Tensor, "..."]:
+    """Set a share p of the weights to 0 and raise the others to 1 / (1 − p); p = 1 leaves nothing."""
+    if dropped.p >= 1.0:
+        return torch.zeros_like(weights)
+    return weights * kept(weights.shape, dropped.p, dtype=weights.dtype, device=weights.device, seed=dropped.seed)

@@ -7,16 +7,17 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.finite import is_finite
-from regard.attention.heads import grouped, times
-from regard.attention.map import Asked, Dropped, drop
-from regard.attention.map.asked import aligned, seen_by_any
+from regard.attention.axes.as_4d import add_leading_axes
+from regard.attention.axes.heads import multiply_grouped
+from regard.attention.kernels.finite import is_finite
+from regard.attention.map import Computed, Dropped, drop
 from regard.attention.map.blocks import BUDGET
+from regard.attention.map.computed import find_seen_keys
 from regard.eager import autocasts, readable
 
 
 def attend_explicitly(
-    asked: Asked, v: Float[Tensor, "*_b k e"], dropped: Dropped | None = None
+    computed: Computed, v: Float[Tensor, "*_b k e"], dropped: Dropped | None = None
 ) -> Float[Tensor, "*_c q e"]:
     """scores → mask → weights → mix, in float32 or better, the mix in the dtype of v.
 
@@ -24,45 +25,45 @@ def attend_explicitly(
     gradient. Where gradients are not needed, rows are computed in blocks.
     """
     with torch.autocast(v.device.type, enabled=False) if autocasts(v) else nullcontext():
-        allowed = asked.allowed()
-        if allowed is not None and not (readable(v) and is_finite(asked.k) and is_finite(v)):
-            asked = asked.unseen(allowed)
-            v = aligned(v, len(asked.shape) - 2)
-            v = v.masked_fill(~seen_by_any(allowed, v), 0.0)
-        wide = v.to(asked.dtype)
-        if dropped is None and not torch.is_grad_enabled() and readable(v) and asked.shape[-2] > 1:
-            mix = by_rows(asked, wide, allowed)
+        allowed = computed.allowed()
+        if allowed is not None and not (readable(v) and is_finite(computed.k) and is_finite(v)):
+            computed = computed.hide_unseen(allowed)
+            v = add_leading_axes(v, len(computed.shape) - 2)
+            v = v.masked_fill(~find_seen_keys(allowed, v), 0.0)
+        wide = v.to(computed.dtype)
+        if dropped is None and not torch.is_grad_enabled() and readable(v) and computed.shape[-2] > 1:
+            mix = by_rows(computed, wide, allowed)
         else:
-            weights = asked.normalise(asked.scores(), allowed)
+            weights = computed.normalise(computed.scores(), allowed)
             mix = mixed(weights if dropped is None else drop(weights, dropped), wide, allowed)
-        shape = (*asked.shape[:-1], v.shape[-1])
+        shape = (*computed.shape[:-1], v.shape[-1])
         return mix.to(v.dtype).expand(shape)
 
 
-def by_rows(asked: Asked, v: Tensor, allowed: Tensor | None) -> Float[Tensor, "*_b q e"]:
-    *lead, q, k = asked.shape
+def by_rows(computed: Computed, v: Tensor, allowed: Tensor | None) -> Float[Tensor, "*_b q e"]:
+    *lead, q, k = computed.shape
     height = max(16, BUDGET // max(1, k * math.prod(lead)))
     if height >= q:
-        return mixed(asked.normalise(asked.scores(), allowed), v, allowed)
+        return mixed(computed.normalise(computed.scores(), allowed), v, allowed)
     parts = []
     for first in range(0, q, height):
         rows = slice(first, min(q, first + height))
         some = allowed if allowed is None or allowed.shape[-2] == 1 else allowed[..., rows, :]
-        parts.append(mixed(asked.normalise(asked.scores(rows), some), v, some))
+        parts.append(mixed(computed.normalise(computed.scores(rows), some), v, some))
     return torch.cat(parts, -2)
 
 
 def mixed(weights: Tensor, v: Tensor, allowed: Tensor | None) -> Float[Tensor, "*_b q e"]:
     """weights @ v, where a hidden value reaches nothing even if it is NaN or inf: 0 · NaN would be NaN."""
     if allowed is None or not readable(v) or is_finite(v):
-        return grouped(times, weights, v)
+        return multiply_grouped(weights, v)
     finite = v.isfinite()
     if finite.all():
-        return grouped(times, weights, v)
-    mix = grouped(times, weights, v.masked_fill(~finite, 0.0))
+        return multiply_grouped(weights, v)
+    mix = multiply_grouped(weights, v.masked_fill(~finite, 0.0))
     sees = allowed.expand(*allowed.shape[:-2], *weights.shape[-2:]).to(v.dtype)
     sees = sees.expand(weights.shape)
     for what, value in ((v.isnan(), torch.nan), (v == torch.inf, torch.inf), (v == -torch.inf, -torch.inf)):
-        reached = grouped(times, sees, what.to(v.dtype)) > 0
+        reached = multiply_grouped(sees, what.to(v.dtype)) > 0
         mix = mix + torch.where(reached, value, 0.0).to(v.dtype)
     return mix

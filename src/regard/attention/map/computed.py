@@ -1,4 +1,4 @@
-"""A map that is asked: q and k give any part of it, exactly, whenever somebody looks."""
+"""A map that is computed from q and k: any part of it, exactly, whenever somebody looks."""
 
 from collections.abc import Callable
 
@@ -6,20 +6,23 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from regard.attention.bias import Bias
-from regard.attention.heads import grouped, times
+from regard.attention.axes.as_4d import add_leading_axes
+from regard.attention.axes.heads import compare_grouped, multiply_grouped, pick_key_heads
+from regard.attention.axes.select import Index, Where, pick, places, take
+from regard.attention.map.source import MapPiece, widen_dtype
 from regard.attention.mask import Mask, Sizes
-from regard.attention.mask.lead import Index, LeadingIndex, Where, bounds, pick, places, tile, whole
+from regard.attention.mask.lead import LeadingIndex, tile, whole
 from regard.attention.score.base import Score
+from regard.attention.score.bias import Bias
 from regard.attention.weigh.softmax import softmax
 from regard.eager import version
 from regard.errors import Stale
 
 Weigh = Callable[..., Tensor]
-NEVER = (None, None)
+UNVERSIONED = (None, None)
 
 
-class Asked:
+class Computed:
     """Everything that decides the weights, and nothing that was computed from it.
 
     q and k come prepared by the score function, a learned scale is already in q. `bias` is a tensor with all
@@ -27,7 +30,7 @@ class Asked:
     The references carry the version they had: asking after one was written to raises `Stale`.
     """
 
-    kind = "asked"
+    kind = "computed"
     __slots__ = ("bias", "k", "lead", "mask", "q", "scale", "score", "sink", "sizes", "softcap", "versions", "weigh")
 
     def __init__(
@@ -49,7 +52,7 @@ class Asked:
         self.q, self.k, self.sizes = q, k, sizes
         self.score, self.scale, self.mask, self.bias = score, scale, mask, bias
         self.softcap, self.sink, self.weigh, self.lead = softcap, sink, weigh, lead
-        self.versions = (version(q), version(k)) if live else NEVER
+        self.versions = (version(q), version(k)) if live else UNVERSIONED
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -62,37 +65,67 @@ class Asked:
 
     @property
     def dtype(self) -> torch.dtype:
-        return wide(self.q.dtype)
+        return widen_dtype(self.q.dtype)
 
-    def fresh(self) -> None:
+    @property
+    def precision(self) -> torch.dtype:
+        return self.q.dtype
+
+    @property
+    def computed(self) -> "Computed":
+        return self
+
+    @property
+    def exact(self) -> "Computed":
+        return self
+
+    @property
+    def stored(self) -> None:
+        return None
+
+    @property
+    def is_softmax(self) -> bool:
+        """Whether the weights are a softmax of the scores."""
+        return self.weigh is softmax
+
+    @property
+    def is_dot(self) -> bool:
+        """Whether the scores are a plain product of q and k."""
+        return self.score is None or self.score.is_dot
+
+    def pieces(self) -> tuple[MapPiece, ...]:
+        return (MapPiece(self),)
+
+    def check_fresh(self) -> None:
         for name, x, was in (("q", self.q, self.versions[0]), ("k", self.k, self.versions[1])):
             if was is not None and version(x) != was:
                 raise Stale(
-                    f"{name} was written to after the map was made, so the map can no longer be asked; "
-                    "ask before changing it in place, or attend to a copy"
+                    f"{name} was written to after the map was made, so the map can no longer be computed; "
+                    "look before changing it in place, or attend to a copy"
                 )
 
-    def learned(self) -> "tuple[object, ...]":
-        """Everything that a gradient may flow to; None where there is nothing."""
-        return self.q, self.k, self.sink, self.bias
+    def may_need_gradient(self) -> bool:
+        """Whether a gradient may have to flow to what decides the weights; a `Bias` may learn."""
+        parts = (self.q, self.k, self.sink, self.bias)
+        return any(x is not None and getattr(x, "requires_grad", True) for x in parts)
 
-    def where(self) -> LeadingIndex:
+    def leading_index(self) -> LeadingIndex:
         if self.lead is None:
             self.lead = whole(self.sizes, self.device)
         return self.lead
 
-    def pick(self, chosen: tuple[Index, ...]) -> "Asked":
+    def pick(self, chosen: tuple[Index, ...]) -> "Computed":
         """The same map for some batch entries and heads: one index per leading axis, from the first on."""
-        self.fresh()
-        lead = self.where()
+        self.check_fresh()
+        lead = self.leading_index()
         size = len(lead.shape)
         chosen = chosen + (slice(None),) * (size - len(chosen))
-        q, k = aligned(self.q, size), aligned(self.k, size)
+        q, k = add_leading_axes(self.q, size), add_leading_axes(self.k, size)
         of_keys = chosen
         if size and k.shape[size - 1] not in (1, lead.shape[-1]):  # the head of a key is shared by a group
-            of_keys = (*chosen[:-1], share(chosen[-1], lead.shape[-1], k.shape[size - 1]))
-        bias = pick(aligned(self.bias, size), chosen) if isinstance(self.bias, Tensor) else self.bias
-        return Asked(
+            of_keys = (*chosen[:-1], pick_key_heads(chosen[-1], lead.shape[-1], k.shape[size - 1]))
+        bias = pick(add_leading_axes(self.bias, size), chosen) if isinstance(self.bias, Tensor) else self.bias
+        return Computed(
             pick(q, chosen),
             pick(k, of_keys),
             self.sizes,
@@ -101,7 +134,7 @@ class Asked:
             mask=self.mask,
             bias=bias,
             softcap=self.softcap,
-            sink=None if self.sink is None else pick(aligned(self.sink, size), chosen),
+            sink=None if self.sink is None else pick(add_leading_axes(self.sink, size), chosen),
             weigh=self.weigh,
             lead=lead.pick(chosen),
         )
@@ -113,18 +146,19 @@ class Asked:
     def keys(self, columns: Where) -> Float[Tensor, "*_b c f"]:
         return take(self.k, -2, columns)
 
-    def groups(self) -> bool:
+    def has_groups(self) -> bool:
         """Whether several heads of q share one of k."""
-        return grouping(self.q, self.k)
+        q, k = self.q, self.k
+        return q.ndim > 2 and k.ndim > 2 and q.shape[-3] != k.shape[-3]
 
     def scores(self, rows: Where = slice(None), columns: Where = slice(None)) -> Float[Tensor, "*_b r c"]:
         """score · scale, capped, plus bias, before the mask; in float32 or better."""
-        self.fresh()
+        self.check_fresh()
         q, k = self.queries(rows).to(self.dtype), self.keys(columns).to(self.dtype)
-        if self.score is None or self.score.is_dot:
-            scores = grouped(times, q * self.scale, k.mT)
+        if self.is_dot or self.score is None:
+            scores = multiply_grouped(q * self.scale, k.mT)
         else:
-            scores = grouped(self.score.compare, q, k)
+            scores = compare_grouped(self.score.compare, q, k)
             scores = scores if self.scale == 1.0 else scores * self.scale
         if self.softcap is not None:
             scores = self.softcap * torch.tanh(scores / self.softcap)
@@ -134,10 +168,9 @@ class Asked:
 
     def scores_into(self, out: Tensor, rows: slice, columns: slice) -> Float[Tensor, "*_b r c"]:
         """The same scores in a tensor that the caller may write to: `out`, where the arithmetic is a plain product."""
-        plain = self.score is None or self.score.is_dot
-        if not plain or self.softcap is not None or self.bias is not None or self.groups():
+        if not self.is_dot or self.softcap is not None or self.bias is not None or self.has_groups():
             return self.scores(rows, columns).expand(out.shape).clone()
-        self.fresh()
+        self.check_fresh()
         q, k = self.queries(rows).to(self.dtype), self.keys(columns).to(self.dtype)
         return torch.matmul(q * self.scale, k.mT, out=out) if out.numel() else out
 
@@ -148,7 +181,7 @@ class Asked:
         assert self.bias is not None
         queries = places(rows, self.sizes.q, self.device) + self.sizes.offset
         keys = places(columns, self.sizes.k, self.device)
-        heads = self.where().h
+        heads = self.leading_index().h
         block = self.bias.block(queries, keys, heads.flatten())
         return block.to(self.dtype).reshape(*heads.shape, *block.shape[-2:])
 
@@ -158,7 +191,7 @@ class Asked:
             return None
         if self.lead is None and rows == slice(None) and columns == slice(None):
             return self.mask.whole(self.sizes, self.device)
-        return tile(self.mask, self.sizes, self.where(), rows, columns)
+        return tile(self.mask, self.sizes, self.leading_index(), rows, columns)
 
     def span(self, first: int, stop: int) -> tuple[int, int]:
         """The range of keys outside of which these queries see nothing."""
@@ -174,15 +207,38 @@ class Asked:
             return self.weigh(scores, allowed)
         return softmax(scores, allowed, sink=self.sink.to(scores.dtype))
 
-    def unseen(self, allowed: Bool[Tensor, "..."] | None) -> "Asked":
+    def dense(self) -> Float[Tensor, "*_b q k"]:
+        allowed = self.allowed()
+        clean = self.hide_unseen(allowed)
+        return clean.normalise(clean.scores(), allowed)
+
+    def copy(self) -> "Computed":
+        return self.with_qk(self.q.clone(), self.k.clone())
+
+    def detach(self) -> "Computed":
+        return self.with_qk(self.q.detach(), self.k.detach())
+
+    def describe(self) -> str:
+        return f"{self.kind}, {self.weigher}"
+
+    @property
+    def weigher(self) -> str:
+        """The name of what makes weights of scores."""
+        return str(getattr(self.weigh, "__name__", self.weigh))
+
+    def expire(self) -> None:
+        """Raise from now on: what was written to is no longer what was attended to."""
+        self.versions = (-1, -1)
+
+    def hide_unseen(self, allowed: Bool[Tensor, "..."] | None) -> "Computed":
         """The same map with every key that no query sees set to 0, so that not even 0 · NaN reaches a gradient."""
         if allowed is None:
             return self
-        k = aligned(self.k, len(self.shape) - 2)
-        return self.on(self.q, k.masked_fill(~seen_by_any(allowed, k), 0.0))
+        k = add_leading_axes(self.k, len(self.shape) - 2)
+        return self.with_qk(self.q, k.masked_fill(~find_seen_keys(allowed, k), 0.0))
 
     def __getstate__(self) -> dict[str, object]:
-        self.fresh()
+        self.check_fresh()
         return {name: getattr(self, name) for name in self.__slots__ if name != "versions"}
 
     def __setstate__(self, state: dict[str, object]) -> None:
@@ -190,61 +246,23 @@ class Asked:
             setattr(self, name, value)
         self.versions = (version(self.q), version(self.k))
 
-    def on(self, q: Tensor, k: Tensor) -> "Asked":
-        """The same map asked from these tensors instead."""
+    def with_qk(self, q: Tensor, k: Tensor) -> "Computed":
+        """The same map from these tensors instead."""
         return self.replace(q=q, k=k)
 
-    def without_bias(self) -> "Asked":
+    def without_bias(self) -> "Computed":
         """The same map with nothing added to its scores."""
         return self.replace(bias=None)
 
-    def replace(self, **parts: object) -> "Asked":
-        twin = object.__new__(Asked)
+    def replace(self, **parts: object) -> "Computed":
+        twin = object.__new__(Computed)
         twin.__setstate__(self.__getstate__() | parts)
         return twin
 
 
-def grouping(q: Tensor, k: Tensor) -> bool:
-    return q.ndim > 2 and k.ndim > 2 and q.shape[-3] != k.shape[-3]
-
-
-def wide(dtype: torch.dtype) -> torch.dtype:
-    """Sums are never taken in half precision."""
-    return dtype if dtype == torch.float64 else torch.float32
-
-
-def take(t: Tensor, axis: int, where: Where) -> Tensor:
-    """Some entries along one axis."""
-    if isinstance(where, slice):
-        if where == slice(None):
-            return t
-        start, stop, step = bounds(where, t.shape[axis])
-        if step == 1:
-            return t.narrow(axis, start, stop - start)
-        where = torch.arange(start, stop, step)
-    return t.index_select(axis, where.to(t.device))
-
-
-def seen_by_any(allowed: Bool[Tensor, "..."], k: Float[Tensor, "*_b k f"]) -> Bool[Tensor, "..."]:
+def find_seen_keys(allowed: Bool[Tensor, "..."], k: Float[Tensor, "*_b k f"]) -> Bool[Tensor, "..."]:
     """Which keys some query sees, as (…, k, 1) for k and v; a key head is seen if any head of its group sees it."""
-    seen = aligned(allowed, k.ndim - 2).any(-2).unsqueeze(-1)  # … h k 1
+    seen = add_leading_axes(allowed, k.ndim - 2).any(-2).unsqueeze(-1)  # … h k 1
     if k.ndim > 2 and seen.shape[-3] > k.shape[-3]:
         seen = seen.unflatten(-3, (k.shape[-3], -1)).any(-3)
     return seen.expand(*seen.shape[:-2], k.shape[-2], 1)
-
-
-def aligned(t: Tensor, lead: int) -> Tensor:
-    """`t` with exactly `lead` axes before its last two."""
-    return t if t.ndim == lead + 2 else t.reshape((1,) * (lead + 2 - t.ndim) + tuple(t.shape))
-
-
-def share(index: Index, heads: int, kv_heads: int) -> Index:
-    """Which key heads the chosen query heads use."""
-    group = heads // kv_heads
-    if isinstance(index, int):
-        return index // group
-    if isinstance(index, slice):
-        if index == slice(None):
-            return index
-        index = torch.arange(*index.indices(heads))
-    return torch.div(index, group, rounding_mode="floor")

@@ -12,10 +12,11 @@ import torch.autograd.forward_ad as forward_ad
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.attention.finite import is_harmless, looks_sound
-from regard.attention.fused import SLICED_FROM, once_only
-from regard.attention.map import Asked, AttentionMap
-from regard.attention.mask.base import Mask, Sizes
+from regard.attention.axes.sizes import Sizes
+from regard.attention.kernels.finite import is_harmless, looks_sound
+from regard.attention.kernels.fused import SLICED_FROM, once_only
+from regard.attention.map import AttentionMap, Computed
+from regard.attention.mask.base import Mask
 from regard.attention.mask.causal import Causal
 from regard.eager import transformed
 
@@ -54,4 +55,4 @@ def usual(q: Tensor, k: Tensor, v: Tensor, mask: object) -> tuple[Tensor, Attent
         once_only(mix)
     if not looks_sound(mix, masked, flagged) and not is_harmless(q, k, v, scale, masked):
         return None
-    return mix, AttentionMap(Asked(q, k, sizes, scale=scale, mask=mask))
+    return mix, AttentionMap(Computed(q, k, sizes, scale=scale, mask=mask))
