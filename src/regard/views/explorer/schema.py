@@ -10,6 +10,7 @@ from typing import Any
 
 from regard.files import put
 from regard.trace.file.manifest import VERSION, Manifest
+from regard.views.explorer.typescript import interface
 
 HEAD = """/**
  * The words of a trace file, version {version}: what its JSON manifest says. Arrays are named, and stand in the file.
@@ -33,7 +34,6 @@ export interface Word {{
 }}
 """
 KINDS = {"string": "text", "boolean": "flag", "number": "number", "integer": "whole"}
-TYPES = {"text": "string", "flag": "boolean", "number": "number", "whole": "number"}
 LIMITS = {
     "minimum": "least",
     "maximum": "most",
@@ -54,9 +54,7 @@ def schema() -> str:
     classes: dict[str, Any] = {**whole.pop("$defs"), "Manifest": whole}
     found = [HEAD.format(version=VERSION)]
     for name, words in classes.items():
-        found.append(
-            interface(name, words["description"], {key: word(one) for key, one in words["properties"].items()})
-        )
+        found.append(interface(name, words))
     lines = []
     for name, words in classes.items():
         lines.append(f"  {name}: {{")
@@ -80,28 +78,6 @@ def word(given: dict[str, Any]) -> dict[str, Any]:
     if given["type"] == "array":
         return {"is": "list", "of": word(given["items"])} | limits | usual
     return {"is": KINDS[given["type"]]} | ({} if one is None else {"one": one}) | limits | usual
-
-
-def interface(name: str, about: str, words: dict[str, dict[str, Any]]) -> str:
-    lines = [f"  readonly {key}: {type_of(one)};" for key, one in words.items()]
-    return "\n".join([f"/** {' '.join(about.split())} */", f"export interface {name} {{", *lines, "}", ""])
-
-
-def type_of(one: dict[str, Any]) -> str:
-    """The TypeScript type of a word, after what was left out has been filled in."""
-    kind = one["is"]
-    if kind == "list" and one.get("least") == one.get("most") == 2:
-        found = f"readonly [{type_of(one['of'])}, {type_of(one['of'])}]"
-    elif kind == "list" and one.get("least") == one.get("most") == 4:
-        found = f"readonly [{', '.join([type_of(one['of'])] * 4)}]"
-    elif kind == "list":
-        inner = type_of(one["of"])
-        found = f"readonly ({inner})[]" if " " in inner else f"readonly {inner}[]"
-    elif "one" in one:
-        found = " | ".join(map(json.dumps, one["one"]))
-    else:
-        found = one["of"] if kind == "words" else TYPES[kind]
-    return f"{found} | null" if one.get("may") else found
 
 
 def literal(value: Any) -> str:
