@@ -242,7 +242,7 @@ def test_beams_in_a_loop_of_ones_own_are_followed_by_their_keys(kind: str) -> No
     assert trace.verify() or all("not certain" in proof.why for proof in trace.verify())
     for layer, right in zip(trace.layers, one_pass(model, text), strict=True):
         must_be_close(layer, layer.weights.dense(), right)
-        assert any("kept is not known" in note or "not certain" in note for note in layer.notes)
+        assert any("kept is not known" in note or "not certain" in note for note in layer.sentences())
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -270,11 +270,11 @@ def test_the_proof_notices_rows_that_do_not_belong_to_the_kept_text(
         monkeypatch.setattr(watcher, "ancestry", wrong)
         with torch.no_grad(), regard.watch(model) as trace:
             model.generate(**inputs, **how)
-        assert [proof.status for proof in trace.verify()] == ["unproven"] * 3, (step, trace.verify())
+        assert [proof.status for proof in trace.verify()] == ["unverified"] * 3, (step, trace.verify())
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_beams_of_a_cache_that_rounds_are_right_or_unproven(seed: int) -> None:
+def test_beams_of_a_cache_that_rounds_are_right_or_unverified(seed: int) -> None:
     model, inputs = model_of("llama"), prompt(1, 6, seed=seed)
     live: list[Tensor] = []
 

@@ -355,11 +355,11 @@ def test_a_residual_added_in_place_leaves_the_right_map_or_stale(what: str, mode
         assert_close(trace[0].weights.dense().double(), right, atol=1e-6, rtol=0)
         rows = trace[0].weights[..., 2:4, :]
     except Stale:
-        assert trace.verify()[0].status == "unproven"
+        assert trace.verify()[0].status == "unverified"
     else:
         assert_close(rows.double(), right[..., 2:4, :], atol=1e-6, rtol=0)
         if trace[0].v is None:
-            assert (what, trace.verify()[0].status) == ("v", "unproven")
+            assert (what, trace.verify()[0].status) == ("v", "unverified")
         else:  # what it says it kept is what the kernel received
             assert_close(trace[0].v, before.roll(2, -1))
             assert trace.verify(), trace.verify()

@@ -8,7 +8,7 @@ from torch import nn
 
 import regard
 from regard.trace.file import load
-from regard.views.explorer.lean import Rounding, lean
+from regard.views.explorer.rounding import Rounding, lean
 from regard.views.static.trace_figure import figure
 from regard.views.static.trace_notebook import layer_html, trace_html
 from regard.views.static.trace_terminal import print_trace

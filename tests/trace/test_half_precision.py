@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 import regard
+from regard.trace.record.layer import Layer
 from tests.trace.checkpoints import WEIGHTS, smollm2, stories260k
 from tests.trace.look import by_hand
 from tests.trace.rounding import rounding
@@ -29,7 +30,7 @@ WAYS = ["weights", "autocast", "eager", "generate"]
 STORY = "Once upon a time, there was a little girl named Lily. She loved to play outside in the park. One day, she saw"
 
 
-def plain_error(layer: regard.Layer, exact: Tensor) -> float:
+def plain_error(layer: Layer, exact: Tensor) -> float:
     """How far eager arithmetic in float32 on the same q and k is from float64."""
     assert layer.q is not None
     assert layer.k is not None
@@ -142,13 +143,13 @@ def test_outputs_are_bit_for_bit_those_of_the_unwatched_model(case: tuple[str, A
     assert case[1]["equal"]
 
 
-def test_every_map_is_proven_within_the_limit(case: tuple[str, Any]) -> None:
+def test_every_map_is_verified_within_the_limit(case: tuple[str, Any]) -> None:
     name, found = case
     if name.endswith("eager"):  # it rounds scores of size 280 to half precision: where that shows, the proof says so
         assert all(not why or why.startswith("the output differs by more than 4 ulp") for why in found["why"])
-        assert found["statuses"] == ["proven"] or found["ulps"] > 4.0
+        assert found["statuses"] == ["verified"] or found["ulps"] > 4.0
         return
-    assert found["statuses"] == ["proven"], found["why"]
+    assert found["statuses"] == ["verified"], found["why"]
     assert found["ulps"] <= 1.0
 
 

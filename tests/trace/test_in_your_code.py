@@ -63,7 +63,7 @@ def test_every_way_of_writing_attention_is_seen_in_inference_mode_too(way: str, 
     with mode():
         trace = watched(model, x)
     if not heard:  # beside other threads it is not, and that is said; test_watch_leaves_nothing.py does it alone
-        assert [note.split()[0] for note in trace.runs[0].notes] == ["layers.0", "layers.1"]
+        assert list(trace.runs[0].refused) == ["layers.0", "layers.1"]
         assert not trace.layers
         return
     assert [layer.name for layer in trace.layers] == ["layers.0", "layers.1"], trace.runs[0].notes
@@ -160,7 +160,7 @@ def test_a_learned_query_is_stale_or_right_after_a_step_that_changes_it() -> Non
     try:
         assert_close(trace[0].weights.dense(), right)
     except Stale:
-        assert trace.verify()[0].status == "unproven"
+        assert trace.verify()[0].status == "unverified"
 
 
 @pytest.mark.parametrize("kept", [torch.float16, torch.bfloat16, torch.float64], ids=str)

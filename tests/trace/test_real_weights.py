@@ -14,6 +14,7 @@ from torch.testing import assert_close
 import regard
 from regard.models import embedded
 from regard.trace.census.census import repeated
+from regard.trace.record.layer import Layer
 from regard.trace.record.trace import Trace
 from tests.shared import SHARED
 from tests.trace.checkpoints import WEIGHTS, aren, gpt_nano_sort, minilm, smollm2, stories260k
@@ -59,7 +60,7 @@ def must_equal_eager(trace: Trace, theirs: tuple[Tensor, ...]) -> None:
     assert trace.verify(), trace.verify()
 
 
-def in_float32(layer: regard.Layer) -> Tensor:
+def in_float32(layer: Layer) -> Tensor:
     """What eager attention writes: repeat the keys, multiply, scale, hide, normalise."""
     assert layer.q is not None
     assert layer.k is not None

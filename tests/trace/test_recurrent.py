@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 import regard
+from regard.layers import listen
 
 
 class Looking(nn.Module):
@@ -30,7 +31,7 @@ class Decoder(nn.Module):
 
 def test_the_steps_of_a_recurrent_decoder_are_the_rows_of_one_map():
     model, memory = Decoder().eval(), torch.randn(2, 7, 6)
-    with torch.no_grad(), regard.watch(model) as trace, regard.listen() as _:
+    with torch.no_grad(), regard.watch(model) as trace, listen() as _:
         model(memory)
     assert [layer.name for layer in trace.layers] == ["looking"]
     layer = trace.layers[0]

@@ -226,7 +226,7 @@ def test_a_tensor_written_to_after_the_call_is_stale_never_a_wrong_number() -> N
     with pytest.raises(Stale):
         trace[0].weights.dense()
     assert right.shape == (1, 2, 5, 6)
-    assert trace.verify()[0].status == "unproven"
+    assert trace.verify()[0].status == "unverified"
 
 
 def test_views_of_a_larger_buffer_are_copied() -> None:

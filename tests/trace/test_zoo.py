@@ -1,4 +1,4 @@
-"""Every architecture of the zoo, watched: the same model, and the right maps, each proven or refused by name.
+"""Every architecture of the zoo, watched: the same model, and the right maps, each verified or refused by name.
 
 `REGARD_WRITE=1 pytest tests/trace/test_zoo.py` writes docs/architectures.md anew.
 """
@@ -111,9 +111,9 @@ def close(layer, ours: Tensor, theirs: Tensor, rows: Tensor, limit: float) -> No
         )
 
 
-def test_every_map_is_proven_or_refused(seen):
+def test_every_map_is_verified_or_refused(seen):
     assert {proof.name for proof in seen.proofs} >= {layer.name for layer in seen.layers}
-    doubtful = [str(proof) for proof in seen.proofs if proof.status not in ("proven", "refused")]
+    doubtful = [str(proof) for proof in seen.proofs if proof.status not in ("verified", "refused")]
     assert not doubtful, doubtful
     for path, why in seen.refused.items():
         assert len(why) > 20, f"{path} was refused, but not in words: {why!r}"

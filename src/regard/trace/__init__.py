@@ -1,1 +1,1 @@
-"""What a model attended to: watched while it ran, proven, measured, kept, and changed."""
+"""What a model attended to: watched while it ran, verified, measured, kept, and changed."""

@@ -85,5 +85,5 @@ def audit(model: nn.Module, *args: Any, **named: Any) -> Audit:
             torch._dynamo.reset()  # what failed to compile under the count would fail ever after
             uncounted = "flex_attention does not run while torch counts"
     seen = sum(len(run.layers) for run in trace.runs)
-    refused = sum(len(run.notes) for run in trace.runs)
+    refused = sum(len(run.refused) for run in trace.runs)
     return Audit(sum(counting.found.values()), seen, refused, dict(counting.found), uncounted)

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from regard.tokens import patches
-from regard.trace.capture.windows import WINDOWS
+from regard.trace.record.findings import LayerState
 from regard.trace.watch import watch
 
 SWIN = {"image_size": 56, "patch_size": 4, "embed_dim": 12, "depths": [2, 2], "num_heads": [2, 3], "window_size": 7}
@@ -38,7 +38,11 @@ def seen(model, height, width, images=2, tokens=None):
     with torch.no_grad(), watch(model.eval(), tokens) as trace:
         model(torch.randn(images, 3, height, width))
     return [
-        (layer.weights.shape[0], layer.queries[0].grid if layer.queries else None, WINDOWS in layer.notes)
+        (
+            layer.weights.shape[0],
+            layer.queries[0].grid if layer.queries else None,
+            LayerState.PARTS_OF_PICTURE in layer.states,
+        )
         for layer in trace.layers
     ]
 

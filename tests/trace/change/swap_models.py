@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.models.gpt import GPT
+from regard.models import GPTConfig
 from tests.trace.models import seeded
 
 VOCABULARY, LENGTH = 13, 11
@@ -47,7 +47,7 @@ def masked(dense: Dense) -> Iterator[None]:
 
 
 def own() -> nn.Module:
-    return seeded(GPT(VOCABULARY, 12, 3, 2, 1024, positions="rotary")).double().eval()
+    return seeded(GPTConfig(VOCABULARY, 12, 3, 2, 1024, positions="rotary").build()).double().eval()
 
 
 def gpt2(**how: Any) -> nn.Module:

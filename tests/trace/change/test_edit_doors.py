@@ -101,10 +101,11 @@ def test_what_is_watched_of_a_library_model_is_what_it_used(name, how):
         edited = first(model(x))
     plain, changed = trace.layers
     assert not plain.notes
+    assert not plain.edits
     assert not bool((changed.weights[..., 6, 1] > 0).any())
     assert_close(changed.weights[:, [0, 3]].dense()[:, :, 4, [0, 2]], torch.full((2, 2, 2), 0.25))
     assert_close(changed.weights.dense().sum(-1), torch.ones(2, HEADS, LENGTH))
-    assert all(proof.status == "proven" for proof in verify(trace.runs[0]) if proof.name == changed.name)
+    assert all(proof.status == "verified" for proof in verify(trace.runs[0]) if proof.name == changed.name)
     with torch.no_grad(), edit(model) as e:
         e.replace(PATHS[name], by=changed)
         assert_close(first(model(x)), edited)

@@ -87,7 +87,7 @@ def test_one_call_of_a_shared_module_is_named_by_its_number():
     with torch.no_grad(), edit(model) as e, watch(model) as trace:
         e.replace("attention#2", [1])
         model(x)
-    changed = [bool(layer.notes) for layer in trace.layers]
+    changed = [bool(layer.edits) for layer in trace.layers]
     assert changed == [False, True, False]
     assert_close(trace.layers[1].weights[0, 1].dense(), torch.full((LENGTH, LENGTH), 1 / LENGTH, dtype=torch.float64))
 

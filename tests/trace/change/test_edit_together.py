@@ -259,11 +259,7 @@ def test_what_is_watched_is_the_edited_model(way, first):
     assert_close(seen.weights[1, 2, 1:4, [0, 3]], wanted[1, 2, 1:4][:, [0, 3]])
     assert not seen.weights.allowed[0, 1, 3, 0]
     assert seen.weights.allowed[0, 1, 2, 0]
-    assert [note for note in seen.notes if note.startswith("edited")] == [
-        "edited: block(query 3, key 0)",
-        "edited: zero(heads 2, query 1, key 1)",
-        "edited: mute(heads 0)",
-    ]
+    assert seen.edits == ["block(query 3, key 0)", "zero(heads 2, query 1, key 1)", "mute(heads 0)"]
     assert verify(trace.runs[-1]), verify(trace.runs[-1])
 
 

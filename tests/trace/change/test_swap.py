@@ -11,7 +11,7 @@ from regard.attention.attend import attend
 from regard.attention.mask import causal, longformer, window
 from regard.attention.matrix_free.performer import Performer
 from regard.errors import WatchError
-from regard.models import Translator
+from regard.models import TranslatorConfig
 from regard.trace.change.edit import edit
 from regard.trace.change.swap import swap
 from regard.trace.watch import watch
@@ -146,7 +146,7 @@ def test_what_is_watched_is_the_map_that_was_used(name, inside):
         weights = layer.weights.dense()
         assert_close(weights.sum(-1), torch.ones_like(weights.sum(-1)))
         assert bool((weights > 0).eq(cells).all())
-        assert any("swapped: window(2, 2)" in note for note in layer.notes)
+        assert "swap(window(2, 2))" in layer.edits
 
 
 def test_a_watched_generate_shows_one_map_under_the_window():
@@ -294,7 +294,7 @@ def test_torchs_own_encoder_is_swapped_on_its_fast_path_too():
 
 
 def test_the_translator_of_this_package_keeps_its_cross_attention():
-    model = seeded(Translator(7, 11, width=12, heads=3, layers=2)).double().eval()
+    model = seeded(TranslatorConfig(7, 11, width=12, heads=3, layers=2).build()).double().eval()
     source, target = torch.tensor([[1, 5, 4, 3, 6, 2]]), torch.tensor([[1, 7, 9, 8]])
     with torch.no_grad(), swap(model, attention=window(1, 1)) as s:
         model(source, target)

@@ -14,7 +14,7 @@ import regard
 from regard.attention.map import AttentionMap, Computed, Dropped
 from regard.attention.map.source import MapPiece
 from regard.attention.map.stitched import Stitched
-from regard.attention.mask import Sizes
+from regard.attention.mask import Sizes, rule
 from regard.attention.mask.bits import Bits
 from regard.attention.mask.spans import Spans
 from regard.attention.score import Additive, Gaussian
@@ -153,9 +153,7 @@ OTHERS = {
     ),
     "gaussian": lambda: asked(score=Gaussian()),
     "sparsemax": lambda: asked(weigh=sparsemax),
-    "picked heads": lambda: asked(mask=regard.rule(lambda b, h, q, k: k <= q + h)).pick(
-        (slice(None), torch.tensor([4, 1]))
-    ),
+    "picked heads": lambda: asked(mask=rule(lambda b, h, q, k: k <= q + h)).pick((slice(None), torch.tensor([4, 1]))),
     "implied": lambda: (
         AttentionMap.implied(
             lambda chosen, rows: EVEN[chosen][..., rows, :], (B, H, Q, K), device=torch.device("cpu")

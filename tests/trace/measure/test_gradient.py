@@ -6,6 +6,7 @@ from torch.testing import assert_close
 
 import regard
 from regard.attention.map import AttentionMap
+from regard.attention.mask import rule
 from regard.errors import TraceError
 from regard.tokens import Tokens
 from regard.trace.measure import gradient as walk
@@ -32,7 +33,7 @@ def attended(b=2, h=6, groups=3, q=5, k=7, mask=None, name="blocks.0", kind="sel
     return Layer(name, kind, weights, v=v, gradient=mix.grad), a.detach(), a.grad
 
 
-MASKS = [None, regard.causal(), regard.rule(lambda b, h, q, k: q != 3)]
+MASKS = [None, regard.causal(), rule(lambda b, h, q, k: q != 3)]
 NAMES = ["open", "causal", "blind row"]
 
 

@@ -7,6 +7,7 @@ import torch
 
 import regard
 from regard.attention.map import AttentionMap
+from regard.attention.mask import rule
 from regard.errors import TraceError
 from regard.tokens import Tokens
 from regard.trace.measure import tally as walk
@@ -17,8 +18,8 @@ MASKS = {
     "open": lambda: None,
     "causal": lambda: regard.causal(),
     "window": lambda: regard.window(2, 1),
-    "one blind row": lambda: regard.rule(lambda b, h, q, k: (q != 2) & (k + b + h >= 0)),
-    "by head": lambda: regard.rule(lambda b, h, q, k: (q - k) % (h + 2) == 0),
+    "one blind row": lambda: rule(lambda b, h, q, k: (q != 2) & (k + b + h >= 0)),
+    "by head": lambda: rule(lambda b, h, q, k: (q - k) % (h + 2) == 0),
 }
 
 
@@ -174,7 +175,7 @@ def test_padding_counts_for_nothing_whichever_side_it_is_on(side, stored, causal
 
 
 def test_a_mask_that_hides_everyone_from_himself_hides_no_row():
-    layer = made(regard.rule(lambda b, h, q, k: k < q))
+    layer = made(rule(lambda b, h, q, k: k < q))
     assert measure(layer).rows.tolist() == [[6.0] * 3] * 2  # the first row sees nothing
     assert measure(layer).blind.tolist() == [[1.0] * 3] * 2
 

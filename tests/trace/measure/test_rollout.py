@@ -9,6 +9,7 @@ from torch.testing import assert_close
 
 import regard
 from regard.attention.map import AttentionMap
+from regard.attention.mask import rule
 from regard.errors import TraceError
 from regard.tokens import Tokens
 from regard.trace.measure import rollout as walk
@@ -17,7 +18,7 @@ from regard.trace.record.layer import Layer
 from regard.trace.record.trace import Run, Trace
 
 DTYPE = torch.float64
-BLIND = regard.rule(lambda b, h, q, k: (q != 2) & (k <= q))
+BLIND = rule(lambda b, h, q, k: (q != 2) & (k <= q))
 
 
 def layer(name, q=7, k=7, *, kind="self", b=2, h=6, groups=3, mask=None, sink=False):

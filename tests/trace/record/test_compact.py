@@ -8,7 +8,7 @@ from torch.testing import assert_close
 
 import regard
 from regard.attention.map import AttentionMap, Computed
-from regard.attention.mask import Mask, Sizes
+from regard.attention.mask import Mask, Sizes, rule
 from regard.attention.mask.bits import Bits
 from regard.attention.mask.spans import Spans
 from regard.errors import MaskError, PositionError
@@ -41,7 +41,7 @@ MASKS = {
     "padding per query": (regard.padding([list(range(Q)), [7] * Q]), (B, 1, Q)),
     "padded causal": (regard.causal() & regard.padding([4, 15], side="left"), (B, 1, Q)),
     "documents": (regard.documents(IDS) & regard.causal(), (B, 1, Q)),
-    "per head": (regard.rule(lambda b, h, q, k: k <= q + h), (1, H, Q)),
+    "per head": (rule(lambda b, h, q, k: k <= q + h), (1, H, Q)),
     "tensor": (regard.allowed(torch.arange(K)[None] < torch.tensor([[5], [8]]), axes="b k"), (B, 1, 1)),
     "nothing": (~regard.window(99, 99), (1, 1, 1)),
 }
@@ -50,8 +50,8 @@ HOLES = {
     "window with first": (regard.window(1, keep_first=2), (1, 1, Q, 3)),
     "not causal": (~regard.window(2, 2), (1, 1, Q, 3)),
     "blocks": (regard.block_sparse(torch.tensor([[True, False, True, False]] * 3), 5), (1, 1, 1, 3)),
-    "per head": (regard.rule(lambda b, h, q, k: (k + h) % 3 > 0), (1, H, 1, 3)),
-    "per sequence": (regard.rule(lambda b, h, q, k: (k * q + b) % 3 > 0), (B, 1, Q, 3)),
+    "per head": (rule(lambda b, h, q, k: (k + h) % 3 > 0), (1, H, 1, 3)),
+    "per sequence": (rule(lambda b, h, q, k: (k * q + b) % 3 > 0), (B, 1, Q, 3)),
 }
 
 
@@ -118,7 +118,7 @@ def test_masks_of_other_axes_are_refused_in_words():
 
 
 def test_maps_with_other_leading_axes_are_served_too():
-    mask = regard.causal() & regard.rule(lambda b, h, q, k: k != b)
+    mask = regard.causal() & rule(lambda b, h, q, k: k != b)
     several = Sizes((2, 4, 3), 5, 6)
     one = Sizes((8, 3), 5, 6)
     assert seen_by(of_mask(mask, several), one).equal(seen_by(mask, one))

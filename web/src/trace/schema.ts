@@ -47,6 +47,9 @@ export interface LayerWords {
   readonly seen: SeenWords | null;
   readonly dropped: DroppedWords | null;
   readonly notes: readonly string[];
+  readonly states: readonly ("padding_rows_empty" | "parts_of_picture" | "keys_changed" | "compared_by_output")[];
+  readonly doubts: readonly string[];
+  readonly edits: readonly string[];
 }
 
 /** One run of keys per row: `start` and `stop`, (b|1, h|1, q|1); or `bits`, (b|1, h|1, q|1, ⌈k / 8⌉). */
@@ -71,10 +74,18 @@ export interface PartWords {
   readonly weights: string | null;
 }
 
+/** A layer that has no map, and why. */
+export interface RefusedWords {
+  readonly name: string;
+  readonly why: string;
+}
+
 /** One call of the model. */
 export interface RunWords {
   readonly layers: readonly LayerWords[];
   readonly notes: readonly string[];
+  readonly refused: readonly RefusedWords[];
+  readonly edits: readonly string[];
 }
 
 /** What was copied while the kernel ran, for a few rows. */
@@ -134,6 +145,9 @@ export const WORDS: Readonly<Record<string, Readonly<Record<string, Word>>>> = {
     seen: { is: "words", of: "SeenWords", may: true, usual: null },
     dropped: { is: "words", of: "DroppedWords", may: true, usual: null },
     notes: { is: "list", of: { is: "text" }, usual: [] },
+    states: { is: "list", of: { is: "text", one: ["padding_rows_empty", "parts_of_picture", "keys_changed", "compared_by_output"] }, usual: [] },
+    doubts: { is: "list", of: { is: "text" }, usual: [] },
+    edits: { is: "list", of: { is: "text" }, usual: [] },
   },
   MaskWords: {
     start: { is: "text", may: true, usual: null },
@@ -153,9 +167,15 @@ export const WORDS: Readonly<Record<string, Readonly<Record<string, Word>>>> = {
     bias: { is: "words", of: "BiasWords", may: true, usual: null },
     weights: { is: "text", may: true, usual: null },
   },
+  RefusedWords: {
+    name: { is: "text" },
+    why: { is: "text" },
+  },
   RunWords: {
     layers: { is: "list", of: { is: "words", of: "LayerWords" }, usual: [] },
     notes: { is: "list", of: { is: "text" }, usual: [] },
+    refused: { is: "list", of: { is: "words", of: "RefusedWords" }, usual: [] },
+    edits: { is: "list", of: { is: "text" }, usual: [] },
   },
   SeenWords: {
     rows: { is: "list", of: { is: "whole", least: 0, below: 2 ** 53 }, usual: [] },

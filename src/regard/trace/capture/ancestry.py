@@ -15,12 +15,13 @@ from torch import Tensor
 
 from regard.trace.capture.layer_capture import Block, LayerCapture
 from regard.trace.capture.match import choose
+from regard.trace.record.layer import Layer
 
 ALIVE = "which entries of the batch were kept is not known, so all of the last step are shown"
-UNKNOWN = "unproven: entries of the batch changed places, and which rows belong together is not certain"
-STRANGE = "unproven: rows of different beams are mixed in it"
-ELSEWHERE = "unproven: its rows are not the tokens that were generated, so some may stand at wrong places"
-REPEATED = "unproven: its keys repeat, so where some of its rows stand is not certain"
+UNKNOWN = "entries of the batch changed places, and which rows belong together is not certain"
+STRANGE = "rows of different beams are mixed in it"
+ELSEWHERE = "its rows are not the tokens that were generated, so some may stand at wrong places"
+REPEATED = "its keys repeat, so where some of its rows stand is not certain"
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,8 @@ class BeamAncestry:
 
     entries: dict[int, Tensor]  # step → entries, one per kept sequence; −1 where the sequence had ended
     batch: int  # how many entries the steps had
-    note: str = ""  # what is not known of it, for every layer
-    text: Tensor | None = None  # the kept sequences
+    certain: bool = True  # whether it is certain which rows belong together
+    text: Tensor | None = None  # the kept sequences; None where they are not known, and all of the last step are taken
 
     def of(self, block: Block) -> Tensor | None:
         """The entries to take of this block; None where it is from before the beams, or after the last one kept."""
@@ -174,7 +175,7 @@ def ancestry(
         return alive(fed)
     last = max(max(path.entries) for path in paths)
     entries = {step: torch.tensor([path.entries.get(step, -1) for path in paths]) for step in fed.steps if step <= last}
-    return BeamAncestry(entries, batch, "" if all(path.certain for path in paths) else UNKNOWN, sequences)
+    return BeamAncestry(entries, batch, all(path.certain for path in paths), sequences)
 
 
 def alive(fed: Feeding) -> BeamAncestry:
@@ -187,7 +188,7 @@ def alive(fed: Feeding) -> BeamAncestry:
             links = fed.links(step)
             certain = certain and bool((links[entry].sum(1) == 1).all())
             entry = choose(links)[entry]
-    return BeamAncestry(entries, fed.batch, ALIVE if certain else UNKNOWN)
+    return BeamAncestry(entries, fed.batch, certain)
 
 
 def mixes_beams(held: LayerCapture, kept: BeamAncestry) -> bool:
@@ -226,13 +227,17 @@ def same_keys(blocks: list[Block], entry: int, parent: int) -> bool:
     return True
 
 
-def doubts(held: LayerCapture, ids: Tensor | None, kept: BeamAncestry | None, sequences: Tensor | None) -> list[str]:
-    """What speaks against the rows of a layer: sentences for its notes, none where nothing does."""
-    found: list[str] = []
+def add_doubts(
+    layer: Layer, held: LayerCapture, ids: Tensor | None, kept: BeamAncestry | None, sequences: Tensor | None
+) -> None:
+    """Tell a layer what speaks against its rows."""
+    found = layer.doubts
     if kept is not None and held.blocks[0].sizes.lead[0] != kept.batch:  # an encoder, which knows no beams
-        return found
-    if kept is not None and kept.note:
-        found.append(kept.note)
+        return
+    if kept is not None and not kept.certain:
+        found.append(UNKNOWN)
+    elif kept is not None and kept.text is None:
+        layer.notes.append(ALIVE)
     if kept is not None and mixes_beams(held, kept):
         found.append(STRANGE)
     told = None if held.kind == "cross" else text_fits(held, ids, kept, sequences)
@@ -240,7 +245,6 @@ def doubts(held: LayerCapture, ids: Tensor | None, kept: BeamAncestry | None, se
         found.append(ELSEWHERE)
     if held.doubt and told is None:
         found.append(REPEATED)
-    return found
 
 
 def text_fits(

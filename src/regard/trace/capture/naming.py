@@ -10,7 +10,8 @@ from regard.errors import TraceError
 from regard.tokens import Reader, Tokens, patches
 from regard.trace.capture.ancestry import BeamAncestry
 from regard.trace.capture.layer_capture import LayerCapture
-from regard.trace.capture.windows import WINDOWS, tell_windows
+from regard.trace.capture.windows import tell_windows
+from regard.trace.record.findings import LayerState
 from regard.trace.record.layer import Layer
 from regard.trace.record.trace import Run
 
@@ -60,24 +61,26 @@ class Naming:
     ) -> None:
         """Name rows and columns of every layer of a run, as far as they are known."""
         rows: list[Named | None] = []
+        by_position: list[bool] = []
         tell_windows([layer for layer, held in zip(run.layers, helds) if reads_picture(layer, held)], pixels)
         for layer, held in zip(run.layers, helds):
             ids = ids_of(held, kept)
             found = None
             unsure = self.unsure(layer, held, run.layers, helds)
+            by_position.append(bool(unsure))
             if unsure:
-                layer.notes.append(unsure)
+                layer.notes.append(f"{POSITIONS}: {unsure}")
             elif self.fixed is not None:
                 found = (self.fixed,) * layer.batch if len(self.fixed) == layer.weights.shape[-2] else None
             elif ids is not None and ids.shape[-1] == layer.weights.shape[-2]:
                 ids = ids.expand(layer.batch, -1) if ids.shape[0] == 1 else ids
                 found = tuple(self.text(line) for line in ids.tolist()) if len(ids) == layer.batch else None
-            elif pixels is not None and reads_picture(layer, held) and WINDOWS not in layer.notes:
+            elif pixels is not None and reads_picture(layer, held) and LayerState.PARTS_OF_PICTURE not in layer.states:
                 found = self.picture(layer.weights.shape[-2], pixels, layer.batch)
             rows.append(found)
-        for layer, named in zip(run.layers, rows):
+        for layer, named, unsure in zip(run.layers, rows, by_position):
             layer.queries = named
-            if named is None and any(note.startswith(POSITIONS) for note in layer.notes):
+            if unsure:
                 continue
             sources = self.sources(layer, named, rows)
             layer.keys = self.columns(layer.kind, layer.weights.shape, named, sources)
@@ -90,16 +93,16 @@ class Naming:
         crossed = [one for one in layers if one.kind == "cross"]
         if self.fixed is not None:
             if len(self.fixed) == n and any(one.weights.shape[-2:] == (n, n) for one in crossed):
-                return f"{POSITIONS}: source and target are equally long, and the tokens given could be of either"
+                return "source and target are equally long, and the tokens given could be of either"
             if len(self.fixed) == n and len(self.inputs) > 1:
-                return f"{POSITIONS}: {len(self.inputs)} different inputs are as long as the tokens given"
+                return f"{len(self.inputs)} different inputs are as long as the tokens given"
             return ""
         if held.rival and crossed:
-            return f"{POSITIONS}: source and target are equally long, and which of them these are is not known"
+            return "source and target are equally long, and which of them these are is not known"
         ids = held.blocks[0].ids
         handed = [one for one in helds if ids is not None and one.blocks[0].ids is ids and not one.outermost]
         if held.outermost and handed and crossed:
-            return f"{POSITIONS}: the tokens of this length went to another part of the model"
+            return "the tokens of this length went to another part of the model"
         return ""
 
     @staticmethod

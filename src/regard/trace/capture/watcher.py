@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import WatchError
-from regard.trace.capture.ancestry import ancestry, doubts
+from regard.trace.capture.ancestry import add_doubts, ancestry
 from regard.trace.capture.assemble import assembled
 from regard.trace.capture.layer_capture import Block, LayerCapture
 from regard.trace.capture.match import moved
@@ -17,7 +17,6 @@ from regard.trace.doors.call_site import CallSite, Stack, kind_of, stack_of, tre
 from regard.trace.doors.compact_form import Memo
 from regard.trace.doors.listener import ModelListener
 from regard.trace.doors.scope import Call
-from regard.trace.record.changes import changes_in
 from regard.trace.record.trace import Run
 
 Key = tuple[str, int]
@@ -105,7 +104,7 @@ class Watcher(ModelListener):
         held, occurrence = self.enter(stack, path, call)
         session = self.sessions[-1]
         session.pixels = session.pixels or stack.given.pixels
-        session.changes |= dict.fromkeys([*self.changes, *changes_in(call.notes)])
+        session.changes |= dict.fromkeys([*self.changes, *call.edits])
         self.changes.clear()
         ids = self.ids_of(stack, call)
         if held is None:
@@ -113,7 +112,8 @@ class Watcher(ModelListener):
                 return
             name = path or type(call.place.module).__name__
             name = name if occurrence == 1 else f"{name}#{occurrence}"
-            held = LayerCapture(name, kind.name, call.door, self.keeper, notes=list(call.notes))
+            held = LayerCapture(name, kind.name, call.door, self.keeper)
+            held.take_findings(call)
             held.first(call, self.memo, ids)
             session.held[path, occurrence] = held
         at = self.which(stack, call)
@@ -132,14 +132,13 @@ class Watcher(ModelListener):
 
     def note_changes(self, call: Call) -> None:
         """A layer that is not kept was edited: that is told of its run, which may not have begun yet."""
-        found = changes_in(call.notes)
-        if not found:
+        if not call.edits:
             return
         same = self.stack is not None and stack_of(call.place, self.tree, self.stack).step is self.stack.step
         if same and self.sessions:
-            self.sessions[-1].changes |= dict.fromkeys(found)
+            self.sessions[-1].changes |= dict.fromkeys(call.edits)
         else:
-            self.changes += found
+            self.changes += call.edits
 
     def compare(self, path: str, call: Call) -> None:
         """A recomputation is no new call, but it must be the old one: otherwise say so."""
@@ -244,10 +243,10 @@ class Watcher(ModelListener):
             kept = ancestry(session.sequences, session.links(), helds)
             run = Run([assembled(held, kept) for held in helds])
             for layer, held in zip(run.layers, helds):
-                layer.notes += doubts(held, ids_of(held, kept), kept, session.sequences)
+                add_doubts(layer, held, ids_of(held, kept), kept, session.sequences)
                 for block in held.blocks:
                     block.layer = layer
-            run.notes = [*session.changes, *(f"{path} was refused: {why}" for path, why in session.refused.items())]
+            run.refused, run.changes = dict(session.refused), list(session.changes)
             self.naming.name(run, helds, kept, session.pixels)
             found.append(run)
         return found

@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
+from regard.trace.record.findings import LayerState
 from regard.trace.record.layer import Layer
-
-WINDOWS = "windows: each map is of a part of the picture, such as a window, and parts are not placed on the picture yet"
 
 
 def tell_windows(layers: Sequence[Layer], pixels: tuple[int, ...] | None) -> None:
@@ -14,7 +13,7 @@ def tell_windows(layers: Sequence[Layer], pixels: tuple[int, ...] | None) -> Non
     sizes = [(layer.weights.shape[0], layer.weights.shape[-2]) for layer in layers]
     for layer, part in zip(layers, in_windows(sizes, pixels[0])):
         if part:
-            layer.notes.append(WINDOWS)
+            layer.mark(LayerState.PARTS_OF_PICTURE)
 
 
 def in_windows(sizes: Sequence[tuple[int, int]], images: int) -> list[bool]:

@@ -78,7 +78,7 @@ class Changing(ModelListener):
         if not mine:
             return None
         Editing.of(call).edits += mine
-        call.notes += [f"edited: {placed.edit.said}" for placed in mine]
+        call.edits += [placed.edit.said for placed in mine]
         return edited(call)
 
     def aims(self, edit: Edit, path: str, count: int) -> bool:
@@ -102,10 +102,10 @@ class Changing(ModelListener):
         count = editing.own.shape[1]
         heads = heads_of(edit.heads, count, layer)
         met = self.met[id(edit)]
-        doubt = next((note for note in call.notes if note.startswith("unproven: ")), None)
-        if doubt is not None and (call.door == "fast path" or isinstance(edit, MapEdit)):
-            why = doubt.removeprefix("unproven: ")
-            raise WatchError(f"{layer} cannot be edited by {edit.said}, because its map is unproven: {why}")
+        if call.doubts and (call.door == "fast path" or isinstance(edit, MapEdit)):
+            raise WatchError(
+                f"{layer} cannot be edited by {edit.said}, because its map is unverified: {call.doubts[0]}"
+            )
         if not isinstance(edit, MapEdit):
             met.cells = True
             return Placed(edit, layer, heads, torch.arange(editing.own.shape[2]), torch.arange(0))

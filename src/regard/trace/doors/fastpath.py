@@ -46,7 +46,7 @@ def in_front(operator: Callable[..., Any], read: Callable[..., "Read"]) -> Calla
             found = operator(*args, **named)
             try:
                 call, rest = read(place, *args, **named)
-                call.notes.append(said(rest(), found[0] if isinstance(found, tuple) else found, args[0]))
+                compare_whole(call, rest(), found[0] if isinstance(found, tuple) else found, args[0])
             except (RuntimeError, TypeError, ValueError, IndexError) as error:
                 for listener in owners:
                     listener.refuse(place, f"torch's native operator could not be read: {error}")
@@ -79,15 +79,18 @@ def went_on(scope: ListenerScope, owners: list[Any], call: Call, rest: Callable[
     return (made, *found[1:]) if isinstance(found, tuple) else made
 
 
-def said(made: Tensor, found: Tensor, given: Tensor) -> str:
-    """Whether the whole operator, computed again from our q, k and v, gives what it gave."""
+def compare_whole(call: Call, made: Tensor, found: Tensor, given: Tensor) -> None:
+    """Note whether the whole operator, computed again from our q, k and v, gives what it gave."""
     note = "q and k were made again from the arguments of torch's native fast path"
     whole, real = padded(found) if found.is_nested else (found, None)
     if given.is_nested and real is not None:
         made, whole = made[:, : whole.shape[1]][real], whole[real]
     off = float((made - whole).abs().max()) if whole.numel() else 0.0
     slack = 1e-4 * max(1.0, float(whole.abs().max()) if whole.numel() else 0.0)
-    return note if off <= slack else f"unproven: {note}, but then its output is off by {off:.1e}"
+    if off <= slack:
+        call.notes.append(note)
+    else:
+        call.doubts.append(f"{note}, but then its output is off by {off:.1e}")
 
 
 def projected(x: Tensor, weight: Tensor, bias: Tensor | None, heads: int) -> tuple[Tensor, Tensor, Tensor]:

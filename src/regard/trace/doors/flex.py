@@ -14,6 +14,7 @@ from regard.trace.doors.call_site import place_of
 from regard.trace.doors.dispatcher import tell, unreadable
 from regard.trace.doors.rows import SAMPLED, sampled
 from regard.trace.doors.scope import Call, current_scope, paused
+from regard.trace.record.findings import LayerState
 
 LOCK = threading.Lock()
 USED: dict[tuple[str, str], int] = {}  # how many watches hold a wrapped name of a source file
@@ -174,13 +175,13 @@ def changed_by(score_mod: Any, call: Call, weights: Tensor | None) -> None:
     if torch.allclose(scores + added, made, atol=1e-5, rtol=1e-5):
         call.bias = added
         if weights is None:
-            call.notes.append("flex: its score function could only be compared by the output")
+            call.mark(LayerState.COMPARED_BY_OUTPUT)
         else:
             call.weights = weights.index_select(2, sampled(weights.shape[2], SAMPLED).to(weights.device))
         return
     if weights is None:
         made = made if call.mask is None else made.masked_fill(~call.mask, -torch.inf)
         weights = made.softmax(-1).nan_to_num(0.0)
-        call.notes.append("flex: its score function could only be compared by the output")
+        call.mark(LayerState.COMPARED_BY_OUTPUT)
     call.weights, call.q = weights, None
     call.notes.append("its score function does more than add, so the weights are stored as it made them")

@@ -166,7 +166,7 @@ def confirm(call: Call, softmax: Tensor) -> None:
     extra = softmax.shape[-1] - k.shape[-2]
     fits = softmax.ndim == 4 and softmax.shape[:3] == q.shape[:3] and extra in (0, 1)
     if not fits:
-        call.notes.append(f"unproven: the softmax inside has shape {tuple(softmax.shape)}")
+        call.doubts.append(f"the softmax inside has shape {tuple(softmax.shape)}")
         return
     if not extra:
         call.sink = None

@@ -11,10 +11,11 @@ from torch import Tensor, nn
 
 from regard.attention.map import AttentionMap
 from regard.trace.doors.call_site import CallSite
+from regard.trace.record.findings import Findings
 
 
 @dataclass(slots=True, eq=False)
-class Call:
+class Call(Findings):
     """One computation of attention, as a door saw it: everything that decides the weights, nothing computed from it.
 
     Shapes are (b, h, q, d), (b, g, k, d), (b, g, k, e). `mask` is bool (True may look) or float (to be added).
@@ -41,7 +42,6 @@ class Call:
     cached: bool = False  # whether the module was handed a cache, whose last slots may be empty room
     rng: Tensor | None = None  # the random state before a call that drops weights
     used: Tensor | None = None  # b h q k: the weights after dropout, where they were seen
-    notes: list[str] = field(default_factory=list)
     refused: str = ""  # why there is no map of it
     to_bhqe: Callable[[Tensor], Tensor] | None = None  # how `raw_mix` becomes b h q e
     alive: Tensor | None = None  # b h q k: stored weights with their graph, for who computes with them

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -12,7 +13,7 @@ from regard.tokens import Tokens
 from regard.trace.file.read import read_trace
 from regard.trace.file.stream import Writer
 from regard.trace.file.written import Written
-from regard.trace.record.trace import Run, Trace
+from regard.trace.record.trace import Trace
 
 BUDGET = 1 << 30  # bytes of maps that can only be kept as weights
 
@@ -101,7 +102,7 @@ def only(trace: Trace, parts: list[str]) -> Trace:
         known = ", ".join(layer.name for layer in trace.layers[:8]) or "none"
         raise TraceError(f"no layer has {missing[0]!r} in its path; there are: {known}")
     runs = [
-        Run([layer for layer in run.layers if any(has(layer.name, part) for part in parts)], run.notes)
+        replace(run, layers=[layer for layer in run.layers if any(has(layer.name, part) for part in parts)])
         for run in trace.runs
     ]
     return Trace(runs, notes=trace.notes, model=trace.model, fingerprint=trace.fingerprint)
@@ -115,7 +116,7 @@ def room_for(trace: Trace) -> int:
     """Bytes that the header will hardly exceed; if it does, the arrays are moved once."""
     layers = [layer for run in trace.runs for layer in run.layers]
     tokens = {one for layer in layers for one in (*(layer.queries or ()), *(layer.keys or ()))}
-    notes = sum(len(note) for layer in layers for note in layer.notes)
+    notes = sum(len(text) for layer in layers for text in (*layer.notes, *layer.doubts, *layer.edits))
     return 4096 + 4096 * len(layers) + 4 * notes + sum(map(length, tokens))
 
 

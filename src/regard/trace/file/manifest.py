@@ -18,6 +18,7 @@ Whole = Annotated[int, Field(ge=-(1 << 63), lt=1 << 64)]
 Pair = Annotated[list[Count], Field(min_length=2, max_length=2)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Array = str  # the name of an array
+State = Literal["padding_rows_empty", "parts_of_picture", "keys_changed", "compared_by_output"]  # of `LayerState`
 
 
 class Words(BaseModel):
@@ -106,6 +107,16 @@ class LayerWords(Words):
     seen: SeenWords | None = None
     dropped: DroppedWords | None = None
     notes: list[str] = []
+    states: list[State] = []
+    doubts: list[str] = []  # why the map counts as unverified, whatever its numbers say
+    edits: list[str] = []  # what was changed about it
+
+
+class RefusedWords(Words):
+    """A layer that has no map, and why."""
+
+    name: str
+    why: str
 
 
 class RunWords(Words):
@@ -113,6 +124,8 @@ class RunWords(Words):
 
     layers: list[LayerWords] = []
     notes: list[str] = []
+    refused: list[RefusedWords] = []
+    edits: list[str] = []  # what was changed about the model
 
 
 class Manifest(Words):

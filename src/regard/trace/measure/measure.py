@@ -92,7 +92,7 @@ def measure(layer: Layer, *, rows: Tensor | None = None) -> Measures:
         rows=found.rows["rows"],
         blind=found.rows["blind"],
         special=special,
-        notes=found.notes,
+        notes={measure: unknown.sentence(layer.name) for measure, unknown in found.missing.items()},
         tally=found,
     )
 

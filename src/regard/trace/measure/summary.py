@@ -6,7 +6,7 @@ from torch import Tensor
 from regard.errors import TraceError
 from regard.trace.measure.measure import NAMES, plain
 from regard.trace.measure.table import Record, Table
-from regard.trace.measure.tally import SPECIAL, Tally, tally
+from regard.trace.measure.tally import SPECIAL, Tally, Unknown, tally
 from regard.trace.record.layer import Layer
 from regard.trace.record.trace import Trace
 
@@ -37,18 +37,18 @@ def summarise(trace: Trace, batch: int | None = None) -> Summary:
     0
     """
     rows: list[Record] = []
-    reasons: dict[str, list[str]] = {}
+    unknown: dict[Unknown, list[str]] = {}
     for layer in trace.layers:
         found = tally(only(layer, batch))
-        for why in dict.fromkeys(found.notes.values()):
-            reasons.setdefault(why.replace(layer.name, "LAYER"), []).append(layer.name)
+        for one in dict.fromkeys(found.missing.values()):
+            unknown.setdefault(one, []).append(layer.name)
         rows += lines(layer.name, layer.kind, found)
     named = [*NAMES, *sorted({name for row in rows for name in row if name.startswith(SPECIAL)}), "rows", "blind"]
     kept = [name for name in named if any(row.get(name) is not None for row in rows)]
     whole = [{name: row.get(name) for name in ("layer", "kind", "head", *kept)} for row in rows]
     which = "" if batch is None else f", batch entry {batch}"
     title = f"{trace.model or 'a trace'}{which}: means over rows, entropy in nats" if rows else "no layers were seen"
-    return Summary(whole, title, [f"– {why.replace('LAYER', some(names))}" for why, names in reasons.items()])
+    return Summary(whole, title, [f"– {one.sentence(some(names))}" for one, names in unknown.items()])
 
 
 def some(names: list[str]) -> str:

@@ -1,6 +1,6 @@
 """One attention of one run: what it is called, what decides its map, and what was seen while it ran."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
@@ -8,14 +8,11 @@ from torch import Tensor
 from regard.attention.map import AttentionMap
 from regard.errors import TraceError
 from regard.tokens import Tokens
+from regard.trace.record.findings import Findings
 
 if TYPE_CHECKING:
     from regard.trace.measure.gradient import GradientMap
     from regard.trace.measure.measure import Measures
-
-PADDING_ROWS_EMPTY = (
-    "rows of padding were even over all keys of their step, which is not kept; they are shown as seeing nothing"
-)
 
 
 @dataclass
@@ -34,8 +31,8 @@ class ProofSample:
     used: Tensor | None = None  # b h r k: the weights after dropout, where they were seen
 
 
-@dataclass
-class Layer:
+@dataclass(eq=False)
+class Layer(Findings):
     """One attention layer of a run. Rows are queries, columns are keys.
 
     `weights` is (b, h, q, k) and is asked, stored or implied (`weights.kind`); `q`, `k` and `v` are what the kernel
@@ -59,7 +56,6 @@ class Layer:
     keys: tuple[Tokens, ...] | None = None
     seen: ProofSample | None = None
     gradient: Tensor | None = None  # b h q e: how the loss changes with the mix, after a backward pass
-    notes: list[str] = field(default_factory=list)
 
     @property
     def heads(self) -> int:

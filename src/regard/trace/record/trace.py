@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor, nn
 
 from regard.errors import TraceError
-from regard.trace.record.changes import edited_line, edits_in
+from regard.trace.record.changes import edited_line
 from regard.trace.record.layer import Layer
 
 if TYPE_CHECKING:
@@ -30,11 +30,17 @@ class Run:
 
     layers: list[Layer] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)  # layers that have no map, and why
+    changes: list[str] = field(default_factory=list)  # edits, also those of layers that are not kept
 
     @property
     def edits(self) -> list[str]:
-        """What was changed about the model in this run, as calls of `regard.edit` and `regard.swap`."""
-        return edits_in([*self.notes, *(note for layer in self.layers for note in layer.notes)])
+        """What was changed about the model in this run, as calls of `regard.edit` and `regard.swap`, each once."""
+        return list(dict.fromkeys([*self.changes, *(edit for layer in self.layers for edit in layer.edits)]))
+
+    def sentences(self) -> list[str]:
+        """What could not be seen, for people to read."""
+        return [*(f"{name} was refused: {why}" for name, why in self.refused.items()), *self.notes]
 
     def __getitem__(self, path: Path) -> Layer:
         return find(self.layers, path)
@@ -110,7 +116,7 @@ class Trace:
     # What can be known of it. The arithmetic stands in files of its own; each function there says all it takes.
 
     def verify(self) -> "Proofs":
-        """The proof of every layer of the last run: proven, unproven or refused, and how the map was obtained."""
+        """Whether the map of each layer of the last run is verified, unverified or refused, and why."""
         from regard.trace.proof.verify import Proofs, verify
 
         runs = self.runs

@@ -10,7 +10,7 @@ from jaxtyping import UInt8
 
 from regard.attention.map import AttentionMap
 from regard.tokens.visible import cut, visible
-from regard.trace.record.changes import changes_in, edited_line, edits_in
+from regard.trace.record.changes import edited_line
 from regard.trace.record.layer import Layer
 from regard.trace.record.trace import Trace
 from regard.views.static.grid import Grid
@@ -42,8 +42,8 @@ def trace_html(trace: Trace, most: int = LAYERS) -> str:
     lines = [layer_row(number, layer) for number, layer in enumerate(layers[:most])]
     more = f"<p>… {len(layers) - most} more layers</p>" if len(layers) > most else ""
     head = "".join(f"<th>{name}</th>" for name in ("", "layer", "kind", "q × k", "weights", "heads"))
-    notes = [*trace.notes, *(trace.runs[-1].notes if trace.runs else [])]
-    listed = "".join(f"<li>{escape_text(note)}</li>" for note in notes if not changes_in([note]))
+    notes = [*trace.notes, *(trace.runs[-1].sentences() if trace.runs else [])]
+    listed = "".join(f"<li>{escape_text(note)}</li>" for note in notes)
     return (
         f"<div><b>{escape_text(trace.model or 'a trace')}</b>: {runs}{count}{edited_note(trace.edits)}"
         f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>{more}"
@@ -84,7 +84,7 @@ def layer_html(layer: Layer) -> str:
     rows = [f"<br><small>{what}: {join_tokens(some)}</small>" for what, some in (("queries", queries), ("keys", keys))]
     return (
         f"<div><code>{escape_text(layer.name)}</code>: {kind}; b {b}, h {h}, q {q}, k {k}; "
-        f"{escape_text(describe_source(layer))}, {precision_of(layer)}{edited_note(edits_in(layer.notes))}"
+        f"{escape_text(describe_source(layer))}, {precision_of(layer)}{edited_note(layer.edits)}"
         f"{''.join(rows) if layer.queries else ''}"
         f"<br>{''.join(figures)}{more}<br><small>{READING}</small></div>"
     )

@@ -25,7 +25,6 @@ HOW = {
     "stored": "stored weights",
     "implied": "implied by the approximation",
 }
-STATUS = {"proven": "verified", "unproven": "unverified"}
 DONE = {MERGED: "word pieces merged", PART: "a part of them"}
 ALL_ROWS, SOME_ROWS = 512, 64  # up to so many queries all are looked at for an overview; of more, so many
 
@@ -121,8 +120,7 @@ def describe_proof(layers: Sequence[Layer]) -> str:
         return "given, not watched, so unverified"
     with torch.no_grad():
         statuses = Counter(prove(layer).status for layer in layers)
-    said = {STATUS.get(status, status): count for status, count in statuses.items()}
-    return ", ".join(status if len(layers) == 1 else f"{count} {status}" for status, count in said.items())
+    return ", ".join(status if len(layers) == 1 else f"{count} {status}" for status, count in statuses.items())
 
 
 class HeadSharpness(NamedTuple):
