@@ -11,6 +11,8 @@ from torch.testing import assert_close
 
 import regard
 from regard import reference
+from regard.attention.mask import rule
+from regard.attention.score import Dot, ScaledDot
 from tests.attention.cases import array, qkv
 
 X = torch.tensor([[1.0, 0, 1, 0], [0, 1, 0, 1], [1, 1, 0, 0], [0, 0, 1, 1], [1, 0.5, 0.5, 0]])
@@ -53,7 +55,7 @@ MASKS = {
     "padding": regard.padding([3, 7]),
     "causal and padding": regard.causal() & regard.padding([3, 7]),
     "left padding": regard.causal() & regard.padding([3, 7], side="left"),
-    "one blind row": regard.rule(lambda b, h, q, k: (q != 2) & (k >= 0)),
+    "one blind row": rule(lambda b, h, q, k: (q != 2) & (k >= 0)),
     "tensor": torch.rand(2, 6, 5, 7, generator=torch.Generator().manual_seed(1)) > 0.5,
 }
 
@@ -117,8 +119,8 @@ def test_any_number_of_leading_axes(lead):
 
 SIZES = st.sampled_from([1, 2, 3, 5, 8])
 SCORES = {
-    "dot": (lambda d: regard.Dot(), lambda s: reference.dot_scores),
-    "scaled dot": (lambda d: regard.ScaledDot(), lambda s: reference.scaled_dot_scores),
+    "dot": (lambda d: Dot(), lambda s: reference.dot_scores),
+    "scaled dot": (lambda d: ScaledDot(), lambda s: reference.scaled_dot_scores),
     "cosine": (lambda d: regard.Cosine(), lambda s: reference.cosine_scores),
     "gaussian": (lambda d: regard.Gaussian(1.3), lambda s: lambda q, k: reference.gaussian_scores(q, k, 1.3)),
     "bilinear": (

@@ -13,6 +13,7 @@ import regard
 from regard.attention.map import blocks
 from regard.attention.map.blocks import walk_blocks
 from regard.attention.map.rows import widen
+from regard.attention.mask import rule
 from regard.errors import MapError, ShapeError, Stale
 from tests.attention.cases import qkv
 
@@ -21,7 +22,7 @@ MASKS = {
     "causal": regard.causal(),
     "padding": regard.padding([3, 7]),
     "window": regard.window(2, 1),
-    "blind rows": regard.rule(lambda b, h, q, k: (q % 2 == 0) & (k > q)),
+    "blind rows": rule(lambda b, h, q, k: (q % 2 == 0) & (k > q)),
 }
 
 
@@ -41,7 +42,9 @@ def made(mask=None, **options):
 def budget(request, monkeypatch):
     """Blocks from a single row to everything at once."""
     monkeypatch.setattr(blocks, "BUDGET", request.param)
-    monkeypatch.setattr(blocks.walk_blocks, "__defaults__", (request.param,)) if blocks.walk_blocks.__defaults__ else None
+    monkeypatch.setattr(
+        blocks.walk_blocks, "__defaults__", (request.param,)
+    ) if blocks.walk_blocks.__defaults__ else None
     inner = getattr(blocks.walk_blocks, "__wrapped__", None)
     if inner is not None and inner.__defaults__:
         monkeypatch.setattr(inner, "__defaults__", (request.param,))
@@ -230,7 +233,7 @@ def test_an_implied_map_answers_the_same_questions():
     assert_close(implied[1, 2].entropy(), map[1, 2].entropy())
     assert_close(implied[0].top(2), map[0].top(2))
     assert asked
-    with pytest.raises(MapError, match="implied, so it has no scores"):
+    with pytest.raises(MapError, match="implied, so its scores are not known"):
         implied.scores[0, 0, 0]
 
 
@@ -248,7 +251,7 @@ def test_other_normalisers_have_maps_too(weigh, budget):
     assert_close(map.pool(2, 3).max[0, 0, 0, 0], weights[0, 0, :3, :3].max())
     got, keys = map.top(3)
     assert_close(got, weights.gather(-1, keys))
-    with pytest.raises(MapError, match="only an asked softmax has a log-normaliser"):
+    with pytest.raises(MapError, match="only a softmax computed from q and k has a log-normaliser"):
         map.log_normaliser()
 
 
@@ -362,7 +365,7 @@ def test_a_long_row_keeps_its_sum():
 
 def test_a_weight_that_underflows_is_told_from_a_blocked_one():
     q, k = torch.tensor([[30.0]]), torch.tensor([[10.0], [0.0], [-10.0]])
-    map = regard.attend(q, k, k, mask=regard.rule(lambda b, h, q, k: k < 2), scale=1.0).weights
+    map = regard.attend(q, k, k, mask=rule(lambda b, h, q, k: k < 2), scale=1.0).weights
     assert map[0].tolist() == [1.0, 0.0, 0.0]
     assert map.log_weights[0].tolist() == [0.0, -300.0, -torch.inf]
     assert map.top(3)[1].tolist() == [[0, 1, -1]]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import regard
 from regard.attention.map import AttentionMap, Computed
-from regard.attention.mask import Sizes
+from regard.attention.mask import Sizes, rule
 from regard.errors import DtypeError, MaskError
 
 B, H, Q, K = 2, 3, 5, 7
@@ -59,7 +59,7 @@ MASKS = {
     "blocked": (regard.blocked(TENSOR), lambda b, h, i, j: not TENSOR[b, h, i, j]),
     "keys": (regard.allowed(TENSOR[:, 0, 0], axes="b k"), lambda b, h, i, j: TENSOR[b, 0, 0, j]),
     "heads": (regard.allowed(TENSOR[0, :, 0, 0], axes="h"), lambda b, h, i, j: TENSOR[0, h, 0, 0]),
-    "rule": (regard.rule(lambda b, h, q, k: (b + h + q + k) % 3 > 0), lambda b, h, i, j: (b + h + i + j) % 3 > 0),
+    "rule": (rule(lambda b, h, q, k: (b + h + q + k) % 3 > 0), lambda b, h, i, j: (b + h + i + j) % 3 > 0),
     "and": (
         regard.causal() & regard.padding(LENGTHS),
         lambda b, h, i, j: j <= i + OFF and j < LENGTHS[b],

@@ -9,7 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import regard
 from regard.attention.mask import Sizes, bigbird, causal, longformer, padding, window
-from regard.layers.longformer import Longformer
+from regard.layers.longformer import LongformerAttention
 
 N = 4096
 
@@ -69,7 +69,7 @@ def test_no_matrix_is_made_forward_or_backward(name):
 
 
 def test_the_longformer_layer_makes_no_matrix_either():
-    layer, x = Longformer(12, 3, before=60), torch.randn(2, N, 12, generator=seeded(0)).requires_grad_()
+    layer, x = LongformerAttention(12, 3, before=60), torch.randn(2, N, 12, generator=seeded(0)).requires_grad_()
     with Largest() as made:
         layer(x, global_at=marked(N), mask=padding([N, N - 300])).square().sum().backward()
     assert made.numbers < N * N // 8

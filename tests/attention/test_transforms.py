@@ -7,12 +7,13 @@ from torch.autograd import forward_ad, gradcheck, gradgradcheck
 from torch.testing import assert_close
 
 import regard
+from regard.attention.score import Dot
 from regard.errors import PathError
 from tests.attention.cases import qkv
 
 SCORES = {
     "default": None,
-    "dot": regard.Dot(),
+    "dot": Dot(),
     "cosine": regard.Cosine(),
     "gaussian": regard.Gaussian(1.2),
     "bilinear": regard.Bilinear(query=4, key=4).double(),

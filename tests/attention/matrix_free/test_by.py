@@ -5,6 +5,7 @@ import torch
 
 import regard
 from regard.attention.matrix_free import Linformer, Mechanism, Performer
+from regard.attention.score import ScaledDot
 from regard.attention.weigh import sparsemax
 from regard.errors import PathError
 
@@ -34,7 +35,7 @@ def test_what_needs_scores_or_weights_is_refused_by_name(by, name, value):
 @pytest.mark.parametrize("by", [Performer(D, 8), Linformer(N, 4)], ids=lambda by: by.name)
 def test_a_scaled_product_and_softmax_may_be_said(by):
     plain = regard.attend(X, X, X, by=by).mix
-    said = regard.attend(X, X, X, by=by, score=regard.ScaledDot(), weigh=regard.softmax, dropout=0.0).mix
+    said = regard.attend(X, X, X, by=by, score=ScaledDot(), weigh=regard.softmax, dropout=0.0).mix
     assert said.equal(plain)
     assert regard.attend(X, X, X, by=by, scale=D**-0.5).mix.equal(plain)
 
@@ -54,7 +55,7 @@ def test_statistics_of_an_implied_map_need_no_matrix(by):
     torch.testing.assert_close(a.weights.received()[..., :5], weights[..., :5].mean(-2))
     assert a.weights.top(3)[1].max() < 5
     assert not a.weights.allowed[0, 0, 0, 5:].any()
-    with pytest.raises(regard.errors.MapError, match="implied, so it has no scores"):
+    with pytest.raises(regard.errors.MapError, match="implied, so its scores are not known"):
         a.weights.scores[0, 0, 0]
 
 
