@@ -23,7 +23,7 @@ export interface Picked {
   readonly zoom: Zoom | null; // null: all of it
 }
 
-export interface Drawn {
+export interface DrawSettings {
   readonly scale: "linear" | "log" | "rank";
   readonly pool: "max" | "mean";
   readonly threshold: number; // lines below this weight are not drawn
@@ -49,17 +49,17 @@ export const NOTHING: Hover = { layer: null, head: null, query: null, key: null 
 export const FIRST: Picked = {
   view: "map", layer: 0, head: 0, heads: [], batch: 0, query: null, key: null, zoom: null,
 };
-export const PLAIN: Drawn = {
+export const PLAIN: DrawSettings = {
   scale: "linear", pool: "max", threshold: 0.05, hide: false, sort: "", falling: true, residual: 0.5, by: "weights",
   near: 1,
 };
 
 export class Choice {
   readonly picked: Signal<Picked>;
-  readonly drawn: Signal<Drawn>;
+  readonly drawn: Signal<DrawSettings>;
   readonly hover: Signal<Hover> = signal(NOTHING);
 
-  constructor(picked: Picked = FIRST, drawn: Drawn = PLAIN) {
+  constructor(picked: Picked = FIRST, drawn: DrawSettings = PLAIN) {
     this.picked = signal(picked);
     this.drawn = signal(drawn);
   }
@@ -68,7 +68,7 @@ export class Choice {
     this.picked.value = { ...this.picked.value, ...part };
   }
 
-  draw(part: Partial<Drawn>): void {
+  draw(part: Partial<DrawSettings>): void {
     this.drawn.value = { ...this.drawn.value, ...part };
   }
 

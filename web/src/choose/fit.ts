@@ -29,7 +29,8 @@ export const samePicked = (a: Picked, b: Picked): boolean =>
   a.key === b.key && sameHeads(a.heads, b.heads) && sameZoom(a.zoom, b.zoom);
 
 /** The layer to begin with: the last cross-attention, where a translation shows what each word came from. */
-export const telling = (info: TraceInfo): number => Math.max(0, info.layers.findLastIndex(({ kind }) => kind === "cross"));
+export const mostTellingLayer = (info: TraceInfo): number =>
+  Math.max(0, info.layers.findLastIndex(({ kind }) => kind === "cross"));
 
 /** The nearest selection that the trace has; the very same object where nothing had to give way. */
 export function fit(picked: Picked, info: TraceInfo): Picked {

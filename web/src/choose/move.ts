@@ -48,7 +48,7 @@ export function stepLayer(picked: Picked, info: TraceInfo, by: number): Partial<
 }
 
 /** Nearer by this factor (further below 1), around what is picked if it is in sight, else around the middle. */
-export function zoomed(picked: Picked, info: TraceInfo, factor: number): Partial<Picked> {
+export function zoomBy(picked: Picked, info: TraceInfo, factor: number): Partial<Picked> {
   const shape = info.layers[picked.layer]?.shape;
   if (shape === undefined) return {};
   const [, , queries, keys] = shape;

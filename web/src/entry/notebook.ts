@@ -2,33 +2,33 @@
 import { FIRST } from "../choose/choice";
 import { START, writeAddress } from "../shell/address";
 import type { Address } from "../shell/host";
-import { preferred } from "../language/language";
+import { preferredLanguage } from "../language/language";
 import { mount } from "../shell/mount";
-import { openAsked } from "../trace/remoteSource";
+import { openRemoteSource } from "../trace/remoteSource";
 import type { TraceInfo } from "../trace/source";
-import { asking, type Model } from "../hosts/jupyter";
-import { greet, hide, stillOf } from "./stillPicture";
+import { askKernel, type WidgetModel } from "../hosts/jupyter";
+import { greetKernel, hideStillPicture, stillPictureOf } from "./stillPicture";
 
 const PAUSE = 300; // milliseconds before the kernel is told what is picked now
 
 /** Fills `el` as soon as the kernel is there; what is returned takes everything away again. */
-export function render({ model, el }: { readonly model: Model; readonly el: HTMLElement }): () => void {
+export function render({ model, el }: { readonly model: WidgetModel; readonly el: HTMLElement }): () => void {
   const gone = new AbortController();
-  const still = stillOf(model);
+  const still = stillPictureOf(model);
   let leave: (() => void) | null = null;
   const begin = (): void => {
-    if (still !== null) hide(still, gone.signal);
+    if (still !== null) hideStillPicture(still, gone.signal);
     leave = explore(model, el, gone);
   };
   if (still === null) begin();
-  else greet(model, begin, gone.signal);
+  else greetKernel(model, begin, gone.signal);
   return () => {
     leave?.();
     gone.abort();
   };
 }
 
-function explore(model: Model, el: HTMLElement, gone: AbortController): () => void {
+function explore(model: WidgetModel, el: HTMLElement, gone: AbortController): () => void {
   const frame = el.appendChild(document.createElement("div"));
   frame.style.height = `${Number(model.get("height")) || 560}px`;
   frame.dataset["lmSuppressShortcuts"] = "true"; // else JupyterLab takes our keys for its own
@@ -37,10 +37,10 @@ function explore(model: Model, el: HTMLElement, gone: AbortController): () => vo
   }
   const info = JSON.parse(String(model.get("info"))) as TraceInfo;
   const leave = mount(frame.attachShadow({ mode: "open" }), {
-    source: openAsked(asking(model, gone.signal), info),
+    source: openRemoteSource(askKernel(model, gone.signal), info),
     server: null,
-    address: placeOf(model, gone.signal),
-    language: preferred(navigator.languages),
+    address: widgetAddress(model, gone.signal),
+    language: preferredLanguage(navigator.languages),
   });
   return () => {
     leave();
@@ -49,7 +49,7 @@ function explore(model: Model, el: HTMLElement, gone: AbortController): () => vo
 }
 
 /** Where the widget stands: it begins where Python said, and a second view of it begins where the first is. */
-function placeOf(model: Model, gone: AbortSignal): Address {
+function widgetAddress(model: WidgetModel, gone: AbortSignal): Address {
   const number = (name: string): number => Math.max(0, Number(model.get(name)) || 0);
   const begin = { ...START, picked: { ...FIRST, layer: number("layer"), head: number("head") } };
   let hash = String(model.get("place") || "") || (Number(model.get("layer")) < 0 ? "" : writeAddress(begin));

@@ -1,39 +1,39 @@
 /** A trace as one HTML file: the numbers stand in the page, the browser computes, nothing is fetched. */
-import type { Address, Host, Named } from "../shell/host";
-import { sentenceOf } from "../language/errorText";
-import { type Language, language, preferred, say } from "../language/language";
+import type { Address, Host, NamedSource } from "../shell/host";
+import { errorText } from "../language/errorText";
+import { type Language, language, preferredLanguage, say } from "../language/language";
 import { mount } from "../shell/mount";
-import { type More, TraceError, openHeld } from "../trace/local/source";
-import { unpacked } from "../trace/local/unpack";
+import { type KnownOfTrace, TraceError, openLocalSource } from "../trace/local/source";
+import { unpack } from "../trace/local/unpack";
 import type { Source, Tokens, TraceInfo } from "../trace/source";
 import { addressBar } from "./browser";
 
 const FORMAT = 1;
 
 /** One trace of the page, as Python wrote it beside the numbers. */
-interface Told extends More {
+interface PageTrace extends KnownOfTrace {
   readonly bytes: number; // of the file
   readonly packed: number; // characters of it in the page
   readonly sampled: number; // rows of every head that the error was measured on; 0: all of them
   readonly tokens?: Readonly<Record<string, Pick<Tokens, "shown" | "text">>>; // those that no file can hold
 }
 
-interface About {
+interface PageInfo {
   readonly format: number;
   readonly language: Language | null;
   readonly first: string; // the address to begin at
-  readonly traces: readonly Told[];
+  readonly traces: readonly PageTrace[];
 }
 
 /** Starts the studio over what the page holds; where it cannot, the page says why. */
 export async function page(): Promise<void> {
   const root = document.getElementById("regard") ?? document.body.appendChild(document.createElement("div"));
-  language.value = preferred(globalThis.navigator.languages);
+  language.value = preferredLanguage(globalThis.navigator.languages);
   try {
-    const about = aboutOf(document);
+    const about = readPageInfo(document);
     if (about.language) language.value = about.language;
     const data = [...document.querySelectorAll("script.trace")].map((one) => one.textContent ?? "");
-    const named = await opened(about, data);
+    const named = await openTraces(about, data);
     root.replaceChildren();
     mount(root, hostOf(about, named));
   } catch (error) {
@@ -41,18 +41,18 @@ export async function page(): Promise<void> {
     told.id = "wait";
     told.setAttribute("role", "alert");
     told.textContent = !(error instanceof TraceError) ? say("page.failed", { why: String(error) })
-      : error.code === "" ? error.message : say("errors.open", { why: sentenceOf(error) });
+      : error.code === "" ? error.message : say("errors.open", { why: errorText(error) });
     root.replaceChildren(told);
   }
 }
 
 /** What the page says of itself. */
-export function aboutOf(where: Document): About {
+export function readPageInfo(where: Document): PageInfo {
   const text = where.getElementById("about")?.textContent ?? "";
   if (text === "") throw new TraceError(say("page.empty"));
-  let about: About;
+  let about: PageInfo;
   try {
-    about = JSON.parse(text) as About;
+    about = JSON.parse(text) as PageInfo;
   } catch {
     throw new TraceError(say("page.cut"));
   }
@@ -61,27 +61,27 @@ export function aboutOf(where: Document): About {
 }
 
 /** The traces of the page, in order. */
-export async function opened(about: About, data: readonly string[]): Promise<readonly Named[]> {
+export async function openTraces(about: PageInfo, data: readonly string[]): Promise<readonly NamedSource[]> {
   if (about.traces.length === 0) throw new TraceError(say("page.empty"));
-  const found: Named[] = [];
+  const found: NamedSource[] = [];
   for (const [i, told] of about.traces.entries()) {
     if (data[i]?.length !== told.packed) throw new TraceError(say("page.cut"));
-    const bytes = await unpacked(data[i], told.bytes);
-    const source = whole(openHeld(bytes, told), told);
+    const bytes = await unpack(data[i], told.bytes);
+    const source = withTokens(openLocalSource(bytes, told), told);
     found.push({ name: source.info.name || source.info.model, source });
   }
   return found;
 }
 
 /** The source with the tokens that the file could not hold: half a surrogate pair is text here. */
-function whole(source: Source, { tokens }: Told): Source {
+function withTokens(source: Source, { tokens }: PageTrace): Source {
   if (!tokens) return source;
   const shown = source.info.tokens.map((one, i): Tokens => ({ ...one, ...tokens[String(i)] }));
   const info: TraceInfo = { ...source.info, tokens: shown };
   return Object.assign(source, { info });
 }
 
-function hostOf(about: About, named: readonly Named[]): Host {
+function hostOf(about: PageInfo, named: readonly NamedSource[]): Host {
   const { source } = named[0]!;
   const rows = Math.max(...about.traces.map((told) => told.sampled));
   const error = Math.max(...named.map((one) => one.source.info.error ?? 0));

@@ -2,12 +2,12 @@
  * The still picture above an explorer in a notebook: it is what a saved or exported notebook has, and what is left where
  * the kernel is gone. Until the kernel answers it is all that is shown; then the explorer takes its place.
  */
-import type { Model } from "../hosts/jupyter";
+import type { WidgetModel } from "../hosts/jupyter";
 
 const KEY = /^[0-9a-f]{8,64}$/;
 
 /** The class of the still picture that Python showed before this widget; null where there is none in the page. */
-export function stillOf(model: Model): string | null {
+export function stillPictureOf(model: WidgetModel): string | null {
   const key = String(model.get("still") ?? "");
   if (!KEY.test(key)) return null;
   const name = `regard-still-${key}`;
@@ -15,7 +15,7 @@ export function stillOf(model: Model): string | null {
 }
 
 /** Calls `alive` once, when the kernel gives its first sign. A busy one does so when it is free, a lost one never. */
-export function greet(model: Model, alive: () => void, gone: AbortSignal): void {
+export function greetKernel(model: WidgetModel, alive: () => void, gone: AbortSignal): void {
   const ask = Math.floor(Math.random() * 2 ** 40); // as questions are counted: other views hear this answer too
   const heard = (content: unknown): void => {
     if ((content as { answer?: unknown } | null)?.answer !== ask) return;
@@ -32,7 +32,7 @@ export function greet(model: Model, alive: () => void, gone: AbortSignal): void 
 }
 
 /** Hides the still picture while this view is there, wherever and whenever it is drawn. */
-export function hide(name: string, gone: AbortSignal): void {
+export function hideStillPicture(name: string, gone: AbortSignal): void {
   const style = document.head.appendChild(document.createElement("style"));
   const rules = [`.${name}`, `.jp-OutputArea-child:has(.${name})`]; // the second leaves no gap in a JupyterLab
   style.textContent = rules.map((rule) => `${rule} { display: none !important; }`).join("\n");

@@ -2,27 +2,27 @@
  * The server behind a page of `regard serve`: questions by fetch, runs by WebSocket. The token is a cookie that no
  * script can read; the browser sends it by itself.
  */
-import { isAbort, spoken } from "../language/errorText";
+import { isAbort, translateError } from "../language/errorText";
 import { type Key, say } from "../language/language";
-import { type Ask, openAsked, readAnswer } from "../trace/remoteSource";
-import { type About, Coded } from "../trace/errors";
+import { type Ask, openRemoteSource, readAnswer } from "../trace/remoteSource";
+import { type ErrorDetails, CodedError } from "../trace/errors";
 import type { Source, TraceInfo } from "../trace/source";
 import type { Effect, ModelInfo, RunEvent, Server, TraceCard, TrainingCard } from "./server";
-import { smaller } from "./shrinkPicture";
+import { shrinkPicture } from "./shrinkPicture";
 
 /** What the browser gives us; a test gives something else. */
-export interface Ground {
+export interface Network {
   readonly fetch: (address: string, how: RequestInit) => Promise<Response>;
   readonly socket: (address: string) => WebSocket;
   readonly origin: string;
 }
 
 /** No answer came at all. */
-export class Lost extends Error {
+export class ConnectionLost extends Error {
   override name = "Lost";
 }
 
-const here = (): Ground => ({
+const browserNetwork = (): Network => ({
   fetch: (address, how) => globalThis.fetch(address, how),
   socket: (address) => new WebSocket(address),
   origin: globalThis.location.origin,
@@ -33,8 +33,8 @@ const STEPS: ReadonlyMap<string, Key> = new Map([
 ]);
 
 /** The server at our own address. */
-export function overHttp(ground: Ground = here()): Server {
-  const call = (path: string, how: RequestInit = {}): Promise<Response> => asked(ground, path, how);
+export function overHttp(network: Network = browserNetwork()): Server {
+  const call = (path: string, how: RequestInit = {}): Promise<Response> => request(network, path, how);
   const json = async <T>(path: string, how?: RequestInit): Promise<T> => (await call(path, how)).json() as Promise<T>;
   const sent = (method: string, what: object, signal?: AbortSignal): RequestInit => ({
     method, body: JSON.stringify(what), headers: { "content-type": "application/json" }, ...(signal ? { signal } : {}),
@@ -47,10 +47,11 @@ export function overHttp(ground: Ground = here()): Server {
     const look = Number(found.headers.get("x-look") ?? 0);
     const which = [wanted, look > 0 ? `look=${look}` : ""].filter(Boolean).join("&");
     const ask: Ask = async (what, about, signal) => {
-      const answer = await call(`${at}/ask/${encodeURIComponent(what)}${which && `?${which}`}`, sent("POST", about, signal));
-      return readAnswer(await whole(answer.arrayBuffer()));
+      const path = `${at}/ask/${encodeURIComponent(what)}${which && `?${which}`}`;
+      const answer = await call(path, sent("POST", about, signal));
+      return readAnswer(await orConnectionLost(answer.arrayBuffer()));
     };
-    return openAsked(ask, (await found.json()) as TraceInfo);
+    return openRemoteSource(ask, (await found.json()) as TraceInfo);
   };
 
   return {
@@ -61,40 +62,44 @@ export function overHttp(ground: Ground = here()): Server {
     openTraining: async (id, step, example) =>
       open((await json<{ trace: string }>(`/api/trainings/${encodeURIComponent(id)}/${step}/${example}`)).trace),
     upload: async (file) =>
-      (await json<{ trace: string }>("/api/traces", { method: "POST", body: file, headers: { "x-name": named(file.name) } })).trace,
+      (await json<{ trace: string }>("/api/traces", {
+        method: "POST", body: file, headers: { "x-name": headerValue(file.name) },
+      })).trace,
     rename: async (id, name) => void (await call(`/api/traces/${encodeURIComponent(id)}`, sent("PATCH", { name }))),
     forget: async (id) => void (await call(`/api/traces/${encodeURIComponent(id)}`, { method: "DELETE" })),
     run: async (ask, heard, signal) => {
-      const picture = ask.picture === null ? null : await smaller(ask.picture);
-      return running(ground, JSON.stringify({ ...ask, picture }), heard, signal);
+      const picture = ask.picture === null ? null : await shrinkPicture(ask.picture);
+      return runOverSocket(network, JSON.stringify({ ...ask, picture }), heard, signal);
     },
-    edit: (id, edits, signal) => json<Effect>(`/api/traces/${encodeURIComponent(id)}/edit`, sent("POST", { edits }, signal)),
-    page: async (id) => whole((await call(`/api/traces/${encodeURIComponent(id)}/page`)).blob()),
+    edit: (id, edits, signal) =>
+      json<Effect>(`/api/traces/${encodeURIComponent(id)}/edit`, sent("POST", { edits }, signal)),
+    page: async (id) => orConnectionLost((await call(`/api/traces/${encodeURIComponent(id)}/page`)).blob()),
   };
 }
 
 /** The answer to one request, if it is a good one; else the server's own sentence. */
-async function asked(ground: Ground, path: string, how: RequestInit): Promise<Response> {
-  const answer = await whole(ground.fetch(path, { credentials: "same-origin", cache: "no-store", redirect: "error", ...how }));
+async function request(network: Network, path: string, how: RequestInit): Promise<Response> {
+  const always = { credentials: "same-origin", cache: "no-store", redirect: "error" } as const;
+  const answer = await orConnectionLost(network.fetch(path, { ...always, ...how }));
   if (answer.ok) return answer;
   if (answer.status === 401) throw new Error(say("errors.http.token"));
-  throw await told(answer);
+  throw await serverError(answer);
 }
 
 /** What arrives whole; a connection that breaks meanwhile is told as one. */
-async function whole<T>(coming: Promise<T>): Promise<T> {
+async function orConnectionLost<T>(coming: Promise<T>): Promise<T> {
   try {
     return await coming;
   } catch (error) {
     if (isAbort(error)) throw error;
-    throw new Lost(say("errors.http.lost"));
+    throw new ConnectionLost(say("errors.http.lost"));
   }
 }
 
-async function told(answer: Response): Promise<Error> {
+async function serverError(answer: Response): Promise<Error> {
   try {
-    const { error, code, about } = (await answer.json()) as { error?: unknown; code?: string; about?: About };
-    if (typeof error === "string" && error !== "") return new Coded(error, code, about);
+    const { error, code, about } = (await answer.json()) as { error?: unknown; code?: string; about?: ErrorDetails };
+    if (typeof error === "string" && error !== "") return new CodedError(error, code, about);
   } catch {
     // something else than our server has answered
   }
@@ -102,29 +107,32 @@ async function told(answer: Response): Promise<Error> {
 }
 
 /** A file's name as a header may hold it. */
-const named = (name: string): string => encodeURIComponent(name.slice(0, 200).replace(/[\uD800-\uDFFF]/gu, "\uFFFD"));
+const headerValue = (name: string): string =>
+  encodeURIComponent(name.slice(0, 200).replace(/[\uD800-\uDFFF]/gu, "\uFFFD"));
 
-interface More {
+interface EventExtras {
   readonly step?: string;
   readonly name?: string;
   readonly code?: string;
-  readonly about?: About;
+  readonly about?: ErrorDetails;
 }
 
 /** The event, its sentence in the reader's language. */
-function inWords(event: RunEvent & More): RunEvent {
+function translateEvent(event: RunEvent & EventExtras): RunEvent {
   if (event.kind === "failed" || event.kind === "trouble")
-    return { ...event, text: spoken(event.text, event.code, event.about) };
+    return { ...event, text: translateError(event.text, event.code, event.about) };
   const key = event.kind === "progress" ? STEPS.get(event.step ?? "") : undefined;
   return event.kind === "progress" && key ? { ...event, text: say(key, { name: event.name ?? "" }) } : event;
 }
 
 /** One run, until it is done or has failed; ends with Lost where the connection breaks before. */
-function running(ground: Ground, ask: string, heard: (event: RunEvent) => void, signal: AbortSignal): Promise<void> {
+function runOverSocket(
+  network: Network, ask: string, heard: (event: RunEvent) => void, signal: AbortSignal,
+): Promise<void> {
   return new Promise((done, failed) => {
     const aborted = (): DOMException => new DOMException("called off", "AbortError");
     if (signal.aborted) return failed(aborted());
-    const socket = ground.socket(`${ground.origin.replace(/^http/, "ws")}/api/run`);
+    const socket = network.socket(`${network.origin.replace(/^http/, "ws")}/api/run`);
     const over = new AbortController();
     const end = (how: () => void): void => {
       over.abort();
@@ -134,11 +142,11 @@ function running(ground: Ground, ask: string, heard: (event: RunEvent) => void, 
     const on = { signal: over.signal };
     signal.addEventListener("abort", () => end(() => failed(aborted())), on);
     socket.addEventListener("open", () => socket.send(ask), on);
-    socket.addEventListener("close", () => end(() => failed(new Lost(say("errors.http.lost")))), on);
-    socket.addEventListener("error", () => end(() => failed(new Lost(say("errors.http.lost")))), on);
+    socket.addEventListener("close", () => end(() => failed(new ConnectionLost(say("errors.http.lost")))), on);
+    socket.addEventListener("error", () => end(() => failed(new ConnectionLost(say("errors.http.lost")))), on);
     socket.addEventListener("message", ({ data }: MessageEvent) => {
-      const event = JSON.parse(String(data)) as RunEvent & More;
-      heard(inWords(event));
+      const event = JSON.parse(String(data)) as RunEvent & EventExtras;
+      heard(translateEvent(event));
       if (event.kind === "done" || event.kind === "failed") end(done);
     }, on);
   });

@@ -6,10 +6,10 @@
 import { say } from "../language/language";
 import type { Answer, Ask } from "../trace/remoteSource";
 import { readAnswer } from "../trace/remoteSource";
-import { type About, Coded } from "../trace/errors";
+import { type ErrorDetails, CodedError } from "../trace/errors";
 
 /** What a widget's front end is handed. */
-export interface Model {
+export interface WidgetModel {
   get(name: string): unknown;
   set(name: string, value: unknown): void;
   save_changes(): void;
@@ -30,7 +30,7 @@ export const AT_ONCE = 3;
 export const PATIENCE = 45_000; // milliseconds in which nothing at all was heard
 
 /** A way to ask the kernel behind `model`, until `gone` fires. */
-export function asking(model: Model, gone: AbortSignal, patience: number = PATIENCE): Ask {
+export function askKernel(model: WidgetModel, gone: AbortSignal, patience: number = PATIENCE): Ask {
   const waiting = new Set<Question>();
   const asked = new Map<number, Question>();
   let next = Math.floor(Math.random() * 2 ** 40); // views of the same widget hear each other's answers
@@ -44,7 +44,7 @@ export function asking(model: Model, gone: AbortSignal, patience: number = PATIE
     const open = [...asked.values(), ...waiting];
     asked.clear();
     waiting.clear();
-    for (const question of open) question.failed(lost());
+    for (const question of open) question.failed(kernelLost());
   };
   const go = (): void => {
     for (const question of waiting) {
@@ -61,14 +61,14 @@ export function asking(model: Model, gone: AbortSignal, patience: number = PATIE
   };
   const heard = (content: unknown, buffers: readonly Bytes[] = []): void => {
     const { answer, error, code, about } =
-      (content ?? {}) as { answer?: unknown; error?: unknown; code?: string; about?: About };
+      (content ?? {}) as { answer?: unknown; error?: unknown; code?: string; about?: ErrorDetails };
     const question = typeof answer === "number" ? asked.get(answer) : undefined;
     if (!question) return;
     asked.delete(answer as number);
     listen();
     try {
-      if (error !== undefined) throw new Coded(String(error), code, about);
-      question.answered(readAnswer(whole(buffers[0])));
+      if (error !== undefined) throw new CodedError(String(error), code, about);
+      question.answered(readAnswer(ownBuffer(buffers[0])));
     } catch (reason) {
       question.failed(reason);
     }
@@ -98,12 +98,12 @@ export function asking(model: Model, gone: AbortSignal, patience: number = PATIE
 }
 
 /** The studio tells a lost connection from other failures by its name. */
-const lost = (): Error => Object.assign(new Error(say("errors.kernel")), { name: "Lost" });
+const kernelLost = (): Error => Object.assign(new Error(say("errors.kernel")), { name: "Lost" });
 const aborted = (): DOMException => new DOMException("called off", "AbortError");
 
 /** The bytes of a buffer alone, from their first on: arrays in them must begin at even places. */
-function whole(bytes: Bytes | undefined): ArrayBuffer {
-  if (bytes === undefined) throw lost();
+function ownBuffer(bytes: Bytes | undefined): ArrayBuffer {
+  if (bytes === undefined) throw kernelLost();
   if (!ArrayBuffer.isView(bytes)) return bytes;
   return bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength) as ArrayBuffer;
 }

@@ -4,7 +4,7 @@ const ENOUGH = 700_000; // characters of a data: address that is sent as it is
 const SIDE = 1024; // pixels of the longer side otherwise
 
 /** The same picture, not larger than a server takes; one that cannot be read is left for the server to refuse. */
-export async function smaller(picture: string): Promise<string> {
+export async function shrinkPicture(picture: string): Promise<string> {
   if (picture.length <= ENOUGH) return picture;
   const image = new Image();
   image.src = picture;

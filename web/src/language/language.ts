@@ -15,5 +15,5 @@ export const say: Say = (key, values = {}) =>
   LANGUAGES[language.value][key].replace(/\{(\w+)\}/g, (whole, name: string) => String(values[name] ?? whole));
 
 /** The language of the machine where we have it, else English. */
-export const preferred = (wanted: readonly string[]): Language =>
+export const preferredLanguage = (wanted: readonly string[]): Language =>
   wanted.map((tag) => tag.slice(0, 2).toLowerCase()).find((tag): tag is Language => tag in LANGUAGES) ?? "en";

@@ -1,5 +1,5 @@
 /** A canvas as large as its element, sharp on every screen. */
-import { silent } from "./silent";
+import { nullContext } from "./nullContext";
 
 export interface Size {
   readonly width: number;
@@ -23,7 +23,7 @@ export function surface(el: HTMLElement, signal: AbortSignal): Surface {
   });
   if (getComputedStyle(el).position === "static" || el.style.position === "static") el.style.position = "relative";
   el.append(canvas);
-  const context = canvas.getContext("2d") ?? silent(canvas);
+  const context = canvas.getContext("2d") ?? nullContext(canvas);
   const heard: (() => void)[] = [];
   let size: Size = { width: 0, height: 0 };
   let ratio = 1;

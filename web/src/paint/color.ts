@@ -42,7 +42,7 @@ function sequential(t: number, dark: boolean): Rgb {
   return mix(ground, along(VIRIDIS, dark ? 0.15 + 0.85 * t : 1 - t), Math.min(1, t / 0.3));
 }
 
-const filled = (of: (t: number) => Rgb): Uint8ClampedArray => {
+const rampBytes = (of: (t: number) => Rgb): Uint8ClampedArray => {
   const out = new Uint8ClampedArray(256 * 4);
   for (let i = 0; i < 256; i++) out.set([...of(i / 255), 255], i * 4);
   return out;
@@ -56,11 +56,11 @@ const once = (name: string, make: () => Uint8ClampedArray): Uint8ClampedArray =>
 
 /** The scale of weights as 256 × 4 bytes (r, g, b, 255); do not write into it. */
 export const ramp = (dark: boolean): Uint8ClampedArray =>
-  once(`ramp ${dark}`, () => filled((t) => sequential(t, dark)));
+  once(`ramp ${dark}`, () => rampBytes((t) => sequential(t, dark)));
 
 /** The scale of differences as 256 × 4 bytes: −1 at the start, no difference in the middle, 1 at the end. */
 export const divergingRamp = (dark: boolean): Uint8ClampedArray =>
-  once(`diverging ${dark}`, () => filled((t) => along(LESS_MORE[dark ? "dark" : "light"], t)));
+  once(`diverging ${dark}`, () => rampBytes((t) => along(LESS_MORE[dark ? "dark" : "light"], t)));
 
 /** The colour of a weight that `scaled` has brought between 0 and 1. */
 export const weightColor = (t: number, dark: boolean): string => css(sequential(clamp(t), dark));
@@ -79,7 +79,7 @@ export function headColor(i: number, dark: boolean): string {
  * A weight between 0 and 1 for a colour scale: linear, its share of `top`; log, four powers of ten below `top`;
  * rank, the share of the values in `sorted` (rising) that it exceeds or equals. Without `sorted`, rank is linear.
  */
-export function scaled(weight: number, scale: Scale, top: number, sorted?: ArrayLike<number>): number {
+export function scaleWeight(weight: number, scale: Scale, top: number, sorted?: ArrayLike<number>): number {
   if (!(weight > 0) || !(top > 0)) return 0;
   if (scale === "log") return clamp(1 + Math.log10(weight / top) / LOWEST_DECADE);
   if (scale === "rank" && sorted !== undefined && sorted.length > 0) return rankAmong(weight, sorted);
@@ -98,7 +98,7 @@ export function rankAmong(value: number, sorted: ArrayLike<number>): number {
 }
 
 /** The weight that stands at t on a scale: what a legend writes beside its bar. */
-export function unscaled(t: number, scale: Scale, top: number, sorted?: ArrayLike<number>): number {
+export function unscaleWeight(t: number, scale: Scale, top: number, sorted?: ArrayLike<number>): number {
   if (scale === "log") return top * 10 ** ((t - 1) * LOWEST_DECADE);
   if (scale === "rank" && sorted !== undefined && sorted.length > 0)
     return sorted[Math.max(0, Math.min(sorted.length - 1, Math.ceil(t * sorted.length) - 1))]!;

@@ -9,7 +9,7 @@ export type Attributes = Readonly<Record<string, string | number | null | undefi
 const NAMES: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
 
 /** Text as it may stand in XML: escaped, and what XML cannot hold (NUL, lone halves of characters) as U+FFFD. */
-export const escaped = (text: string): string =>
+export const escapeXml = (text: string): string =>
   text
     .replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|\p{Surrogate}/gu, "\ufffd")
     .replace(/[&<>"']/g, (character) => NAMES[character]!);
@@ -21,9 +21,9 @@ const short = (value: string | number): string =>
 export function node(name: string, attributes: Attributes = {}, ...children: readonly Child[]): Markup {
   const held = Object.entries(attributes)
     .filter(([, value]) => value !== null && value !== undefined)
-    .map(([key, value]) => ` ${key}="${escaped(short(value!))}"`)
+    .map(([key, value]) => ` ${key}="${escapeXml(short(value!))}"`)
     .join("");
-  const inside = children.map((child) => (typeof child === "object" ? child.markup : escaped(short(child)))).join("");
+  const inside = children.map((child) => (typeof child === "object" ? child.markup : escapeXml(short(child)))).join("");
   return { markup: inside === "" ? `<${name}${held}/>` : `<${name}${held}>${inside}</${name}>` };
 }
 

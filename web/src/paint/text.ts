@@ -48,24 +48,24 @@ export function pieces(text: string): Piece[] {
 }
 
 /** A token with marks in place of what cannot be seen: edge spaces, control characters, bidi controls, lone halves. */
-export const visible = (text: string): string => pieces(text).map((piece) => piece.text).join("");
+export const markInvisible = (text: string): string => pieces(text).map((piece) => piece.text).join("");
 
 /** Text that keeps its own direction amid other text. */
-export const isolated = (text: string): string => `\u2068${text}\u2069`;
+export const isolateText = (text: string): string => `\u2068${text}\u2069`;
 
 const segmenter = typeof Intl.Segmenter === "function"
   ? new Intl.Segmenter(undefined, { granularity: "grapheme" })
   : null;
 
 /** What a reader takes for characters: an emoji family is one. */
-export const letters = (text: string): string[] =>
+export const graphemes = (text: string): string[] =>
   segmenter === null ? Array.from(text) : Array.from(segmenter.segment(text), (part) => part.segment);
 
 /** The text if it fits into `width`, else cut in the middle: "inter…ation". At least one letter stays. */
-export function clip(text: string, width: number, measure: (text: string) => number): string {
+export function clipText(text: string, width: number, measure: (text: string) => number): string {
   if (text.length <= 2 * LONGEST && measure(text) <= width) return text;
   const long = text.length > 2 * LONGEST;
-  const head = letters(long ? text.slice(0, LONGEST) : text), tail = long ? letters(text.slice(-LONGEST)) : head;
+  const head = graphemes(long ? text.slice(0, LONGEST) : text), tail = long ? graphemes(text.slice(-LONGEST)) : head;
   const cut = (count: number): string =>
     `${head.slice(0, Math.ceil(count / 2)).join("")}…${tail.slice(tail.length - Math.floor(count / 2)).join("")}`;
   let fits = 1, fails = long ? 2 * LONGEST : Math.max(2, head.length); // letters kept
@@ -78,9 +78,9 @@ export function clip(text: string, width: number, measure: (text: string) => num
 }
 
 /** The first letters of a token and the count of the rest, for tooltips: ten thousand letters fit no screen. */
-export function shortened(text: string, most = 300): string {
-  const seen = visible(text.length > 4 * most ? text.slice(0, 4 * most) : text);
+export function shortenText(text: string, most = 300): string {
+  const seen = markInvisible(text.length > 4 * most ? text.slice(0, 4 * most) : text);
   return seen.length <= most && text.length <= 4 * most
     ? seen
-    : `${letters(seen).slice(0, most).join("")}… (${text.length})`;
+    : `${graphemes(seen).slice(0, most).join("")}… (${text.length})`;
 }

@@ -3,18 +3,18 @@
  * left out. Whatever stands in it is read without trust: foreign parts are passed over, bad ones become the usual.
  */
 import {
-  type Drawn, FIRST, MOST_RESIDUAL, NEAREST, PLAIN, type Picked, VIEWS, type ViewName, type Zoom,
+  type DrawSettings, FIRST, MOST_RESIDUAL, NEAREST, PLAIN, type Picked, VIEWS, type ViewName, type Zoom,
 } from "../choose/choice";
 
-export interface Place {
+export interface AddressPlace {
   readonly trace: string; // "" where the address names none
   readonly run: number | null; // which run of the trace; null: its last
   readonly other: string; // what it is compared with
   readonly picked: Picked;
-  readonly drawn: Drawn;
+  readonly drawn: DrawSettings;
 }
 
-export const START: Place = { trace: "", run: null, other: "", picked: FIRST, drawn: PLAIN };
+export const START: AddressPlace = { trace: "", run: null, other: "", picked: FIRST, drawn: PLAIN };
 
 const LONGEST = 4096; // characters of a hash, and heads of a list, that are read at all
 const count = (text: string | undefined): number | null =>
@@ -56,7 +56,7 @@ function parts(hash: string): ReadonlyMap<string, string> {
 export const namesLayer = (hash: string): boolean => parts(hash).has("layer");
 
 /** What an address asks for; any text gives a place. */
-export function readAddress(hash: string): Place {
+export function readAddress(hash: string): AddressPlace {
   const part = parts(hash);
   const of = (key: string): string | undefined => part.get(key);
   return {
@@ -79,7 +79,7 @@ export function readAddress(hash: string): Place {
 }
 
 /** The address of a place; `readAddress` gives the place back (a zoom to a thousandth of a token). */
-export function writeAddress({ trace, run, other, picked, drawn }: Place): string {
+export function writeAddress({ trace, run, other, picked, drawn }: AddressPlace): string {
   const { zoom } = picked;
   const all: readonly (readonly [string, string | null])[] = [
     ["trace", trace || null], ["run", run === null ? null : String(run)], ["with", other || null],

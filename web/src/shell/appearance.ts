@@ -7,7 +7,7 @@ export type Mode = "auto" | "light" | "dark";
 export const MODES: readonly Mode[] = ["auto", "light", "dark"];
 
 /** Whether what is around us is dark: a notebook says it on its body, else the machine does. */
-function around(): boolean {
+function isDarkAround(): boolean {
   const { body } = document;
   const lab = body?.getAttribute("data-jp-theme-light"), code = body?.getAttribute("data-vscode-theme-kind");
   if (lab === "false" || lab === "true") return lab === "false";
@@ -24,9 +24,9 @@ export interface Appearance {
 export function appearance(until: AbortSignal): Appearance {
   const kept = recall("theme");
   const mode = signal<Mode>(MODES.find((one) => one === kept) ?? "auto");
-  const dark = signal(around());
+  const dark = signal(isDarkAround());
   const look = (): void => {
-    dark.value = around();
+    dark.value = isDarkAround();
   };
   globalThis.matchMedia?.("(prefers-color-scheme: dark)").addEventListener?.("change", look, { signal: until });
   const observer = new MutationObserver(look);
@@ -38,7 +38,7 @@ export function appearance(until: AbortSignal): Appearance {
 }
 
 /** The next way to look, remembered. */
-export function turn(mode: Signal<Mode>): void {
+export function nextMode(mode: Signal<Mode>): void {
   mode.value = MODES[(MODES.indexOf(mode.value) + 1) % MODES.length]!;
   remember("theme", mode.value);
 }
@@ -46,7 +46,7 @@ export function turn(mode: Signal<Mode>): void {
 const NAMES = ["ground", "raised", "ink", "pale", "line", "query", "key", "focus", "warn", "hatch"] as const;
 
 /** Puts the colours on an element, as CSS variables. */
-export function dress(element: HTMLElement, theme: Theme): void {
+export function applyTheme(element: HTMLElement, theme: Theme): void {
   for (const name of NAMES) element.style.setProperty(`--${name}`, theme[name]);
   element.style.setProperty("color-scheme", theme.dark ? "dark" : "light");
   element.dataset["theme"] = theme.dark ? "dark" : "light";

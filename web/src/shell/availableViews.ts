@@ -4,7 +4,7 @@ import { isWindowed } from "../views/image/patches";
 import type { Studio } from "./state";
 
 /** The views to offer, in their order. Pictures need patches, training needs a server that keeps it. */
-export function available(studio: Studio): readonly ViewName[] {
+export function availableViews(studio: Studio): readonly ViewName[] {
   const info = studio.source.value?.info;
   const patches = info !== undefined && (info.picture !== null || info.tokens.some((tokens) => tokens.grid !== null)
     || info.layers.some((_, layer) => isWindowed(info, layer))); // which says why it is not drawn
@@ -12,7 +12,7 @@ export function available(studio: Studio): readonly ViewName[] {
 }
 
 /** The view to show now: the picked one, else the map. */
-export const viewNow = (studio: Studio): ViewName => {
-  const all = available(studio), wanted = studio.choice.picked.value.view;
+export const currentView = (studio: Studio): ViewName => {
+  const all = availableViews(studio), wanted = studio.choice.picked.value.view;
   return all.includes(wanted) ? wanted : (all[0] ?? "map");
 };

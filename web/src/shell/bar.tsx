@@ -1,9 +1,9 @@
 /** The top bar: what is being looked at, what runs next, language, colours, help. */
-import { turn } from "./appearance";
-import { speak } from "./begin";
+import { nextMode } from "./appearance";
+import { setLanguage } from "./begin";
 import { language, say } from "../language/language";
-import { heldName, openFile, openTrace } from "./openTrace";
-import { Pick } from "./filePicker";
+import { localTraceName, openFile, openTrace } from "./openTrace";
+import { FilePicker } from "./filePicker";
 import { Compose } from "./run";
 import type { Studio } from "./state";
 
@@ -15,17 +15,17 @@ export function Bar({ studio }: { studio: Studio }) {
   return (
     <header class="bar">
       <strong class="mark" aria-label="regard">regard</strong>
-      {studio.host.server === null ? <Held studio={studio} /> : <Served studio={studio} />}
+      {studio.host.server === null ? <LocalTracePicker studio={studio} /> : <ServedControls studio={studio} />}
       <span class="ends">
         <button
           type="button" class="quiet" lang={other} title={say("shell.language")} aria-label={say("shell.language")}
-          onClick={() => speak(other)}
+          onClick={() => setLanguage(other)}
         >
           {other === "zh" ? "中文" : "EN"}
         </button>
         <button
           type="button" class="quiet" title={say(`shell.theme.${mode.value}`)}
-          aria-label={say(`shell.theme.${mode.value}`)} onClick={() => turn(mode)}
+          aria-label={say(`shell.theme.${mode.value}`)} onClick={() => nextMode(mode)}
         >
           {SIGN[mode.value]}
         </button>
@@ -41,7 +41,7 @@ export function Bar({ studio }: { studio: Studio }) {
 }
 
 /** With a server: the runs that it keeps, and a text for the next one. */
-function Served({ studio }: { studio: Studio }) {
+function ServedControls({ studio }: { studio: Studio }) {
   const info = studio.source.value?.info;
   const card = studio.cards.value.find((one) => one.id === studio.trace.value);
   const name = card?.name || info?.name || say("shell.runs");
@@ -59,9 +59,9 @@ function Served({ studio }: { studio: Studio }) {
 }
 
 /** Without one: what is held, one or several, and the way to open a file. */
-function Held({ studio }: { studio: Studio }) {
+function LocalTracePicker({ studio }: { studio: Studio }) {
   const info = studio.source.value?.info;
-  const held = studio.held.value;
+  const held = studio.localTraces.value;
   const title = [...new Set([info?.name, info?.model])].filter(Boolean).join(" · ").slice(0, 120);
   const text = info?.tokens.find((tokens) => tokens.text)?.text ?? "";
   const at = held.findIndex((one) => one.source === studio.source.value); // a single one has no name in the address
@@ -69,15 +69,15 @@ function Held({ studio }: { studio: Studio }) {
     <>
       {held.length > 1 ? (
         <select
-          class="current" aria-label={say("shell.which")} value={at < 0 ? studio.trace.value : heldName(studio, at)}
+          class="current" aria-label={say("shell.which")} value={at < 0 ? studio.trace.value : localTraceName(studio, at)}
           onChange={(event) => void openTrace(studio, event.currentTarget.value)}
         >
           {held.map((one, i) =>
-            <option key={heldName(studio, i)} value={heldName(studio, i)}>{one.name.slice(0, 80)}</option>)}
+            <option key={localTraceName(studio, i)} value={localTraceName(studio, i)}>{one.name.slice(0, 80)}</option>)}
         </select>
       ) : <bdi class="cut name">{title}</bdi>}
       <bdi class="cut text" title={text.slice(0, 2000)}>{text.slice(0, 300)}</bdi>
-      <Pick words={say("shell.open")} onFile={(file) => void openFile(studio, file)} />
+      <FilePicker words={say("shell.open")} onFile={(file) => void openFile(studio, file)} />
     </>
   );
 }

@@ -3,10 +3,10 @@ import { effect } from "@preact/signals";
 import { FIRST } from "../choose/choice";
 import { fit } from "../choose/fit";
 import { readAddress } from "./address";
-import { dress } from "./appearance";
-import { follow, keepInside } from "./addressSync";
-import { type Language, LANGUAGES, language, preferred } from "../language/language";
-import { compareWith, failed, heardBy, heldName, look, openNewest, openTrace } from "./openTrace";
+import { applyTheme } from "./appearance";
+import { syncAddress, keepChoiceInside } from "./addressSync";
+import { type Language, LANGUAGES, language, preferredLanguage } from "../language/language";
+import { compareWith, reportFailure, monitor, localTraceName, showSource, openNewest, openTrace } from "./openTrace";
 import { recall, remember } from "./remember";
 import { runModel } from "./running";
 import type { Studio } from "./state";
@@ -15,43 +15,43 @@ import type { Studio } from "./state";
 function firstLanguage(studio: Studio): Language {
   const kept = recall("language");
   if (kept !== null && Object.hasOwn(LANGUAGES, kept)) return kept as Language;
-  return studio.host.language ?? preferred(globalThis.navigator?.languages ?? []);
+  return studio.host.language ?? preferredLanguage(globalThis.navigator?.languages ?? []);
 }
 
 /** Speaks another language from now on, here and at the next visit. */
-export function speak(wanted: Language): void {
+export function setLanguage(wanted: Language): void {
   language.value = wanted;
   remember("language", wanted);
 }
 
 /** Starts a studio whose frame stands in `element`; `inside` a notebook's cell the page around us is not ours. */
-export function begin(studio: Studio, element: HTMLElement, inside: boolean): void {
+export function startStudio(studio: Studio, element: HTMLElement, inside: boolean): void {
   language.value = firstLanguage(studio);
   const stop = effect(() => {
-    dress(element, studio.look.theme.value);
+    applyTheme(element, studio.look.theme.value);
     element.lang = language.value === "zh" ? "zh-Hans" : "en";
     if (!inside) element.ownerDocument.documentElement.lang = element.lang;
   });
   studio.until.addEventListener("abort", stop, { once: true });
-  keepInside(studio);
-  follow(studio);
-  void open(studio);
+  keepChoiceInside(studio);
+  syncAddress(studio);
+  void openFirst(studio);
 }
 
-async function open(studio: Studio): Promise<void> {
+async function openFirst(studio: Studio): Promise<void> {
   const { host } = studio;
   const place = readAddress(host.address?.read() ?? "");
   studio.choice.drawn.value = place.drawn;
   studio.choice.picked.value = place.picked;
   const own = host.source;
-  if (own !== null && !studio.held.value.some((one) => one.source === own))
-    studio.held.value = [{ name: own.info.name || own.info.model, source: own }, ...studio.held.value];
-  const held = studio.held.value.map((one) => ({ ...one, source: heardBy(studio, one.source) }));
-  studio.held.value = held;
+  if (own !== null && !studio.localTraces.value.some((one) => one.source === own))
+    studio.localTraces.value = [{ name: own.info.name || own.info.model, source: own }, ...studio.localTraces.value];
+  const held = studio.localTraces.value.map((one) => ({ ...one, source: monitor(studio, one.source) }));
+  studio.localTraces.value = held;
   if (held.length > 0) {
-    const at = Math.max(0, held.findIndex((_, i) => heldName(studio, i) === place.trace));
+    const at = Math.max(0, held.findIndex((_, i) => localTraceName(studio, i) === place.trace));
     const { source } = held[at]!;
-    look(studio, source, held.length > 1 ? heldName(studio, at) : "", null, fit(place.picked, source.info));
+    showSource(studio, source, held.length > 1 ? localTraceName(studio, at) : "", null, fit(place.picked, source.info));
     if (place.other !== "") void compareWith(studio, place.other);
   }
   if (host.server !== null) await openServed(studio);
@@ -76,7 +76,7 @@ async function openServed(studio: Studio): Promise<void> {
       if (studio.source.value === null) await openNewest(studio, named ? FIRST : place.picked);
     await models;
   } catch (error) {
-    return failed(studio, error, "errors.server");
+    return reportFailure(studio, error, "errors.server");
   }
   const first = studio.models.value.find((model) => model.task === "translate") ?? studio.models.value[0];
   if (studio.source.value !== null || studio.cards.value.length > 0 || first === undefined) return;

@@ -1,14 +1,14 @@
 /** Chooses what is compared: another run, another source that is held, or a file. */
 import { say } from "../language/language";
-import { compareWith, heldName, openFile } from "./openTrace";
-import { Pick } from "./filePicker";
+import { compareWith, localTraceName, openFile } from "./openTrace";
+import { FilePicker } from "./filePicker";
 import type { Studio } from "./state";
 
 export function CompareWith({ studio }: { studio: Studio }) {
   const here = studio.trace.value;
   const options = [
     ...studio.cards.value.map((card) => ({ id: card.id, name: card.name || card.text, model: card.model })),
-    ...studio.held.value.map((one, i) => ({ id: heldName(studio, i), name: one.name, model: one.source.info.model })),
+    ...studio.localTraces.value.map((one, i) => ({ id: localTraceName(studio, i), name: one.name, model: one.source.info.model })),
   ];
   const now = studio.otherTrace.value, other = studio.other.value;
   if (now !== "" && !options.some(({ id }) => id === now))
@@ -26,7 +26,7 @@ export function CompareWith({ studio }: { studio: Studio }) {
           ))}
         </select>
       </label>
-      <Pick words={say("shell.compare.file")} onFile={(file) => void openFile(studio, file, "compare")} />
+      <FilePicker words={say("shell.compare.file")} onFile={(file) => void openFile(studio, file, "compare")} />
     </div>
   );
 }

@@ -3,18 +3,18 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { say } from "../language/language";
 
-interface About {
+interface DialogProps {
   readonly open: boolean;
   readonly name: string;
   readonly onClose: () => void;
   readonly children: ComponentChildren;
 }
 
-export function Dialog({ open, name, onClose, children }: About) {
-  return open ? <Opened name={name} onClose={onClose}>{children}</Opened> : null;
+export function Dialog({ open, name, onClose, children }: DialogProps) {
+  return open ? <OpenDialog name={name} onClose={onClose}>{children}</OpenDialog> : null;
 }
 
-function Opened({ name, onClose, children }: Omit<About, "open">) {
+function OpenDialog({ name, onClose, children }: Omit<DialogProps, "open">) {
   const box = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     const dialog = box.current!;

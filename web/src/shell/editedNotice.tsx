@@ -1,11 +1,11 @@
 /** That what is looked at comes from an edited model, and which edits: above every view, and below every picture. */
 import { label, node, svgDocument } from "../paint/svg";
-import { shortened } from "../paint/text";
+import { shortenText } from "../paint/text";
 import { editsOf } from "../trace/edits";
 import type { TraceInfo } from "../trace/source";
-import { viewNow } from "./availableViews";
+import { currentView } from "./availableViews";
 import { say } from "../language/language";
-import { seenNow } from "./shownSource";
+import { shownSource } from "./shownSource";
 import type { Studio } from "./state";
 import { sizeOf } from "./export";
 
@@ -15,13 +15,13 @@ const LISTED = 3, LONGEST = 80; // edits in one line, and characters of each
 export function editedWords(info: TraceInfo): string {
   const edits = editsOf(info), rest = edits.length - LISTED;
   if (edits.length === 0) return "";
-  const list = edits.slice(0, LISTED).map((one) => shortened(one, LONGEST)).join(say("comma"));
+  const list = edits.slice(0, LISTED).map((one) => shortenText(one, LONGEST)).join(say("comma"));
   return rest > 0 ? say("shell.edited.more", { list, count: rest }) : say("shell.edited", { list });
 }
 
 /** What is seen now; in a comparison both, called A and B as there. */
 function linesOf(studio: Studio): readonly string[] {
-  const seen = seenNow(studio), other = viewNow(studio) === "compare" ? studio.other.value : null;
+  const seen = shownSource(studio), other = currentView(studio) === "compare" ? studio.other.value : null;
   if (seen === null) return [];
   if (other === null) return [editedWords(seen.info)].filter(Boolean);
   return [seen, other].flatMap(({ info }, i) => {
@@ -30,14 +30,14 @@ function linesOf(studio: Studio): readonly string[] {
   });
 }
 
-export function Edited({ studio }: { studio: Studio }) {
+export function EditedNotice({ studio }: { studio: Studio }) {
   const lines = linesOf(studio);
   if (lines.length === 0) return null;
   return <div class="edited" role="note">{lines.map((line) => <p key={line} title={line}><bdi>{line}</bdi></p>)}</div>;
 }
 
 /** A picture that says below itself that its model was edited. */
-export function captioned(studio: Studio, svg: string): string {
+export function withEditCaption(studio: Studio, svg: string): string {
   const { width, height } = sizeOf(svg), { ink, ground } = studio.look.theme.value;
   const most = Math.max(20, Math.floor(width / 7)); // characters that fit beside each other
   const lines = linesOf(studio).flatMap((line) => line.match(new RegExp(`.{1,${most}}(?= |$)|.{${most}}`, "gu")) ?? []);

@@ -3,7 +3,7 @@ const SHARP = 2; // pixels of a PNG per pixel of its SVG
 const LARGEST = 16384; // pixels on a side that browsers still draw
 
 /** Lets the reader keep bytes as a file. */
-export function save(blob: Blob, name: string): void {
+export function saveFile(blob: Blob, name: string): void {
   const address = URL.createObjectURL(blob);
   const link = document.createElement("a");
   link.href = address;
@@ -22,7 +22,7 @@ const cell = (value: string | number): string => {
 };
 
 /** A table as RFC 4180 wants it; the mark at its start tells spreadsheets that it is UTF-8. */
-export const csv = (table: readonly (readonly (string | number)[])[]): string =>
+export const toCsv = (table: readonly (readonly (string | number)[])[]): string =>
   `\uFEFF${table.map((line) => line.map(cell).join(",")).join("\r\n")}\r\n`;
 
 /** The size that an SVG gives itself. */
@@ -33,7 +33,7 @@ export function sizeOf(svg: string): { width: number; height: number } {
 }
 
 /** The same picture in pixels, twice as fine as on an ordinary screen. */
-export async function png(svg: string, ground: string): Promise<Blob> {
+export async function toPng(svg: string, ground: string): Promise<Blob> {
   const { width, height } = sizeOf(svg);
   const sharp = Math.min(SHARP, LARGEST / Math.max(width, height));
   const address = URL.createObjectURL(new Blob([svg], { type: "image/svg+xml" }));
@@ -57,7 +57,7 @@ export async function png(svg: string, ground: string): Promise<Blob> {
 }
 
 /** Puts a text on the clipboard; false where the browser forbids it. */
-export async function copy(text: string): Promise<boolean> {
+export async function copyText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
     return true;

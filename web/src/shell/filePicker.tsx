@@ -1,13 +1,13 @@
 /** A button that lets the reader choose a file. */
 import { useRef } from "preact/hooks";
 
-interface About {
+interface FilePickerProps {
   readonly words: string;
   readonly accept?: string;
   readonly onFile: (file: File) => void;
 }
 
-export function Pick({ words, accept, onFile }: About) {
+export function FilePicker({ words, accept, onFile }: FilePickerProps) {
   const input = useRef<HTMLInputElement>(null);
   return (
     <>

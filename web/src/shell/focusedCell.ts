@@ -2,10 +2,10 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Row, Source } from "../trace/source";
 import { isAbort } from "../language/errorText";
-import { sourceNow } from "./shownSource";
+import { shownOrOpenSource } from "./shownSource";
 import type { Studio } from "./state";
 
-export interface Hand {
+export interface FocusedCell {
   readonly source: Source;
   readonly layer: number;
   readonly head: number;
@@ -15,8 +15,8 @@ export interface Hand {
 }
 
 /** Which cell is in hand. A pointer over a cell goes before what is pinned. */
-export function inHand(studio: Studio): Hand {
-  const source = sourceNow(studio);
+export function focusedCell(studio: Studio): FocusedCell {
+  const source = shownOrOpenSource(studio);
   const picked = studio.choice.picked.value, hover = studio.choice.hover.value;
   const layer = hover.layer ?? picked.layer, head = hover.head ?? picked.head;
   const pointing = hover.query !== null || hover.key !== null;
@@ -30,7 +30,7 @@ export function inHand(studio: Studio): Hand {
 }
 
 /** The row in hand once it has come; the one before stays until then only if it is the same row. */
-export function useRow(hand: Hand, wait = 30): Row | null {
+export function useRow(hand: FocusedCell, wait = 30): Row | null {
   const { source, layer, head, batch, query } = hand;
   const name = `${layer} ${head} ${batch} ${query}`;
   const [found, setFound] = useState<{ source: Source; name: string; row: Row } | null>(null);

@@ -1,14 +1,14 @@
 /** The foot: how it is drawn, and how to take it along. */
-import type { Drawn, ViewName } from "../choose/choice";
+import type { DrawSettings, ViewName } from "../choose/choice";
 import { fewDigits } from "../paint/digits";
-import { viewNow } from "./availableViews";
-import { captioned } from "./editedNotice";
-import { sentenceOf } from "../language/errorText";
+import { currentView } from "./availableViews";
+import { withEditCaption } from "./editedNotice";
+import { errorText } from "../language/errorText";
 import { language, say } from "../language/language";
-import { inHand, useRow } from "./focusedCell";
-import { seenNow, sourceNow } from "./shownSource";
+import { focusedCell, useRow } from "./focusedCell";
+import { shownSource, shownOrOpenSource } from "./shownSource";
 import type { Studio } from "./state";
-import { copy, csv, fileName, png, save } from "./export";
+import { copyText, toCsv, fileName, toPng, saveFile } from "./export";
 import { placeIn } from "../trace/rowFacts";
 import { tokenName } from "../views/parts/names";
 import { tokensOf } from "../trace/source";
@@ -21,30 +21,30 @@ const CONTROLS: Readonly<Partial<Record<ViewName, readonly Control[]>>> = {
 
 export function Foot({ studio }: { studio: Studio }) {
   const drawn = studio.choice.drawn.value;
-  const controls = CONTROLS[viewNow(studio)] ?? [];
+  const controls = CONTROLS[currentView(studio)] ?? [];
   return (
     <footer class="foot">
       <div class="drawn">
         {controls.includes("scale") && (
-          <Choose
+          <ChoiceSelect
             words={say("shell.scale")} now={drawn.scale} all={["linear", "log", "rank"]}
             name={(scale) => say(`scale.${scale}`)} pick={(scale) => studio.choice.draw({ scale })}
           />
         )}
         {controls.includes("pool") && (
-          <Choose
+          <ChoiceSelect
             words={say("shell.pool")} now={drawn.pool} all={["max", "mean"]} name={(pool) => say(`pool.${pool}`)}
             pick={(pool) => studio.choice.draw({ pool })}
           />
         )}
         <Readout studio={studio} />
       </div>
-      <Take studio={studio} />
+      <ExportMenu studio={studio} />
     </footer>
   );
 }
 
-function Choose<T extends Drawn["scale"] | Drawn["pool"]>({ words, now, all, name, pick }: {
+function ChoiceSelect<T extends DrawSettings["scale"] | DrawSettings["pool"]>({ words, now, all, name, pick }: {
   words: string; now: T; all: readonly T[]; name: (one: T) => string; pick: (one: T) => void;
 }) {
   return (
@@ -59,10 +59,10 @@ function Choose<T extends Drawn["scale"] | Drawn["pool"]>({ words, now, all, nam
 
 /** The cell in hand in one line, where the details are folded away. */
 function Readout({ studio }: { studio: Studio }) {
-  const hand = inHand(studio);
+  const hand = focusedCell(studio);
   const row = useRow(hand);
   const { info } = hand.source;
-  if (hand.query === null || hand.key === null || seenNow(studio) === null) return null;
+  if (hand.query === null || hand.key === null || shownSource(studio) === null) return null;
   const at = row === null ? null : placeIn(row, hand.key);
   return (
     <span class="readout">
@@ -78,49 +78,49 @@ function Readout({ studio }: { studio: Studio }) {
 export const linkTo = (href: string, hash: string): string =>
   `${href.split(/[?#]/)[0]}${hash.startsWith("#") ? hash : `#${hash}`}`;
 
-function Take({ studio }: { studio: Studio }) {
+function ExportMenu({ studio }: { studio: Studio }) {
   const { svg, table } = studio.shown.value;
   const { server, address } = studio.host;
   const { info } = studio.source.value!;
   const name = (ending: string): string => {
-    const seen = sourceNow(studio).info;
-    return fileName(`${seen.name || seen.model}-${viewNow(studio)}`, ending);
+    const seen = shownOrOpenSource(studio).info;
+    return fileName(`${seen.name || seen.model}-${currentView(studio)}`, ending);
   };
   const doing = (work: () => Promise<unknown>) => () => {
-    work().catch((error: unknown) => studio.tell(say("errors.take", { why: sentenceOf(error) })));
+    work().catch((error: unknown) => studio.tell(say("errors.take", { why: errorText(error) })));
   };
   const picture = async (): Promise<string> => {
     if (svg === undefined) throw new Error(say("errors.nothing"));
-    return captioned(studio, await svg());
+    return withEditCaption(studio, await svg());
   };
   const page = async (): Promise<void> => {
-    if (server === null || studio.held.value.some((one) => one.source === studio.source.value))
+    if (server === null || studio.localTraces.value.some((one) => one.source === studio.source.value))
       return studio.tell(say(studio.inside ? "shell.page.notebook" : "shell.page.here"));
     studio.tell(say("shell.page.writing"));
-    save(await server.page(studio.trace.value), fileName(info.name || info.model, "html"));
+    saveFile(await server.page(studio.trace.value), fileName(info.name || info.model, "html"));
     studio.toast.value = null;
   };
   const link = async (): Promise<void> => {
     const text = linkTo(location.href, address?.read() ?? "");
-    studio.tell((await copy(text)) ? say("shell.copied") : say("shell.copy.by.hand", { link: text }));
+    studio.tell((await copyText(text)) ? say("shell.copied") : say("shell.copy.by.hand", { link: text }));
   };
   return (
     <div class="take" role="group" aria-label={say("shell.take")} lang={language.value}>
       <button
         type="button" disabled={svg === undefined} title={say("shell.take.svg")}
-        onClick={doing(async () => save(new Blob([await picture()], { type: "image/svg+xml" }), name("svg")))}
+        onClick={doing(async () => saveFile(new Blob([await picture()], { type: "image/svg+xml" }), name("svg")))}
       >
         SVG
       </button>
       <button
         type="button" disabled={svg === undefined} title={say("shell.take.png")}
-        onClick={doing(async () => save(await png(await picture(), studio.look.theme.value.ground), name("png")))}
+        onClick={doing(async () => saveFile(await toPng(await picture(), studio.look.theme.value.ground), name("png")))}
       >
         PNG
       </button>
       <button
         type="button" disabled={table === undefined} title={say("shell.take.csv")}
-        onClick={doing(async () => save(new Blob([csv(await table!())], { type: "text/csv" }), name("csv")))}
+        onClick={doing(async () => saveFile(new Blob([toCsv(await table!())], { type: "text/csv" }), name("csv")))}
       >
         CSV
       </button>

@@ -1,10 +1,10 @@
 /** Layers × heads as small buttons, each with a picture of its map. Only layers in sight stand in the page. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { stepHead, stepLayer } from "../choose/move";
-import { ramp, scaled } from "../paint/color";
+import { ramp, scaleWeight } from "../paint/color";
 import type { Thumbs } from "../trace/source";
 import { say } from "../language/language";
-import { sourceNow } from "./shownSource";
+import { shownOrOpenSource } from "./shownSource";
 import type { Studio } from "./state";
 
 const LEAST = 24, MOST = 40; // pixels from one button to the next
@@ -13,7 +13,7 @@ const SMALL = 1 << 20; // weights of a head up to which its small map is drawn u
 
 export function Grid({ studio, layers }: { studio: Studio; layers: readonly number[] }) {
   const box = useRef<HTMLDivElement>(null);
-  const { info } = sourceNow(studio);
+  const { info } = shownOrOpenSource(studio);
   const picked = studio.choice.picked.value;
   const [room, setRoom] = useState({ width: 180, height: 600, top: 0 });
   useEffect(() => {
@@ -75,7 +75,7 @@ export function Grid({ studio, layers }: { studio: Studio; layers: readonly numb
 
 /** The heads of one layer. */
 function Heads({ studio, layer }: { studio: Studio; layer: number }) {
-  const source = sourceNow(studio);
+  const source = shownOrOpenSource(studio);
   const { head: now, layer: there, batch } = studio.choice.picked.value;
   const [, heads, queries, keys] = source.info.layers[layer]!.shape;
   const [found, setFound] = useState<{ id: string; thumbs: Thumbs } | null>(null);
@@ -132,7 +132,7 @@ function Picture({ studio, thumbs, head }: { studio: Studio; thumbs: Thumbs; hea
     for (let i = 0; i < rows * columns; i++) {
       const at = head * rows * columns + i, row = Math.floor(i / columns), column = i % columns;
       const colour =
-        4 * Math.min(255, Math.max(0, Math.round(255 * scaled(max[at]!, scale === "rank" ? "log" : scale, 1))));
+        4 * Math.min(255, Math.max(0, Math.round(255 * scaleWeight(max[at]!, scale === "rank" ? "log" : scale, 1))));
       context.fillStyle = allowed[at] === 0 ? hatch
         : `rgb(${colours[colour]},${colours[colour + 1]},${colours[colour + 2]})`;
       const x = Math.floor((column * sharp) / columns), y = Math.floor((row * sharp) / rows);

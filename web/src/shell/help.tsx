@@ -1,6 +1,6 @@
 /** Help: the keys, and for each view one sentence and three examples. */
 import { VIEWS } from "../choose/choice";
-import { available } from "./availableViews";
+import { availableViews } from "./availableViews";
 import { Dialog } from "./dialog";
 import { LANGUAGES, type Key, say } from "../language/language";
 import type { Studio } from "./state";
@@ -12,7 +12,7 @@ const KEYS: readonly (readonly [readonly string[], Key])[] = [
 ];
 
 export function Help({ studio }: { studio: Studio }) {
-  const here = available(studio);
+  const here = availableViews(studio);
   return (
     <Dialog open={studio.dialog.value === "help"} name={say("help.title")} onClose={() => (studio.dialog.value = "")}>
       <p>{say("help.what")}</p>

@@ -3,7 +3,7 @@ import type { Server } from "../hosts/server";
 import type { Source } from "../trace/source";
 import type { Language } from "../language/language";
 
-export interface Named {
+export interface NamedSource {
   readonly name: string;
   readonly source: Source;
 }
@@ -18,7 +18,7 @@ export interface Host {
   readonly source: Source | null;
   readonly server: Server | null;
   readonly address: Address | null; // null in a notebook
-  readonly sources?: readonly Named[]; // what else can be looked at and compared, where there is no server
+  readonly sources?: readonly NamedSource[]; // what else can be looked at and compared, where there is no server
   readonly language?: Language;
   readonly note?: string; // a sentence about what is held, such as its precision
 }

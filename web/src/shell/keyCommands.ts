@@ -11,7 +11,7 @@ export type Command =
   | { readonly do: "release" };
 
 /** The part of a KeyboardEvent that decides. */
-export interface Pressed {
+export interface KeyPress {
   readonly key: string;
   readonly ctrlKey: boolean;
   readonly altKey: boolean;
@@ -39,7 +39,7 @@ export interface Target {
 }
 
 /** What an element does with keys itself: "all" where text is typed, "arrows" where arrows already mean something. */
-export function takes(element: Target | null): "all" | "arrows" | "none" {
+export function keysTakenBy(element: Target | null): "all" | "arrows" | "none" {
   const tag = element?.tagName?.toUpperCase() ?? "";
   if (element?.isContentEditable === true || tag === "TEXTAREA" || tag === "SELECT") return "all";
   if (tag !== "INPUT") return "none";
@@ -49,10 +49,10 @@ export function takes(element: Target | null): "all" | "arrows" | "none" {
 }
 
 /** The command of a key, null where it is somebody else's. */
-export function meaning(event: Pressed, target: Target | null): Command | null {
+export function commandOf(event: KeyPress, target: Target | null): Command | null {
   if (event.isComposing || event.defaultPrevented || event.metaKey) return null;
   if (event.key === "Escape") return { do: "release" };
-  const taken = takes(target);
+  const taken = keysTakenBy(target);
   const bare = !event.ctrlKey && !event.altKey;
   if (taken === "all") return null;
   const move = Object.hasOwn(MOVES, event.key) ? MOVES[event.key] : undefined;

@@ -5,11 +5,11 @@ import { isAbort } from "../language/errorText";
 const ROWS = 128; // rows that are remembered, the last ones asked
 
 /** The same source; `heard` gets each failure, and null after each answer. */
-export function hearing(source: Source, heard: (error: unknown) => void): Source {
+export function monitorSource(source: Source, heard: (error: unknown) => void): Source {
   const rows = new Map<string, unknown>();
   const once = new Map<string, unknown>();
 
-  async function told<T>(answer: Promise<T>): Promise<T> {
+  async function report<T>(answer: Promise<T>): Promise<T> {
     try {
       const value = await answer;
       heard(null);
@@ -19,9 +19,9 @@ export function hearing(source: Source, heard: (error: unknown) => void): Source
       throw error;
     }
   }
-  async function kept<T>(memory: Map<string, unknown>, name: string, most: number, ask: () => Promise<T>): Promise<T> {
+  async function fromMemory<T>(memory: Map<string, unknown>, name: string, most: number, ask: () => Promise<T>): Promise<T> {
     if (memory.has(name)) return memory.get(name) as T;
-    const value = await told(ask());
+    const value = await report(ask());
     memory.set(name, value);
     if (memory.size > most) memory.delete(memory.keys().next().value!);
     return value;
@@ -30,16 +30,16 @@ export function hearing(source: Source, heard: (error: unknown) => void): Source
 
   return {
     info: source.info,
-    tile: (at, coarse, signal) => told(source.tile(at, coarse, signal)),
-    row: (at, query, signal) => kept(rows, place(at, query), ROWS, () => source.row(at, query, signal)),
-    column: (at, key, signal) => told(source.column(at, key, signal)),
-    top: (at, first, queries, count, signal) => told(source.top(at, first, queries, count, signal)),
-    thumbs: (layer, batch, size, signal) => told(source.thumbs(layer, batch, size, signal)),
+    tile: (at, coarse, signal) => report(source.tile(at, coarse, signal)),
+    row: (at, query, signal) => fromMemory(rows, place(at, query), ROWS, () => source.row(at, query, signal)),
+    column: (at, key, signal) => report(source.column(at, key, signal)),
+    top: (at, first, queries, count, signal) => report(source.top(at, first, queries, count, signal)),
+    thumbs: (layer, batch, size, signal) => report(source.thumbs(layer, batch, size, signal)),
     measures: (layer, batch, signal) =>
-      kept(once, `measures ${layer} ${batch}`, 512, () => source.measures(layer, batch, signal)),
-    proof: (layer, signal) => kept(once, `proof ${layer}`, 512, () => source.proof(layer, signal)),
-    hidden: (at, signal) => told(source.hidden(at, signal)),
-    numbers: (at, query, key, signal) => told(source.numbers(at, query, key, signal)),
-    flow: (at, signal) => told(source.flow(at, signal)),
+      fromMemory(once, `measures ${layer} ${batch}`, 512, () => source.measures(layer, batch, signal)),
+    proof: (layer, signal) => fromMemory(once, `proof ${layer}`, 512, () => source.proof(layer, signal)),
+    hidden: (at, signal) => report(source.hidden(at, signal)),
+    numbers: (at, query, key, signal) => report(source.numbers(at, query, key, signal)),
+    flow: (at, signal) => report(source.flow(at, signal)),
   };
 }

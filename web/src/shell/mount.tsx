@@ -1,13 +1,13 @@
 /** Puts the studio into an element or a shadow root. The hosts call this and nothing else of the shell. */
 import { render } from "preact";
 import type { Host } from "./host";
-import { begin } from "./begin";
-import { press } from "./shortcuts";
+import { startStudio } from "./begin";
+import { listenToKeys } from "./shortcuts";
 import { Studio } from "./state";
 import { Frame } from "./studio";
 import css from "./style.css?inline";
 
-export type { Address, Host, Named } from "./host";
+export type { Address, Host, NamedSource } from "./host";
 
 /** Lays the style over the document or shadow root that the studio stands in, and takes it away when it goes. */
 function adopt(root: HTMLElement | ShadowRoot, until: AbortSignal): void {
@@ -33,8 +33,8 @@ export function mount(root: HTMLElement | ShadowRoot, host: Host): () => void {
   adopt(root, end.signal);
   root.append(element);
   const studio = new Studio(host, end.signal, inside);
-  press(studio, element, inside);
-  begin(studio, element, inside);
+  listenToKeys(studio, element, inside);
+  startStudio(studio, element, inside);
   render(<Frame studio={studio} />, element);
   return () => {
     if (end.signal.aborted) return;

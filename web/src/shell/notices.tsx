@@ -2,7 +2,7 @@
 import { useEffect } from "preact/hooks";
 import { say } from "../language/language";
 import { openFile } from "./openTrace";
-import { Pick } from "./filePicker";
+import { FilePicker } from "./filePicker";
 import type { Studio } from "./state";
 
 const SHORT = 4000, UNDO = 6000; // milliseconds
@@ -18,7 +18,7 @@ export function Empty({ studio }: { studio: Studio }) {
         <>
           <h1>{say("shell.empty")}</h1>
           <p>{say(server === null ? "shell.empty.held" : able ? "shell.empty.run" : "shell.empty.served")}</p>
-          <Pick words={say("shell.open.file")} onFile={(file) => void openFile(studio, file)} />
+          <FilePicker words={say("shell.open.file")} onFile={(file) => void openFile(studio, file)} />
         </>
       )}
     </main>

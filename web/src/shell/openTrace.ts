@@ -1,39 +1,39 @@
 /** Opening traces: from the server, from what the host holds, from a file that somebody drops. The last wish wins. */
 import { batch } from "@preact/signals";
 import { type Picked } from "../choose/choice";
-import { fit, telling } from "../choose/fit";
-import { openHeld } from "../trace/local/source";
+import { fit, mostTellingLayer } from "../choose/fit";
+import { openLocalSource } from "../trace/local/source";
 import type { Source, TraceInfo } from "../trace/source";
 import { namesLayer } from "./address";
-import { isAbort, isLost, sentenceOf } from "../language/errorText";
-import { hearing } from "./monitoredSource";
+import { isAbort, isLost, errorText } from "../language/errorText";
+import { monitorSource } from "./monitoredSource";
 import { say } from "../language/language";
 import type { Studio } from "./state";
 
 const RETRY = 4000; // milliseconds between looks whether the server is back
 
 /** The name under which a held source stands in the address: its id where that tells it apart. */
-export function heldName(studio: Studio, at: number): string {
-  const ids = studio.held.value.map((one) => one.source.info.id);
+export function localTraceName(studio: Studio, at: number): string {
+  const ids = studio.localTraces.value.map((one) => one.source.info.id);
   const id = ids[at] ?? "";
   return id !== "" && ids.indexOf(id) === ids.lastIndexOf(id) ? id : `held-${at + 1}`;
 }
 
-const heldUnder = (studio: Studio, name: string): Source | null =>
-  studio.held.value.find((_, i) => heldName(studio, i) === name)?.source ?? null;
+const findLocalTrace = (studio: Studio, name: string): Source | null =>
+  studio.localTraces.value.find((_, i) => localTraceName(studio, i) === name)?.source ?? null;
 
 /** Tells what went wrong; what is shown stays. */
-export function failed(
+export function reportFailure(
   studio: Studio, error: unknown, key: "errors.open" | "errors.upload" | "errors.server", again?: () => void,
 ): void {
   if (isAbort(error) || studio.until.aborted) return;
-  if (isLost(error)) return lost(studio);
-  const text = say(key, { why: sentenceOf(error) });
+  if (isLost(error)) return reportLost(studio);
+  const text = say(key, { why: errorText(error) });
   studio.notice.value = again === undefined ? { kind: "failed", text } : { kind: "failed", text, again };
 }
 
 /** Says that the server does not answer, and looks from time to time whether it is back. */
-export function lost(studio: Studio): void {
+export function reportLost(studio: Studio): void {
   if (studio.notice.value?.kind === "lost" || studio.until.aborted) return;
   const again = (): void => void retry(studio);
   studio.notice.value = { kind: "lost", text: say(studio.host.server ? "errors.lost" : "errors.lost.kernel"), again };
@@ -60,22 +60,22 @@ async function retry(studio: Studio): Promise<void> {
 }
 
 /** The same source with an ear on it: a lost connection is told, and no longer told when an answer comes. */
-export const heardBy = (studio: Studio, source: Source): Source => hearing(source, (error) => {
-  if (error !== null && isLost(error)) lost(studio);
+export const monitor = (studio: Studio, source: Source): Source => monitorSource(source, (error) => {
+  if (error !== null && isLost(error)) reportLost(studio);
   else if (error === null && studio.notice.value?.kind === "lost") studio.notice.value = null;
 });
 
 /** The source of a name, with an ear on it. */
-async function fetched(studio: Studio, name: string, run: number | null): Promise<Source> {
-  const held = heldUnder(studio, name);
+async function fetchSource(studio: Studio, name: string, run: number | null): Promise<Source> {
+  const held = findLocalTrace(studio, name);
   if (held !== null) return held;
   const { server } = studio.host;
   if (server === null) throw new Error(say("errors.unknown", { name }));
-  return heardBy(studio, await (run === null ? server.open(name) : server.open(name, run)));
+  return monitor(studio, await (run === null ? server.open(name) : server.open(name, run)));
 }
 
 /** Looks at this source from now on; what is picked follows as far as it fits. */
-export function look(studio: Studio, source: Source, name: string, run: number | null, picked?: Picked): void {
+export function showSource(studio: Studio, source: Source, name: string, run: number | null, picked?: Picked): void {
   batch(() => {
     const same = studio.trace.value === name;
     const first = studio.source.value === null && !namesLayer(studio.host.address?.read() ?? "");
@@ -83,8 +83,8 @@ export function look(studio: Studio, source: Source, name: string, run: number |
     studio.trace.value = name;
     studio.run.value = run;
     const now = studio.choice.picked.value;
-    const wanted = picked ?? (same ? now : fresh(now));
-    studio.choice.picked.value = fitted(first ? { ...wanted, layer: telling(source.info) } : wanted, source.info);
+    const wanted = picked ?? (same ? now : withoutSelection(now));
+    studio.choice.picked.value = fitPicked(first ? { ...wanted, layer: mostTellingLayer(source.info) } : wanted, source.info);
     studio.choice.point(null);
     studio.started.value = true;
     const card = studio.cards.value.find((one) => one.id === name);
@@ -95,11 +95,11 @@ export function look(studio: Studio, source: Source, name: string, run: number |
 }
 
 /** What is picked, within the trace; a training has a trace of its own, and its layers are known when that is here. */
-export const fitted = (picked: Picked, info: TraceInfo): Picked =>
+export const fitPicked = (picked: Picked, info: TraceInfo): Picked =>
   (picked.view === "training" ? picked : fit(picked, info));
 
 /** Another trace has other tokens: view, layer and head stay, the rest is let go. */
-const fresh = (picked: Picked): Picked => ({ ...picked, query: null, key: null, zoom: null });
+const withoutSelection = (picked: Picked): Picked => ({ ...picked, query: null, key: null, zoom: null });
 
 let wishes = 0;
 
@@ -110,11 +110,11 @@ export async function openTrace(
   const wish = ++wishes;
   studio.opening.value = true;
   try {
-    const source = await fetched(studio, name, run);
-    if (wish === wishes && !studio.until.aborted) look(studio, source, name, run, picked);
+    const source = await fetchSource(studio, name, run);
+    if (wish === wishes && !studio.until.aborted) showSource(studio, source, name, run, picked);
     return true;
   } catch (error) {
-    if (wish === wishes) failed(studio, error, "errors.open", () => {
+    if (wish === wishes) reportFailure(studio, error, "errors.open", () => {
       studio.notice.value = null;
       void openTrace(studio, name, run, picked);
     });
@@ -136,22 +136,22 @@ export async function compareWith(studio: Studio, name: string): Promise<void> {
   studio.otherTrace.value = name;
   if (name === "") return void (studio.other.value = null);
   try {
-    const source = await fetched(studio, name, null);
+    const source = await fetchSource(studio, name, null);
     if (studio.otherTrace.value !== name) return;
     studio.other.value = source;
     const { server } = studio.host; // an edited run is younger than our list
-    if (server !== null && heldUnder(studio, name) === null && !studio.cards.value.some((card) => card.id === name))
+    if (server !== null && findLocalTrace(studio, name) === null && !studio.cards.value.some((card) => card.id === name))
       studio.cards.value = await server.traces();
   } catch (error) {
     if (studio.otherTrace.value === name) studio.otherTrace.value = "";
-    failed(studio, error, "errors.open");
+    reportFailure(studio, error, "errors.open");
   }
 }
 
 /** Keeps a source that came from a file or a view; gives its name. */
-export function hold(studio: Studio, name: string, source: Source): string {
-  studio.held.value = [...studio.held.value, { name, source: heardBy(studio, source) }];
-  return heldName(studio, studio.held.value.length - 1);
+export function addLocalTrace(studio: Studio, name: string, source: Source): string {
+  studio.localTraces.value = [...studio.localTraces.value, { name, source: monitor(studio, source) }];
+  return localTraceName(studio, studio.localTraces.value.length - 1);
 }
 
 /** Takes a trace file: the server keeps it where there is one, else the browser reads it here. */
@@ -164,11 +164,11 @@ export async function openFile(studio: Studio, file: File, how: "open" | "compar
       name = await server.upload(file);
       studio.cards.value = await server.traces();
     } else {
-      name = hold(studio, file.name, openHeld(await file.arrayBuffer(), {}));
+      name = addLocalTrace(studio, file.name, openLocalSource(await file.arrayBuffer(), {}));
     }
     await (how === "open" ? openTrace(studio, name) : compareWith(studio, name));
   } catch (error) {
-    failed(studio, error, "errors.upload");
+    reportFailure(studio, error, "errors.upload");
   } finally {
     studio.opening.value = false;
   }

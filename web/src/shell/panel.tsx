@@ -4,23 +4,23 @@ import { attentionOf } from "../choose/move";
 import { editsOf, isChange } from "../trace/edits";
 import { type Proof, type Row, type Tokens, type TraceInfo, tokensOf } from "../trace/source";
 import { fewDigits } from "../paint/digits";
-import { shortened } from "../paint/text";
+import { shortenText } from "../paint/text";
 import { entropyOf, placeIn, strongest } from "../trace/rowFacts";
 import { tokenName } from "../views/parts/names";
-import { sentenceOf, isAbort } from "../language/errorText";
+import { errorText, isAbort } from "../language/errorText";
 import { say } from "../language/language";
-import { type Hand, inHand, useRow } from "./focusedCell";
-import { seenNow } from "./shownSource";
+import { type FocusedCell, focusedCell, useRow } from "./focusedCell";
+import { shownSource } from "./shownSource";
 import type { Studio } from "./state";
 import { attentionWords } from "./tabs";
 
 const STRONGEST = 8;
 
 export function Panel({ studio }: { studio: Studio }) {
-  const hand = inHand(studio);
+  const hand = focusedCell(studio);
   const row = useRow(hand);
   const { info } = hand.source;
-  if (seenNow(studio) === null)
+  if (shownSource(studio) === null)
     return <aside class="panel" aria-label={say("shell.panel")}><p class="pale">{say("shell.panel.hint")}</p></aside>;
   const queries = tokensOf(info, hand.layer, hand.batch, "queries");
   const keys = tokensOf(info, hand.layer, hand.batch, "keys");
@@ -44,7 +44,7 @@ export function Panel({ studio }: { studio: Studio }) {
   );
 }
 
-function RowFacts({ studio, hand, row, keys }: { studio: Studio; hand: Hand; row: Row | null; keys: Tokens | null }) {
+function RowFacts({ studio, hand, row, keys }: { studio: Studio; hand: FocusedCell; row: Row | null; keys: Tokens | null }) {
   if (row === null) return <p class="pale" aria-busy="true">{say("shell.asking")}</p>;
   const at = hand.key === null ? null : placeIn(row, hand.key);
   const best = strongest(row, STRONGEST);
@@ -88,7 +88,7 @@ function RowFacts({ studio, hand, row, keys }: { studio: Studio; hand: Hand; row
   );
 }
 
-function LayerFacts({ hand }: { hand: Hand }) {
+function LayerFacts({ hand }: { hand: FocusedCell }) {
   const layer = hand.source.info.layers[hand.layer];
   const proof = useProof(hand);
   if (layer === undefined) return null;
@@ -111,13 +111,13 @@ function LayerFacts({ hand }: { hand: Hand }) {
 }
 
 /** The proof of the layer in hand; a sentence where it could not be had, null while it is on its way. */
-function useProof({ source, layer }: Hand): Proof | string | null {
+function useProof({ source, layer }: FocusedCell): Proof | string | null {
   const [found, setFound] = useState<{ source: object; layer: number; proof: Proof | string } | null>(null);
   useEffect(() => {
     const end = new AbortController();
     const timer = setTimeout(() => {
       const set = (proof: Proof | string): void => void (end.signal.aborted || setFound({ source, layer, proof }));
-      source.proof(layer, end.signal).then(set, (error: unknown) => !isAbort(error) && set(sentenceOf(error)));
+      source.proof(layer, end.signal).then(set, (error: unknown) => !isAbort(error) && set(errorText(error)));
     }, 200); // proving may be work: the view's numbers go first
     return () => {
       clearTimeout(timer);
@@ -153,7 +153,7 @@ function TraceFacts({ studio, info }: { studio: Studio; info: TraceInfo }) {
             <ol class="strongest">
               {chances.slice(0, STRONGEST).map((one, i) => (
                 <li key={i} class="chance">
-                  <bdi class="cut">{shortened(one.name, 40)}</bdi>
+                  <bdi class="cut">{shortenText(one.name, 40)}</bdi>
                   <span class="measure"><i style={{ width: `${Math.min(100, 100 * one.share)}%` }} /></span>
                   <span class="number" title={String(one.share)}>{fewDigits(one.share)}</span>
                 </li>

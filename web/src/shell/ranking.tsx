@@ -4,18 +4,18 @@ import type { Measures } from "../trace/source";
 import { fewDigits } from "../paint/digits";
 import { isAbort } from "../language/errorText";
 import { say } from "../language/language";
-import { sourceNow } from "./shownSource";
+import { shownOrOpenSource } from "./shownSource";
 import type { Studio } from "./state";
 
-export interface Found {
+export interface LayerMeasures {
   readonly names: readonly string[];
   readonly layers: ReadonlyMap<number, Measures>;
   readonly whole: boolean; // all layers have answered
 }
 
 /** The measures of these layers, as they arrive; nothing is asked before somebody wants an order. */
-export function useMeasures(studio: Studio, layers: readonly number[], wanted: boolean): Found {
-  const source = sourceNow(studio);
+export function useMeasures(studio: Studio, layers: readonly number[], wanted: boolean): LayerMeasures {
+  const source = shownOrOpenSource(studio);
   const { batch } = studio.choice.picked.value;
   const [found, setFound] = useState<ReadonlyMap<number, Measures>>(new Map());
   const which = layers.join(" ");
@@ -44,7 +44,7 @@ export function useMeasures(studio: Studio, layers: readonly number[], wanted: b
 const LINE = 26; // pixels
 
 /** One line per head that has this measure; only those in sight stand in the page. */
-export function Ranking({ studio, found, sort }: { studio: Studio; found: Found; sort: string }) {
+export function Ranking({ studio, found, sort }: { studio: Studio; found: LayerMeasures; sort: string }) {
   const box = useRef<HTMLDivElement>(null);
   const [top, setTop] = useState(0);
   const { falling } = studio.choice.drawn.value;

@@ -1,8 +1,8 @@
 /** A text, a model and a button; while it runs: how far it is, what it has written, and a way to stop. */
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { shortened } from "../paint/text";
+import { shortenText } from "../paint/text";
 import { say } from "../language/language";
-import { Pick } from "./filePicker";
+import { FilePicker } from "./filePicker";
 import { remember } from "./remember";
 import { chosenModel, runModel, stopRun } from "./running";
 import type { Studio } from "./state";
@@ -97,7 +97,7 @@ function Picture({ studio }: { studio: Studio }) {
   return (
     <>
       {picture !== null && <img class="sample" src={picture} alt={say("shell.picture")} />}
-      <Pick words={say("shell.picture")} accept="image/*" onFile={take} />
+      <FilePicker words={say("shell.picture")} accept="image/*" onFile={take} />
     </>
   );
 }
@@ -113,7 +113,7 @@ export function Progress({ studio }: { studio: Studio }) {
       {tokens.length > 0 && (
         <span class="chips" aria-hidden="true">
           {tokens.slice(-CHIPS).map((token, i) =>
-            <bdi key={Math.max(0, tokens.length - CHIPS) + i} class="chip">{shortened(token, 24)}</bdi>)}
+            <bdi key={Math.max(0, tokens.length - CHIPS) + i} class="chip">{shortenText(token, 24)}</bdi>)}
         </span>
       )}
     </div>

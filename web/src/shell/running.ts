@@ -1,8 +1,8 @@
 /** Runs a model on what is typed; tokens and rows arrive while it works. What is typed stays, whatever happens. */
 import type { ModelInfo, RunEvent } from "../hosts/server";
-import { isAbort, isLost, sentenceOf } from "../language/errorText";
+import { isAbort, isLost, errorText } from "../language/errorText";
 import { say } from "../language/language";
-import { lost, openTrace } from "./openTrace";
+import { reportLost, openTrace } from "./openTrace";
 import { remember } from "./remember";
 import { RESTING, type Running, type Studio } from "./state";
 
@@ -12,7 +12,7 @@ export const chosenModel = (studio: Studio): ModelInfo | null =>
 
 const READ = { steps: 0, temperature: 0 } as const; // nothing is to be written freely
 
-const set = (studio: Studio, part: Partial<Running>): void => {
+const setRunning = (studio: Studio, part: Partial<Running>): void => {
   studio.running.value = { ...studio.running.value, ...part };
 };
 
@@ -34,7 +34,7 @@ export async function runModel(studio: Studio): Promise<void> {
   const stop = (studio.stop = new AbortController());
   studio.notice.value = null;
   studio.running.value = { ...RESTING, active: true, words: say("shell.starting", { model: model.name }) };
-  const hear = hearer(studio, () => stop.signal.aborted);
+  const hear = runEvents(studio, () => stop.signal.aborted);
   const writes = model.task === "generate";
   try {
     await server.run(
@@ -43,12 +43,12 @@ export async function runModel(studio: Studio): Promise<void> {
     );
     await hear.rest();
   } catch (error) {
-    if (isLost(error)) lost(studio);
-    else if (!isAbort(error) && !stop.signal.aborted) fail(studio, sentenceOf(error));
+    if (isLost(error)) reportLost(studio);
+    else if (!isAbort(error) && !stop.signal.aborted) reportFailedRun(studio, errorText(error));
   } finally {
     if (studio.stop === stop) {
       studio.stop = null;
-      set(studio, { active: false });
+      setRunning(studio, { active: false });
       if (stop.signal.aborted && !studio.until.aborted) studio.tell(say("shell.stopped"));
     }
     await refresh(studio);
@@ -56,9 +56,9 @@ export async function runModel(studio: Studio): Promise<void> {
 }
 
 /** A sentence that stands alone. */
-const sentence = (text: string): string => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
+const capitalise = (text: string): string => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
 
-const fail = (studio: Studio, why: string): void => {
+const reportFailedRun = (studio: Studio, why: string): void => {
   studio.notice.value = { kind: "failed", text: say("errors.run", { why }), again: () => void runModel(studio) };
 };
 
@@ -67,12 +67,12 @@ export async function refresh(studio: Studio): Promise<void> {
   try {
     if (studio.host.server && !studio.until.aborted) studio.cards.value = await studio.host.server.traces();
   } catch (error) {
-    if (isLost(error)) lost(studio);
+    if (isLost(error)) reportLost(studio);
   }
 }
 
 /** Takes the events of one run. Rows are opened one after the other, and only the newest of those that wait. */
-function hearer(studio: Studio, gone: () => boolean): { event: (event: RunEvent) => void; rest: () => Promise<void> } {
+function runEvents(studio: Studio, gone: () => boolean): { event: (event: RunEvent) => void; rest: () => Promise<void> } {
   let waiting: string | null = null;
   let work: Promise<void> | null = null;
   const grow = async (): Promise<void> => {
@@ -91,19 +91,19 @@ function hearer(studio: Studio, gone: () => boolean): { event: (event: RunEvent)
     rest: async () => void (await work),
     event: (event) => {
       if (gone()) return;
-      if (event.kind === "progress") set(studio, { words: event.text, share: event.share });
+      if (event.kind === "progress") setRunning(studio, { words: event.text, share: event.share });
       else if (event.kind === "token")
-        set(studio, {
+        setRunning(studio, {
           tokens: [...studio.running.value.tokens, event.text], of: event.of,
           share: event.of > 0 ? event.number / event.of : null,
           words: say("shell.writing", { number: event.number, of: event.of }),
         });
       else if (event.kind === "rows") want(event.trace);
-      else if (event.kind === "trouble") studio.notice.value = { kind: "told", text: sentence(event.text) };
-      else if (event.kind === "failed") fail(studio, event.text);
+      else if (event.kind === "trouble") studio.notice.value = { kind: "told", text: capitalise(event.text) };
+      else if (event.kind === "failed") reportFailedRun(studio, event.text);
       else {
         studio.write({ typed: false });
-        set(studio, { share: 1, words: say("shell.opening") });
+        setRunning(studio, { share: 1, words: say("shell.opening") });
         void refresh(studio);
         want(event.trace);
       }

@@ -3,8 +3,8 @@ import { useState } from "preact/hooks";
 import type { TraceCard } from "../hosts/server";
 import { Dialog } from "./dialog";
 import { language, say } from "../language/language";
-import { compareWith, failed, openFile, openNewest, openTrace } from "./openTrace";
-import { Pick } from "./filePicker";
+import { compareWith, reportFailure, openFile, openNewest, openTrace } from "./openTrace";
+import { FilePicker } from "./filePicker";
 import { refresh } from "./running";
 import type { Studio } from "./state";
 import { Toasts } from "./notices";
@@ -12,19 +12,19 @@ import { Toasts } from "./notices";
 const UNDO = 6000; // milliseconds to change one's mind
 
 /** When it was made, in the reader's words; what is no date stays as it came. */
-export function when(made: string, language: string): string {
+export function formatTime(made: string, language: string): string {
   const time = new Date(made);
   return Number.isNaN(time.getTime()) ? made.slice(0, 40)
     : time.toLocaleString(language === "zh" ? "zh-CN" : "en-GB", { dateStyle: "medium", timeStyle: "short" });
 }
 
 /** Takes a run off the list at once; the server forgets it when the time to change one's mind is over. */
-export function forget(studio: Studio, card: TraceCard): void {
+export function deleteRun(studio: Studio, card: TraceCard): void {
   const server = studio.host.server!;
   const before = studio.cards.value;
   const timer = setTimeout(() => {
     server.forget(card.id).then(() => refresh(studio), (error: unknown) => {
-      failed(studio, error, "errors.server");
+      reportFailure(studio, error, "errors.server");
       void refresh(studio);
     });
   }, UNDO);
@@ -43,7 +43,7 @@ export function Runs({ studio }: { studio: Studio }) {
   return (
     <Dialog open={studio.dialog.value === "runs"} name={say("shell.runs")} onClose={close}>
       <p class="buttons">
-        <Pick words={say("shell.open.file")} onFile={(file) => { close(); void openFile(studio, file); }} />
+        <FilePicker words={say("shell.open.file")} onFile={(file) => { close(); void openFile(studio, file); }} />
         <span class="pale">{say("shell.drop")}</span>
       </p>
       {cards.length === 0 ? <p>{say("shell.runs.none")}</p> : (
@@ -62,7 +62,7 @@ function Run({ studio, card, close }: { studio: Studio; card: TraceCard; close: 
     if (name.trim() === "" || name === card.name) return;
     studio.cards.value = studio.cards.value.map((one) => (one.id === card.id ? { ...one, name: name.trim() } : one));
     studio.host.server!.rename(card.id, name.trim()).catch((error: unknown) => {
-      failed(studio, error, "errors.server");
+      reportFailure(studio, error, "errors.server");
       void refresh(studio);
     });
   };
@@ -89,13 +89,13 @@ function Run({ studio, card, close }: { studio: Studio; card: TraceCard; close: 
         <button type="button" class="open" onClick={() => { close(); void openTrace(studio, card.id); }}>
           <bdi class="cut"><b>{(card.name || card.text || card.id).slice(0, 120)}</b></bdi>
           <bdi class="cut pale">{card.text.slice(0, 160)}</bdi>
-          <span class="pale">{`${card.model} · ${when(card.made, language.value)}`}</span>
+          <span class="pale">{`${card.model} · ${formatTime(card.made, language.value)}`}</span>
         </button>
       )}
       <span class="buttons">
         <button type="button" class="quiet" onClick={() => setNaming(true)}>{say("shell.rename")}</button>
         {!here && <button type="button" class="quiet" onClick={compare}>{say("view.compare")}</button>}
-        <button type="button" class="quiet" onClick={() => forget(studio, card)}>{say("shell.forget")}</button>
+        <button type="button" class="quiet" onClick={() => deleteRun(studio, card)}>{say("shell.forget")}</button>
       </span>
     </li>
   );

@@ -5,15 +5,15 @@ import { strongest } from "../trace/rowFacts";
 import { tokenName } from "../views/parts/names";
 import { say } from "../language/language";
 import { useRow } from "./focusedCell";
-import { sourceNow } from "./shownSource";
+import { shownOrOpenSource } from "./shownSource";
 import type { Studio } from "./state";
 
-export function Speaker({ studio }: { studio: Studio }) {
+export function ScreenReaderStatus({ studio }: { studio: Studio }) {
   return studio.source.value === null ? null : <Sentence studio={studio} />;
 }
 
 function Sentence({ studio }: { studio: Studio }) {
-  const source = sourceNow(studio);
+  const source = shownOrOpenSource(studio);
   const { layer, head, batch, query, key } = studio.choice.picked.value;
   const row = useRow({ source, layer, head, batch, query, key }, 250);
   const keys = tokensOf(source.info, layer, batch, "keys"), queries = tokensOf(source.info, layer, batch, "queries");

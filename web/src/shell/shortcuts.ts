@@ -1,28 +1,28 @@
 /** Keys do what they mean: in a page of our own from anywhere, in a notebook only from inside the studio. */
 import { VIEWS } from "../choose/choice";
-import { step, stepHead, stepLayer, zoomed } from "../choose/move";
-import { available } from "./availableViews";
-import { type Command, meaning } from "./keyCommands";
-import { seenNow } from "./shownSource";
+import { step, stepHead, stepLayer, zoomBy } from "../choose/move";
+import { availableViews } from "./availableViews";
+import { type Command, commandOf } from "./keyCommands";
+import { shownSource } from "./shownSource";
 import type { Studio } from "./state";
 
 /** Listens to keys until the studio goes. */
-export function press(studio: Studio, element: HTMLElement, inside: boolean): void {
+export function listenToKeys(studio: Studio, element: HTMLElement, inside: boolean): void {
   const ears: EventTarget = inside ? element : element.ownerDocument;
   ears.addEventListener("keydown", (raw) => {
     const event = raw as KeyboardEvent;
     const target = event.composedPath()[0];
-    const command = meaning(event, target instanceof HTMLElement ? target : null);
+    const command = commandOf(event, target instanceof HTMLElement ? target : null);
     if (command === null || studio.dialog.value !== "") return; // a dialog closes itself on Escape
-    if (act(studio, command, element)) event.preventDefault();
+    if (runCommand(studio, command, element)) event.preventDefault();
     if (inside) event.stopPropagation();
   }, { signal: studio.until });
 }
 
 /** Does what a command says; false where there was nothing to do. */
-export function act(studio: Studio, command: Command, element: HTMLElement): boolean {
+export function runCommand(studio: Studio, command: Command, element: HTMLElement): boolean {
   const { choice } = studio;
-  const info = (seenNow(studio) ?? studio.source.value)?.info;
+  const info = (shownSource(studio) ?? studio.source.value)?.info;
   if (command.do === "help") return (studio.dialog.value = "help") !== undefined;
   if (command.do === "text") {
     const field = element.querySelector<HTMLElement>("textarea[data-text]");
@@ -35,11 +35,11 @@ export function act(studio: Studio, command: Command, element: HTMLElement): boo
   if (command.do === "move") choice.pick(step(picked, info, command.down, command.right));
   else if (command.do === "head") choice.pick(stepHead(picked, info, command.by));
   else if (command.do === "layer") choice.pick(stepLayer(picked, info, command.by));
-  else if (command.do === "zoom") choice.pick(zoomed(picked, info, command.factor));
+  else if (command.do === "zoom") choice.pick(zoomBy(picked, info, command.factor));
   else if (command.do === "whole") choice.pick({ zoom: null });
   else {
     const view = VIEWS[command.number];
-    if (view === undefined || !available(studio).includes(view)) return false;
+    if (view === undefined || !availableViews(studio).includes(view)) return false;
     choice.pick({ view });
   }
   return true;

@@ -4,7 +4,7 @@ import { LANGUAGES, type Key, say } from "../language/language";
 import { Grid } from "./grid";
 import { openTrace } from "./openTrace";
 import { Ranking, useMeasures } from "./ranking";
-import { sourceNow } from "./shownSource";
+import { shownOrOpenSource } from "./shownSource";
 import type { Studio } from "./state";
 
 /** The words of a measure; its own name where it has no words. */
@@ -14,7 +14,7 @@ export const measureWords = (name: string): string =>
 const USUAL = ["entropy", "distance", "sink", "itself", "previous", "next", "duplicate", "induction"];
 
 export function Side({ studio }: { studio: Studio }) {
-  const { info } = sourceNow(studio);
+  const { info } = shownOrOpenSource(studio);
   const picked = studio.choice.picked.value, drawn = studio.choice.drawn.value;
   const layers = sameAttention(info, picked.layer);
   const found = useMeasures(studio, layers, drawn.sort !== "");
@@ -23,7 +23,7 @@ export function Side({ studio }: { studio: Studio }) {
   return (
     <aside class="side" aria-label={say("shell.side.title")}>
       {info.runs > 1 && info === studio.source.value!.info && (
-        <Numbered
+        <NumberPicker
           words={say("shell.which.run")} count={info.runs} now={info.run}
           pick={(run) =>
             void openTrace(studio, studio.trace.value, run, { ...picked, query: null, key: null, zoom: null })}
@@ -31,7 +31,7 @@ export function Side({ studio }: { studio: Studio }) {
         />
       )}
       {batches > 1 &&
-        <Numbered
+        <NumberPicker
           words={say("shell.batch")} count={batches} now={picked.batch}
           pick={(batch) => studio.choice.pick({ batch, query: null, key: null, zoom: null })}
         />}
@@ -61,7 +61,7 @@ export function Side({ studio }: { studio: Studio }) {
 }
 
 /** One of several: a run of the trace, an entry of the batch. */
-function Numbered({ words, count, now, pick, off = false }: {
+function NumberPicker({ words, count, now, pick, off = false }: {
   words: string; count: number; now: number; pick: (at: number) => void; off?: boolean;
 }) {
   const shown = Math.min(count, 500);

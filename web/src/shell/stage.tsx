@@ -3,28 +3,28 @@ import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import type { ViewName } from "../choose/choice";
 import type { Source } from "../trace/source";
 import { VIEW } from "../views";
-import { viewNow } from "./availableViews";
+import { currentView } from "./availableViews";
 import { CompareWith } from "./compareWith";
-import { Edited } from "./editedNotice";
-import { sentenceOf } from "../language/errorText";
+import { EditedNotice } from "./editedNotice";
+import { errorText } from "../language/errorText";
 import { LANGUAGES, type Key, language, say } from "../language/language";
-import { compareWith, hold, openTrace } from "./openTrace";
+import { compareWith, addLocalTrace, openTrace } from "./openTrace";
 import { recall, remember } from "./remember";
 import type { Studio } from "./state";
 
 /** What a view may ask of the shell, as an event on its element that bubbles. */
-export interface Wish {
+export interface ViewRequest {
   readonly trace?: string; // a trace of the server
   readonly source?: Source; // or one that the view has opened
   readonly name?: string;
 }
 
-const nameOf = (studio: Studio, { trace, source, name }: Wish): string =>
-  source === undefined ? (trace ?? "") : hold(studio, name ?? source.info.name, source);
+const nameOf = (studio: Studio, { trace, source, name }: ViewRequest): string =>
+  source === undefined ? (trace ?? "") : addLocalTrace(studio, name ?? source.info.name, source);
 
 export function Stage({ studio }: { studio: Studio }) {
   const place = useRef<HTMLDivElement>(null);
-  const name = viewNow(studio);
+  const name = currentView(studio);
   const source = studio.source.value!, other = studio.other.value;
   const dark = studio.look.theme.value.dark, words = language.value, again = studio.again.value;
   useLayoutEffect(() => {
@@ -37,11 +37,11 @@ export function Stage({ studio }: { studio: Studio }) {
     stage.append(el);
     const end = new AbortController();
     el.addEventListener("regard:compare", (event) => {
-      const wanted = nameOf(studio, (event as CustomEvent<Wish>).detail);
+      const wanted = nameOf(studio, (event as CustomEvent<ViewRequest>).detail);
       void compareWith(studio, wanted).then(() => studio.choice.pick({ view: "compare" }));
     }, { signal: end.signal });
     el.addEventListener("regard:open", (event) => {
-      const wanted = nameOf(studio, (event as CustomEvent<Wish>).detail);
+      const wanted = nameOf(studio, (event as CustomEvent<ViewRequest>).detail);
       void openTrace(studio, wanted).then(() => studio.choice.pick({ view: "map" }));
     }, { signal: end.signal });
     try {
@@ -53,7 +53,7 @@ export function Stage({ studio }: { studio: Studio }) {
       studio.shown.value = {};
       const alert = el.appendChild(stage.ownerDocument.createElement("p"));
       alert.setAttribute("role", "alert");
-      alert.textContent = say("errors.view", { why: sentenceOf(error) });
+      alert.textContent = say("errors.view", { why: errorText(error) });
     }
     return () => {
       end.abort();
@@ -63,8 +63,8 @@ export function Stage({ studio }: { studio: Studio }) {
   }, [name, source, name === "compare" ? other : null, words, dark, again]);
   return (
     <main class="stage" role="tabpanel" aria-label={say(`view.${name}`)}>
-      <Edited studio={studio} />
-      <Reading studio={studio} view={name} />
+      <EditedNotice studio={studio} />
+      <ReadingHint studio={studio} view={name} />
       {name === "compare" && <CompareWith studio={studio} />}
       <div class="place" ref={place} aria-busy={studio.opening.value} />
     </main>
@@ -75,7 +75,7 @@ export function Stage({ studio }: { studio: Studio }) {
 const ABOVE: readonly ViewName[] = ["map", "edit"];
 
 /** The one sentence on how to read a view; the reader may put it away. */
-function Reading({ view }: { studio: Studio; view: ViewName }) {
+function ReadingHint({ view }: { studio: Studio; view: ViewName }) {
   const line = useRef<HTMLParagraphElement>(null);
   const key = `${view}.read`;
   const away = recall(`read.${view}`) === "away";

@@ -5,7 +5,7 @@ import type { ModelInfo, TraceCard } from "../hosts/server";
 import type { Source } from "../trace/source";
 import type { Shown } from "../views/parts/view";
 import { type Appearance, appearance } from "./appearance";
-import type { Host, Named } from "./host";
+import type { Host, NamedSource } from "./host";
 import { recall } from "./remember";
 
 /** Something that went wrong, told above the view; what is shown stays. */
@@ -49,7 +49,7 @@ export class Studio {
   readonly trace = signal(""); // the name of the source in the address
   readonly run: Signal<number | null> = signal(null);
   readonly otherTrace = signal("");
-  readonly held: Signal<readonly Named[]>;
+  readonly localTraces: Signal<readonly NamedSource[]>;
   readonly models: Signal<readonly ModelInfo[]> = signal([]);
   readonly cards: Signal<readonly TraceCard[]> = signal([]);
   readonly opening = signal(false); // a trace is on its way
@@ -67,7 +67,7 @@ export class Studio {
   stop: AbortController | null = null; // of the run under way
 
   constructor(readonly host: Host, readonly until: AbortSignal, readonly inside = false) {
-    this.held = signal(host.sources ?? []);
+    this.localTraces = signal(host.sources ?? []);
     this.look = appearance(until);
     const text = recall("text", "session") ?? "";
     this.draft = signal({

@@ -9,7 +9,7 @@ import { Panel } from "./panel";
 import { Progress } from "./run";
 import { Runs } from "./runs";
 import { Side } from "./side";
-import { Speaker } from "./screenReader";
+import { ScreenReaderStatus } from "./screenReader";
 import { Stage } from "./stage";
 import type { Studio } from "./state";
 import { Empty, Notices, Toasts } from "./notices";
@@ -53,7 +53,7 @@ export function Frame({ studio }: { studio: Studio }) {
       <Help studio={studio} />
       <Runs studio={studio} />
       {studio.dialog.value === "" && <Toasts studio={studio} />}
-      <Speaker studio={studio} />
+      <ScreenReaderStatus studio={studio} />
       {over && <div class="drop" aria-hidden="true">{say("shell.drop")}</div>}
     </div>
   );

@@ -2,9 +2,9 @@
 import { useEffect, useRef } from "preact/hooks";
 import { attentionOf } from "../choose/move";
 import { VIEWS, type ViewName } from "../choose/choice";
-import { available, viewNow } from "./availableViews";
+import { availableViews, currentView } from "./availableViews";
 import { LANGUAGES, type Key, say } from "../language/language";
-import { sourceNow } from "./shownSource";
+import { shownOrOpenSource } from "./shownSource";
 import type { Studio } from "./state";
 
 export function Tabs({ studio }: { studio: Studio }) {
@@ -70,7 +70,7 @@ function Views({ studio }: { studio: Studio }) {
   };
   return (
     <Row<ViewName>
-      name={say("shell.views")} all={available(studio)} now={viewNow(studio)} words={(view) => say(`view.${view}`)}
+      name={say("shell.views")} all={availableViews(studio)} now={currentView(studio)} words={(view) => say(`view.${view}`)}
       title={title}
       pick={(view) => studio.choice.pick({ view })}
     />
@@ -86,7 +86,7 @@ export function attentionWords(attention: string): string {
 
 /** Which attention, where there is more than one. */
 function Attentions({ studio }: { studio: Studio }) {
-  const { layers } = sourceNow(studio).info;
+  const { layers } = shownOrOpenSource(studio).info;
   const picked = studio.choice.picked.value;
   const kinds = [...new Set(layers.map(attentionOf))];
   const here = layers[picked.layer];

@@ -1,21 +1,21 @@
 /** The arrays of safetensors bytes by name, once all that their header says was found to fit. Nothing is copied. */
-import { SIZES, type Stored } from "./bytes";
-import type { About } from "./errors";
+import { SIZES, type StoredArray } from "./bytes";
+import type { ErrorDetails } from "./errors";
 import { isObject } from "./objects";
 
 export interface Container {
   readonly metadata: Readonly<Record<string, string>>;
-  readonly arrays: ReadonlyMap<string, Stored>;
+  readonly arrays: ReadonlyMap<string, StoredArray>;
 }
 
 export type Trouble = "small" | "unfinished" | "foreign" | "cut" | "header" | "array" | "long";
 /** Makes the error for what is wrong, such as "holds 3 bytes, too few"; who reads knows what it is that does. */
-export type Wrong = (trouble: Trouble, what: string, about?: About) => Error;
+export type MakeError = (trouble: Trouble, what: string, about?: ErrorDetails) => Error;
 
 const LONGEST = 100_000_000; // bytes of a header
 
 /** All that stands in these bytes; throws what `wrong` makes where they are no whole container. */
-export function contained(given: ArrayBuffer | Uint8Array, wrong: Wrong): Container {
+export function parseContainer(given: ArrayBuffer | Uint8Array, wrong: MakeError): Container {
   const bytes = given instanceof Uint8Array ? given : new Uint8Array(given);
   const size = bytes.length;
   if (size < 8) throw wrong("small", `holds ${size} bytes, too few`, { size });
@@ -24,10 +24,10 @@ export function contained(given: ArrayBuffer | Uint8Array, wrong: Wrong): Contai
   if (length > LONGEST || bytes[8] !== 0x7b) throw wrong("foreign", "does not begin like safetensors");
   if (length > size - 8)
     throw wrong("cut", `is cut off: its header alone has ${length} bytes, all of it ${size}`, { size });
-  const { __metadata__: metadata = {}, ...entries } = parsed(bytes.subarray(8, 8 + length), wrong);
+  const { __metadata__: metadata = {}, ...entries } = parseHeader(bytes.subarray(8, 8 + length), wrong);
   if (!isObject(metadata) || !Object.values(metadata).every((value) => typeof value === "string"))
     throw wrong("header", "has metadata that are not text by name");
-  const arrays = new Map<string, Stored>();
+  const arrays = new Map<string, StoredArray>();
   const places: [start: number, stop: number, name: string][] = [];
   for (const [name, entry] of Object.entries(entries)) {
     const { stored, start, stop } = arrayOf(name, entry, bytes, 8 + length, wrong);
@@ -48,7 +48,7 @@ export function contained(given: ArrayBuffer | Uint8Array, wrong: Wrong): Contai
 /** A name from a stranger, short enough for a sentence. */
 export const short = (text: string): string => (text.length > 80 ? `${text.slice(0, 80)}…` : text);
 
-function parsed(text: Uint8Array, wrong: Wrong): Record<string, unknown> {
+function parseHeader(text: Uint8Array, wrong: MakeError): Record<string, unknown> {
   let found: unknown;
   try {
     found = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(text));
@@ -59,13 +59,13 @@ function parsed(text: Uint8Array, wrong: Wrong): Record<string, unknown> {
   return found;
 }
 
-interface Placed {
-  readonly stored: Stored;
+interface PlacedArray {
+  readonly stored: StoredArray;
   readonly start: number;
   readonly stop: number;
 }
 
-function arrayOf(name: string, entry: unknown, bytes: Uint8Array, begin: number, wrong: Wrong): Placed {
+function arrayOf(name: string, entry: unknown, bytes: Uint8Array, begin: number, wrong: MakeError): PlacedArray {
   const array = short(name);
   const damaged = (what: string): Error => wrong("array", `holds the array ${array}, which ${what}`, { array });
   if (!isObject(entry)) throw damaged("is not described");

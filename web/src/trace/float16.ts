@@ -3,7 +3,7 @@
 let table: Float32Array | null = null;
 
 /** What each of the 65,536 patterns of float16 stands for; made once. */
-export function halves(): Float32Array {
+export function float16Table(): Float32Array {
   if (table) return table;
   table = new Float32Array(1 << 16);
   for (let bits = 0; bits < 1 << 16; bits++) {
@@ -20,7 +20,7 @@ const word = new Uint32Array(1);
 const real = new Float32Array(word.buffer);
 
 /** What a pattern of bfloat16 stands for: the upper half of a float32. */
-export function brain(bits: number): number {
+export function bfloat16(bits: number): number {
   word[0] = bits << 16;
   return real[0]!;
 }

@@ -1,8 +1,8 @@
 /**
- * A source that asks: Python computes and answers in bytes, over HTTP or by messages of a notebook. What comes back is
+ * A source that asks somebody else: Python computes and answers in bytes, over HTTP or by messages of a notebook. What comes back is
  * held against what was asked before a view sees it. Two views that ask the same at once share one question.
  */
-import { Coded } from "./errors";
+import { CodedError } from "./errors";
 import { isObject } from "./objects";
 import { Reply } from "./reply";
 import { type Numbered, readSafetensors } from "./safetensors";
@@ -13,7 +13,7 @@ import {
 
 /** What is no array, and the arrays by name; one that is not there is null for views. */
 export interface Answer {
-  readonly told: Readonly<Record<string, unknown>>;
+  readonly fields: Readonly<Record<string, unknown>>;
   readonly arrays: Readonly<Record<string, Numbered>>;
 }
 export type Ask = (what: string, about: object, signal?: AbortSignal) => Promise<Answer>;
@@ -28,148 +28,150 @@ export function readAnswer(bytes: ArrayBuffer | Uint8Array): Answer {
     told = null;
   }
   if (!isObject(told))
-    throw new Coded("The answer cannot be read: it does not tell what it is.", "answer.broken");
-  return { told, arrays };
+    throw new CodedError("The answer cannot be read: it does not tell what it is.", "answer.broken");
+  return { fields: told, arrays };
 }
 
 /** The source of a run whose numbers somebody else computes. */
-export function openAsked(ask: Ask, info: TraceInfo): Source {
-  const shared = sharing(ask);
-  const reply = async (what: string, about: object, signal?: AbortSignal): Promise<Reply> =>
-    new Reply(what, await shared(what, about, signal));
-  const at = ({ layer, batch, head }: HeadAt) => ({ layer, batch, head });
+export const openRemoteSource = (ask: Ask, info: TraceInfo): Source => new RemoteSource(shareRequests(ask), info);
 
-  const tile = async (where: TileAt, coarse: boolean, signal?: AbortSignal): Promise<Tile> => {
-    const [, , q, k] = layerOf(info, where.layer).shape;
+const headAt = ({ layer, batch, head }: HeadAt): HeadAt => ({ layer, batch, head });
+
+class RemoteSource implements Source {
+  constructor(private readonly request: Ask, readonly info: TraceInfo) {}
+
+  private async ask(what: string, about: object, signal?: AbortSignal): Promise<Reply> {
+    return new Reply(what, await this.request(what, about, signal));
+  }
+
+  private shape(layer: number): LayerInfo["shape"] {
+    const info = this.info.layers[layer], { length } = this.info.layers;
+    if (!info)
+      throw new CodedError(
+        `Layer ${layer} was asked for, but the run has ${length}; count from 0.`, "layer.none", { layer, layers: length },
+      );
+    return info.shape;
+  }
+
+  async tile(where: TileAt, coarse: boolean, signal?: AbortSignal): Promise<Tile> {
+    const [, , q, k] = this.shape(where.layer);
     const { level, row, column } = where;
-    const found = await reply("tile", { ...at(where), level, row, column, coarse }, signal);
-    const rows = found.exactly("rows", Math.min(TILE, Math.ceil(q / 2 ** level) - row * TILE));
-    const columns = found.exactly("columns", Math.min(TILE, Math.ceil(k / 2 ** level) - column * TILE));
+    const reply = await this.ask("tile", { ...headAt(where), level, row, column, coarse }, signal);
+    const rows = reply.exactly("rows", Math.min(TILE, Math.ceil(q / 2 ** level) - row * TILE));
+    const columns = reply.exactly("columns", Math.min(TILE, Math.ceil(k / 2 ** level) - column * TILE));
     const cells = rows * columns;
     return {
-      rows, columns, max: found.floats("max", cells), mean: found.floats("mean", cells),
-      allowed: found.marks("allowed", cells), sampled: found.count("sampled"),
+      rows, columns, max: reply.floats("max", cells), mean: reply.floats("mean", cells),
+      allowed: reply.marks("allowed", cells), sampled: reply.count("sampled"),
     };
-  };
+  }
 
-  const row = async (head: HeadAt, query: number, signal?: AbortSignal): Promise<Row> => {
-    const [, , , k] = layerOf(info, head.layer).shape;
-    const found = await reply("row", { ...at(head), query }, signal);
-    return { weights: found.floats("weights", k), scores: found.maybe("scores", k), allowed: found.marks("allowed", k) };
-  };
+  async row(head: HeadAt, query: number, signal?: AbortSignal): Promise<Row> {
+    const [, , , k] = this.shape(head.layer);
+    const reply = await this.ask("row", { ...headAt(head), query }, signal);
+    return { weights: reply.floats("weights", k), scores: reply.maybe("scores", k), allowed: reply.marks("allowed", k) };
+  }
 
-  const column = async (head: HeadAt, key: number, signal?: AbortSignal): Promise<Column> => {
-    const [, , q] = layerOf(info, head.layer).shape;
-    const found = await reply("column", { ...at(head), key }, signal);
-    return { weights: found.floats("weights", q), allowed: found.marks("allowed", q) };
-  };
+  async column(head: HeadAt, key: number, signal?: AbortSignal): Promise<Column> {
+    const [, , q] = this.shape(head.layer);
+    const reply = await this.ask("column", { ...headAt(head), key }, signal);
+    return { weights: reply.floats("weights", q), allowed: reply.marks("allowed", q) };
+  }
 
-  const top = async (head: HeadAt, first: number, queries: number, count: number, signal?: AbortSignal): Promise<Top> => {
-    const found = await reply("top", { ...at(head), first, queries, count }, signal);
+  async top(head: HeadAt, first: number, queries: number, count: number, signal?: AbortSignal): Promise<Top> {
+    const reply = await this.ask("top", { ...headAt(head), first, queries, count }, signal);
     const cells = queries * count;
-    return { first, queries, count, weights: found.floats("weights", cells), keys: found.whole("keys", cells) };
-  };
+    return { first, queries, count, weights: reply.floats("weights", cells), keys: reply.whole("keys", cells) };
+  }
 
-  const thumbs = async (layer: number, batch: number, size: number, signal?: AbortSignal): Promise<Thumbs> => {
-    const found = await reply("thumbs", { layer, batch, size }, signal);
-    const heads = found.exactly("heads", layerOf(info, layer).shape[1]);
-    const rows = found.count("rows"), columns = found.count("columns");
+  async thumbs(layer: number, batch: number, size: number, signal?: AbortSignal): Promise<Thumbs> {
+    const reply = await this.ask("thumbs", { layer, batch, size }, signal);
+    const heads = reply.exactly("heads", this.shape(layer)[1]);
+    const rows = reply.count("rows"), columns = reply.count("columns");
     const cells = heads * rows * columns;
     return {
-      heads, rows, columns, max: found.floats("max", cells), allowed: found.marks("allowed", cells),
-      sampled: found.count("sampled"),
+      heads, rows, columns, max: reply.floats("max", cells), allowed: reply.marks("allowed", cells),
+      sampled: reply.count("sampled"),
     };
-  };
+  }
 
-  const measures = async (layer: number, batch: number, signal?: AbortSignal): Promise<Measures> => {
-    const found = await reply("measures", { layer, batch }, signal);
-    return { values: found.lists("values", layerOf(info, layer).shape[1]), notes: found.texts("notes") };
-  };
+  async measures(layer: number, batch: number, signal?: AbortSignal): Promise<Measures> {
+    const reply = await this.ask("measures", { layer, batch }, signal);
+    return { values: reply.lists("values", this.shape(layer)[1]), notes: reply.texts("notes") };
+  }
 
-  const proof = async (layer: number, signal?: AbortSignal): Promise<Proof> => {
-    const found = await reply("proof", { layer }, signal);
+  async proof(layer: number, signal?: AbortSignal): Promise<Proof> {
+    const reply = await this.ask("proof", { layer }, signal);
     return {
-      status: found.oneOf("status", ["proven", "unproven", "refused"]), output: found.number("output"),
-      kernel: found.number("kernel"), normaliser: found.number("normaliser"), why: found.text("why"),
+      status: reply.oneOf("status", ["proven", "unproven", "refused"]), output: reply.number("output"),
+      kernel: reply.number("kernel"), normaliser: reply.number("normaliser"), why: reply.text("why"),
     };
-  };
+  }
 
-  const hidden = async (head: HeadAt, signal?: AbortSignal): Promise<Hidden> => {
-    const [, , q, k] = layerOf(info, head.layer).shape;
-    const found = await reply("hidden", at(head), signal);
-    return { blind: found.marks("blind", q), unseen: found.marks("unseen", k) };
-  };
+  async hidden(head: HeadAt, signal?: AbortSignal): Promise<Hidden> {
+    const [, , q, k] = this.shape(head.layer);
+    const reply = await this.ask("hidden", headAt(head), signal);
+    return { blind: reply.marks("blind", q), unseen: reply.marks("unseen", k) };
+  }
 
-  const numbers = async (head: HeadAt, query: number, key: number, signal?: AbortSignal): Promise<Numbers> => {
-    layerOf(info, head.layer);
-    const found = await reply("numbers", { ...at(head), query, key }, signal);
-    const rows = found.whole("rows"), columns = found.whole("columns");
-    const r = rows.length, c = columns.length, d = found.count("d"), e = found.count("e");
+  async numbers(head: HeadAt, query: number, key: number, signal?: AbortSignal): Promise<Numbers> {
+    this.shape(head.layer);
+    const reply = await this.ask("numbers", { ...headAt(head), query, key }, signal);
+    const rows = reply.whole("rows"), columns = reply.whole("columns");
+    const r = rows.length, c = columns.length, d = reply.count("d"), e = reply.count("e");
     return {
-      rows, columns, q: found.maybe("q", r * d), k: found.maybe("k", c * d), v: found.maybe("v", c * e),
-      dot: found.maybe("dot", r * c), bias: found.maybe("bias", r * c), scores: found.maybe("scores", r * c),
-      allowed: found.marks("allowed", r * c), weights: found.floats("weights", r * c), rest: found.floats("rest", r),
-      highest: found.maybe("highest", r), total: found.maybe("total", r), sink: found.maybe("sink", r),
-      mix: found.maybe("mix", r * e), kernel: found.maybe("kernel"), scale: found.number("scale") ?? 1,
-      softcap: found.number("softcap"), d, e,
+      rows, columns, q: reply.maybe("q", r * d), k: reply.maybe("k", c * d), v: reply.maybe("v", c * e),
+      dot: reply.maybe("dot", r * c), bias: reply.maybe("bias", r * c), scores: reply.maybe("scores", r * c),
+      allowed: reply.marks("allowed", r * c), weights: reply.floats("weights", r * c), rest: reply.floats("rest", r),
+      highest: reply.maybe("highest", r), total: reply.maybe("total", r), sink: reply.maybe("sink", r),
+      mix: reply.maybe("mix", r * e), kernel: reply.maybe("kernel"), scale: reply.number("scale") ?? 1,
+      softcap: reply.number("softcap"), d, e,
     };
-  };
+  }
 
-  const flow = async ({ query, batch, residual, by }: FlowAt, signal?: AbortSignal): Promise<Flow> => {
-    const found = await reply("flow", { query, batch, residual, by }, signal);
-    const lines = found.count("lines"), n = found.count("n"), m = found.count("m");
+  async flow({ query, batch, residual, by }: FlowAt, signal?: AbortSignal): Promise<Flow> {
+    const reply = await this.ask("flow", { query, batch, residual, by }, signal);
+    const lines = reply.count("lines"), n = reply.count("n"), m = reply.count("m");
     return {
-      lines, layers: found.texts("layers"), target: found.floats("target", lines * n), n,
-      source: found.maybe("source", lines * m), m, targetTokens: found.number("targetTokens") ?? -1,
-      sourceTokens: found.number("sourceTokens") ?? -1,
+      lines, layers: reply.texts("layers"), target: reply.floats("target", lines * n), n,
+      source: reply.maybe("source", lines * m), m, targetTokens: reply.number("targetTokens") ?? -1,
+      sourceTokens: reply.number("sourceTokens") ?? -1,
     };
-  };
-
-  return { info, tile, row, column, top, thumbs, measures, proof, hidden, numbers, flow };
+  }
 }
 
-function layerOf(info: TraceInfo, layer: number): LayerInfo {
-  const found = info.layers[layer];
-  const { length } = info.layers;
-  if (!found)
-    throw new Coded(
-      `Layer ${layer} was asked for, but the run has ${length}; count from 0.`, "layer.none", { layer, layers: length },
-    );
-  return found;
-}
-
-interface Underway {
+interface PendingRequest {
   readonly answer: Promise<Answer>;
   readonly stop: AbortController;
   waiting: number;
 }
 
 /** The same way to ask, where equal questions at one time are one; it is called off when nobody waits any more. */
-function sharing(ask: Ask): Ask {
-  const underway = new Map<string, Underway>();
+function shareRequests(ask: Ask): Ask {
+  const pending = new Map<string, PendingRequest>();
 
-  const begin = (key: string, what: string, about: object): Underway => {
+  const begin = (key: string, what: string, about: object): PendingRequest => {
     const stop = new AbortController();
-    const begun: Underway = { answer: ask(what, about, stop.signal), stop, waiting: 0 };
+    const request: PendingRequest = { answer: ask(what, about, stop.signal), stop, waiting: 0 };
     const over = (): void => {
-      if (underway.get(key) === begun) underway.delete(key);
+      if (pending.get(key) === request) pending.delete(key);
     };
-    begun.answer.then(over, over);
-    underway.set(key, begun);
-    return begun;
+    request.answer.then(over, over);
+    pending.set(key, request);
+    return request;
   };
 
   return (what, about, signal) => {
     if (signal?.aborted) return Promise.reject(aborted());
     const key = `${what} ${JSON.stringify(about)}`;
-    const one = underway.get(key) ?? begin(key, what, about);
+    const one = pending.get(key) ?? begin(key, what, about);
     one.waiting += 1;
     return new Promise<Answer>((answered, failed) => {
       const leave = (): void => {
         failed(aborted());
         one.waiting -= 1;
         if (one.waiting > 0) return;
-        if (underway.get(key) === one) underway.delete(key);
+        if (pending.get(key) === one) pending.delete(key);
         one.stop.abort();
       };
       const stay = (): void => signal?.removeEventListener("abort", leave);

@@ -1,6 +1,6 @@
 /** One answer, read with care: each part is there, of the right kind and length, or an Error says in one sentence what is not. */
 import type { Answer } from "./remoteSource";
-import { Coded } from "./errors";
+import { CodedError } from "./errors";
 import { isObject } from "./objects";
 
 export class Reply {
@@ -29,7 +29,7 @@ export class Reply {
 
   /** A whole number that is not negative. */
   count(name: string): number {
-    const found = this.answer.told[name];
+    const found = this.answer.fields[name];
     return Number.isSafeInteger(found) && (found as number) >= 0 ? (found as number) : this.wrong(`${name} is no count`);
   }
 
@@ -40,12 +40,12 @@ export class Reply {
 
   /** A number, or null. */
   number(name: string): number | null {
-    const found = this.answer.told[name] ?? null;
+    const found = this.answer.fields[name] ?? null;
     return found === null || typeof found === "number" ? found : this.wrong(`${name} is no number`);
   }
 
   text(name: string): string {
-    const found = this.answer.told[name];
+    const found = this.answer.fields[name];
     return typeof found === "string" ? found : this.wrong(`${name} is no text`);
   }
 
@@ -55,14 +55,14 @@ export class Reply {
   }
 
   texts(name: string): readonly string[] {
-    const found = this.answer.told[name];
+    const found = this.answer.fields[name];
     const good = Array.isArray(found) && found.every((one) => typeof one === "string");
     return good ? (found as string[]) : this.wrong(`${name} are no texts`);
   }
 
   /** Lists of so many numbers or nulls, by name. */
   lists(name: string, length: number): Readonly<Record<string, readonly (number | null)[]>> {
-    const found = this.answer.told[name];
+    const found = this.answer.fields[name];
     if (!isObject(found)) return this.wrong(`${name} are missing`);
     for (const [key, list] of Object.entries(found)) {
       const good = Array.isArray(list) && list.every((one) => one === null || typeof one === "number");
@@ -77,6 +77,6 @@ export class Reply {
   }
 
   private wrong(why: string): never {
-    throw new Coded(`The answer for ${this.what} does not fit: ${why}.`, "answer.odd", { what: this.what });
+    throw new CodedError(`The answer for ${this.what} does not fit: ${why}.`, "answer.odd", { what: this.what });
   }
 }

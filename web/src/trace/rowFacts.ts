@@ -1,7 +1,7 @@
 /** What can be said of one row: where a key ranks, which keys are strongest, how spread the row is. */
 import type { Row } from "./source";
 
-export interface Place {
+export interface KeyRank {
   readonly weight: number;
   readonly score: number | null;
   readonly allowed: boolean;
@@ -10,7 +10,7 @@ export interface Place {
 }
 
 /** Where a key stands in its row. */
-export function placeIn(row: Row, key: number): Place {
+export function placeIn(row: Row, key: number): KeyRank {
   const weight = row.weights[key] ?? 0;
   let stronger = 0, of = 0;
   row.weights.forEach((other, i) => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { FIRST, type Picked } from "../../src/choose/choice";
-import { attentionOf, sameAttention, step, stepHead, stepLayer, zoomed } from "../../src/choose/move";
+import { attentionOf, sameAttention, step, stepHead, stepLayer, zoomBy } from "../../src/choose/move";
 import { translation } from "../../preview/fakes";
 import { fake } from "../fake";
 
@@ -45,12 +45,12 @@ describe("zoomed", () => {
   it("comes nearer around what is picked and goes back to all of it", () => {
     let now = picked({ query: 9, key: 1 });
     for (let i = 0; i < 12; i++) {
-      now = { ...now, ...zoomed(now, info, 1.5) };
+      now = { ...now, ...zoomBy(now, info, 1.5) };
       const zoom = now.zoom!;
       expect(zoom.left <= 1 && zoom.right >= 2 && zoom.top <= 9 && zoom.bottom >= 10).toBe(true);
       expect(zoom.left >= 0 && zoom.right <= 11 && zoom.right - zoom.left).toBeGreaterThanOrEqual(2 - 1e-9);
     }
-    for (let i = 0; i < 12; i++) now = { ...now, ...zoomed(now, info, 1 / 1.5) };
+    for (let i = 0; i < 12; i++) now = { ...now, ...zoomBy(now, info, 1 / 1.5) };
     expect(now.zoom).toBeNull();
   });
 });

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { asking, AT_ONCE, type Bytes, type Model, PATIENCE } from "../../src/hosts/jupyter";
+import { askKernel, AT_ONCE, type Bytes, type WidgetModel, PATIENCE } from "../../src/hosts/jupyter";
 import { render } from "../../src/entry/notebook";
 import { LANGUAGES } from "../../src/language/language";
 import { fake } from "../fake";
@@ -8,7 +8,7 @@ type Heard = (content: unknown, buffers?: readonly Bytes[]) => void;
 interface Sent { readonly ask: number; readonly what: string; readonly about: object }
 
 /** A kernel that answers when the test says so. */
-class Kernel implements Model {
+class Kernel implements WidgetModel {
   readonly sent: Sent[] = [];
   readonly kept: Record<string, unknown> = {};
   readonly ears = new Set<Heard>();
@@ -52,7 +52,7 @@ describe("questions to a kernel", () => {
 
   it("are answered by number, whatever the order", async () => {
     const kernel = new Kernel();
-    const ask = asking(kernel, gone.signal);
+    const ask = askKernel(kernel, gone.signal);
     const first = ask("row", { query: 1 }), second = ask("row", { query: 2 });
     expect(kernel.sent.map(({ what, about }) => ({ what, about }))).toEqual([
       { what: "row", about: { query: 1 } }, { what: "row", about: { query: 2 } },
@@ -64,12 +64,12 @@ describe("questions to a kernel", () => {
     kernel.answer(0, [0.75]);
     expect(Array.from((await second).arrays["weights"]!)).toEqual([0.25, 0.5]);
     expect(Array.from((await first).arrays["weights"]!)).toEqual([0.75]);
-    expect((await first).told).toEqual({ sampled: 3 });
+    expect((await first).fields).toEqual({ sampled: 3 });
   });
 
   it("fail with the kernel's own sentence", async () => {
     const kernel = new Kernel();
-    const answer = asking(kernel, gone.signal)("row", {});
+    const answer = askKernel(kernel, gone.signal)("row", {});
     const told = { code: "layer.none", about: { layer: 99, layers: 3 } };
     kernel.say({ answer: kernel.sent[0]!.ask, error: "layer 99 was asked for, but there are 3", ...told });
     await expect(answer).rejects.toThrow("layer 99 was asked for, but there are 3");
@@ -78,7 +78,7 @@ describe("questions to a kernel", () => {
 
   it("wait for their turn, and cost nothing when they are called off before it", async () => {
     const kernel = new Kernel();
-    const ask = asking(kernel, gone.signal);
+    const ask = askKernel(kernel, gone.signal);
     const ends = Array.from({ length: AT_ONCE + 2 }, () => new AbortController());
     const answers = ends.map((end, i) => ask("tile", { i }, end.signal).catch((error: Error) => error.name));
     expect(kernel.sent).toHaveLength(AT_ONCE);
@@ -93,7 +93,7 @@ describe("questions to a kernel", () => {
 
   it("are given up with a sentence when nothing is heard for long", async () => {
     const kernel = new Kernel();
-    const ask = asking(kernel, gone.signal);
+    const ask = askKernel(kernel, gone.signal);
     const lost = Array.from({ length: AT_ONCE + 1 }, () => ask("tile", {}).catch((error: unknown) => error));
     await vi.advanceTimersByTimeAsync(PATIENCE - 1);
     kernel.answer(0, [1]); // it lives: the others get their time anew
@@ -108,12 +108,12 @@ describe("questions to a kernel", () => {
   it("are given up at once where nothing can be sent", async () => {
     const kernel = new Kernel();
     kernel.send = () => { throw new Error("the comm is closed"); };
-    await expect(asking(kernel, gone.signal)("row", {})).rejects.toThrow(LANGUAGES.en["errors.kernel"]);
+    await expect(askKernel(kernel, gone.signal)("row", {})).rejects.toThrow(LANGUAGES.en["errors.kernel"]);
   });
 
   it("end with the cell", async () => {
     const kernel = new Kernel();
-    const ask = asking(kernel, gone.signal);
+    const ask = askKernel(kernel, gone.signal);
     const answer = ask("row", {});
     gone.abort();
     await expect(answer).rejects.toThrow("called off");

@@ -1,6 +1,6 @@
 /** A page opens what it holds, and says in a sentence what it cannot. */
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { aboutOf, opened, page } from "../../src/entry/page";
+import { readPageInfo, openTraces, page } from "../../src/entry/page";
 import { language, say } from "../../src/language/language";
 import type { Host } from "../../src/shell/host";
 import { bytesOf } from "../trace/local/read";
@@ -63,7 +63,7 @@ describe("a page that is whole", () => {
 
   it("shows half a surrogate pair as it was", async () => {
     const shown = ["a\ud83d", "<script>", "c", "d"];
-    const [named] = await opened({ ...about, traces: [{ ...told, tokens: { "0": { shown, text: null } } }] } as never, [packed]);
+    const [named] = await openTraces({ ...about, traces: [{ ...told, tokens: { "0": { shown, text: null } } }] } as never, [packed]);
     expect(named!.source.info.tokens[0]!.shown).toEqual(shown);
     expect(named!.source.info.tokens[1]!.shown[1]).toBe("猫");
     expect(named!.source.info.tokens[0]!.ids).toEqual([5, 6, 7, 0]);
@@ -90,6 +90,6 @@ describe("a page that cannot be opened says why", () => {
 
   it("and what a stranger wrote is text", () => {
     filled('{"format": "<img src=x onerror=alert(1)>"');
-    expect(() => aboutOf(document)).toThrow(say("page.cut"));
+    expect(() => readPageInfo(document)).toThrow(say("page.cut"));
   });
 });

@@ -1,13 +1,13 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { type Ground, Lost, overHttp } from "../../src/hosts/http";
+import { type Network, ConnectionLost, overHttp } from "../../src/hosts/http";
 import type { RunAsk, RunEvent } from "../../src/hosts/server";
-import { sentenceOf } from "../../src/language/errorText";
+import { errorText } from "../../src/language/errorText";
 import { language, say } from "../../src/language/language";
 import { fake } from "../fake";
 
 const { opened } = vi.hoisted(() => ({ opened: [] as { ask: (...all: unknown[]) => Promise<unknown>; info: unknown }[] }));
 vi.mock("../../src/trace/remoteSource", () => ({
-  openAsked: (ask: (...all: unknown[]) => Promise<unknown>, info: unknown) => (opened.push({ ask, info }), { info }),
+  openRemoteSource: (ask: (...all: unknown[]) => Promise<unknown>, info: unknown) => (opened.push({ ask, info }), { info }),
   readAnswer: (bytes: ArrayBuffer) => ({ told: {}, arrays: { bytes: new Uint8Array(bytes) } }),
 }));
 
@@ -34,7 +34,7 @@ class Socket extends EventTarget {
 type Call = { address: string; how: RequestInit };
 const calls: Call[] = [];
 const json = (what: unknown, status = 200, headers = {}): Response => new Response(JSON.stringify(what), { status, headers });
-const ground = (answer: (call: Call) => Response | Promise<Response>): Ground => ({
+const ground = (answer: (call: Call) => Response | Promise<Response>): Network => ({
   fetch: async (address, how) => {
     calls.push({ address, how });
     return answer({ address, how });
@@ -104,8 +104,8 @@ describe("what goes wrong", () => {
     const told = { error: "the disk is full", code: "disk.full", about: { folder: "/runs", why: "no space" } };
     const failed = await overHttp(ground(() => json(told, 507))).upload(new File([], "a.trace")).catch((error: unknown) => error);
     language.value = "zh";
-    expect(sentenceOf(failed)).toBe(say("code.disk.full", told.about));
-    expect(sentenceOf(failed)).toContain("磁盘已满");
+    expect(errorText(failed)).toBe(say("code.disk.full", told.about));
+    expect(errorText(failed)).toContain("磁盘已满");
   });
 
   it("says what to do without a token, and where the server says nothing", async () => {
@@ -116,14 +116,14 @@ describe("what goes wrong", () => {
   });
 
   it("tells a lost connection from a call that was called off", async () => {
-    const fails = (error: Error): Ground => ground(() => Promise.reject(error));
-    await expect(overHttp(fails(new TypeError("Failed to fetch"))).models()).rejects.toBeInstanceOf(Lost);
+    const fails = (error: Error): Network => ground(() => Promise.reject(error));
+    await expect(overHttp(fails(new TypeError("Failed to fetch"))).models()).rejects.toBeInstanceOf(ConnectionLost);
     await expect(overHttp(fails(new DOMException("", "AbortError"))).models()).rejects.toThrow(expect.objectContaining({ name: "AbortError" }));
   });
 
   it("is lost too where an answer breaks off", async () => {
     const broken = Object.assign(json({}), { blob: () => Promise.reject(new TypeError("network error")) });
-    await expect(overHttp(ground(() => broken)).page("a")).rejects.toBeInstanceOf(Lost);
+    await expect(overHttp(ground(() => broken)).page("a")).rejects.toBeInstanceOf(ConnectionLost);
   });
 });
 
@@ -184,6 +184,6 @@ describe("a run", () => {
   it("is lost where the connection closes before it is done", async () => {
     const { run, socket } = await start();
     socket.dispatchEvent(new Event("close"));
-    await expect(run).rejects.toBeInstanceOf(Lost);
+    await expect(run).rejects.toBeInstanceOf(ConnectionLost);
   });
 });

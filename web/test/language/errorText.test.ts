@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { sentenceOf, spoken } from "../../src/language/errorText";
+import { errorText, translateError } from "../../src/language/errorText";
 import { LANGUAGES, language } from "../../src/language/language";
-import { Coded } from "../../src/trace/errors";
+import { CodedError } from "../../src/trace/errors";
 
 afterEach(() => {
   language.value = "en";
@@ -12,25 +12,25 @@ const PART = "(?:text|picture|model|runs|trace|run|layer|head|batch|place|traini
 const CODE = new RegExp(`"(${PART}\\.[a-z]+)"`, "g");
 
 describe("what went wrong", () => {
-  const long = new Coded("the text has 1,900 tokens", "text.long", { tokens: 1900, limit: 512, model: "bert" });
+  const long = new CodedError("the text has 1,900 tokens", "text.long", { tokens: 1900, limit: 512, model: "bert" });
 
   it("is said in the reader's language, with its numbers", () => {
-    expect(sentenceOf(long)).toBe("the text has 1,900 tokens, but bert reads at most 512; shorten it");
+    expect(errorText(long)).toBe("the text has 1,900 tokens, but bert reads at most 512; shorten it");
     language.value = "zh";
-    expect(sentenceOf(long)).toBe("文本有 1,900 个词元，而 bert 最多读取 512 个；请缩短文本");
+    expect(errorText(long)).toBe("文本有 1,900 个词元，而 bert 最多读取 512 个；请缩短文本");
   });
 
   it("is said as it came where nobody knows its code", () => {
     language.value = "zh";
-    expect(sentenceOf(new Coded("a sentence", "new.code", { a: 1 }))).toBe("a sentence");
-    expect(sentenceOf(new Error("a sentence"))).toBe("a sentence");
-    for (const code of [undefined, null, 7, "", "toString", "__proto__", {}]) expect(spoken("as it came", code, null)).toBe("as it came");
+    expect(errorText(new CodedError("a sentence", "new.code", { a: 1 }))).toBe("a sentence");
+    expect(errorText(new Error("a sentence"))).toBe("a sentence");
+    for (const code of [undefined, null, 7, "", "toString", "__proto__", {}]) expect(translateError("as it came", code, null)).toBe("as it came");
   });
 
   it("does no harm when a server tells nonsense", () => {
-    expect(spoken("x", "text.long", null)).toContain("{tokens}");
-    expect(spoken("x", "text.long", { tokens: {}, limit: null, model: "<b>$&" })).toContain("<b>$&");
-    expect(sentenceOf(new Coded("x", "file.damaged", { where: "a".repeat(5000) })).length).toBe(600);
+    expect(translateError("x", "text.long", null)).toContain("{tokens}");
+    expect(translateError("x", "text.long", { tokens: {}, limit: null, model: "<b>$&" })).toContain("<b>$&");
+    expect(errorText(new CodedError("x", "file.damaged", { where: "a".repeat(5000) })).length).toBe(600);
   });
 
   it("has words in every language for each code that the browser throws itself", () => {

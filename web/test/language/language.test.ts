@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { LANGUAGES, type Key, language, preferred, say } from "../../src/language/language";
+import { LANGUAGES, type Key, language, preferredLanguage, say } from "../../src/language/language";
 
 afterEach(() => {
   language.value = "en";
@@ -33,9 +33,9 @@ describe("languages", () => {
   });
 
   it("follow the machine where they can", () => {
-    expect(preferred(["zh-CN", "en"])).toBe("zh");
-    expect(preferred(["fr", "EN-gb"])).toBe("en");
-    expect(preferred(["toString", "__proto__"])).toBe("en");
-    expect(preferred([])).toBe("en");
+    expect(preferredLanguage(["zh-CN", "en"])).toBe("zh");
+    expect(preferredLanguage(["fr", "EN-gb"])).toBe("en");
+    expect(preferredLanguage(["toString", "__proto__"])).toBe("en");
+    expect(preferredLanguage([])).toBe("en");
   });
 });

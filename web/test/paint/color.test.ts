@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import {
-  diverging, divergingRamp, headColor, inkOn, luminance, ramp, rankAmong, scaled, unscaled, viridis, weightColor,
+  diverging, divergingRamp, headColor, inkOn, luminance, ramp, rankAmong, scaleWeight, unscaleWeight, viridis, weightColor,
 } from "../../src/paint/color";
 import { DARK, LIGHT } from "../../src/paint/theme";
 
@@ -53,19 +53,19 @@ describe("the scale of weights", () => {
 
 describe("scaled", () => {
   it("is a share of the top, four decades, or a rank", () => {
-    expect(scaled(0.2, "linear", 0.4)).toBeCloseTo(0.5);
-    expect(scaled(0.9, "linear", 0.4)).toBe(1);
-    expect(scaled(0.0004, "log", 0.4)).toBeCloseTo(0.25);
-    expect(scaled(1e-9, "log", 0.4)).toBe(0);
-    expect(scaled(0.3, "rank", 1, [0.1, 0.2, 0.3, 0.9])).toBe(0.75);
+    expect(scaleWeight(0.2, "linear", 0.4)).toBeCloseTo(0.5);
+    expect(scaleWeight(0.9, "linear", 0.4)).toBe(1);
+    expect(scaleWeight(0.0004, "log", 0.4)).toBeCloseTo(0.25);
+    expect(scaleWeight(1e-9, "log", 0.4)).toBe(0);
+    expect(scaleWeight(0.3, "rank", 1, [0.1, 0.2, 0.3, 0.9])).toBe(0.75);
     expect(rankAmong(0.05, [0.1, 0.2])).toBe(0);
-    for (const scale of ["linear", "log", "rank"] as const) expect(scaled(Number.NaN, scale, 1, [1])).toBe(0);
+    for (const scale of ["linear", "log", "rank"] as const) expect(scaleWeight(Number.NaN, scale, 1, [1])).toBe(0);
   });
   it("is undone by unscaled", () => {
     for (const weight of [0.003, 0.02, 0.4])
       for (const scale of ["linear", "log"] as const)
-        expect(unscaled(scaled(weight, scale, 0.5), scale, 0.5)).toBeCloseTo(weight, 6);
-    expect(unscaled(0.75, "rank", 1, [0.1, 0.2, 0.3, 0.9])).toBe(0.3);
+        expect(unscaleWeight(scaleWeight(weight, scale, 0.5), scale, 0.5)).toBeCloseTo(weight, 6);
+    expect(unscaleWeight(0.75, "rank", 1, [0.1, 0.2, 0.3, 0.9])).toBe(0.3);
   });
 });
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { HATCHES, hatch, hatchFill, hatchSvg } from "../../src/paint/hatch";
-import { silent } from "../../src/paint/silent";
-import { escaped, label, node, svgDocument } from "../../src/paint/svg";
+import { nullContext } from "../../src/paint/nullContext";
+import { escapeXml, label, node, svgDocument } from "../../src/paint/svg";
 import { DARK, LIGHT } from "../../src/paint/theme";
 
 const parse = (text: string): Document => new DOMParser().parseFromString(text, "image/svg+xml");
@@ -18,7 +18,7 @@ describe("svg", () => {
     expect(page.querySelector("text")!.textContent).toBe(`</text><script>alert("1")</script>&'\ufffd\ufffd`);
     expect(page.querySelector("rect")!.getAttribute("width")).toBe("0.333");
     expect(page.querySelector("rect")!.hasAttribute("fill")).toBe(false);
-    expect(escaped("\u2028猫👩‍👩‍👧")).toBe("\u2028猫👩‍👩‍👧");
+    expect(escapeXml("\u2028猫👩‍👩‍👧")).toBe("\u2028猫👩‍👩‍👧");
   });
   it("names no address but the namespace of SVG", () => {
     expect(svgDocument(1, 1, []).match(/https?:[^"]*/g)).toEqual(["http://www.w3.org/2000/svg"]);
@@ -33,7 +33,7 @@ describe("hatches", () => {
     expect(hatchFill("padding")).toBe("url(#hatch-padding)");
   });
   it("are patterns even where nothing can be painted", () => {
-    const context = silent(document.createElement("canvas"));
+    const context = nullContext(document.createElement("canvas"));
     for (const kind of HATCHES) expect(hatch(context, LIGHT, kind)).toBeDefined();
     context.fillStyle = "red";
     expect(context.fillStyle).toBe("red");

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { VIEWS } from "../../src/choose/choice";
-import { type Place, readAddress, START, writeAddress } from "../../src/shell/address";
+import { type AddressPlace, readAddress, START, writeAddress } from "../../src/shell/address";
 import { numbersFrom } from "../fake";
 
 const draw = numbersFrom(11);
@@ -9,7 +9,7 @@ const maybe = <T>(value: T): T | null => (below(3) === 0 ? null : value);
 const anything = Array.from("aé猫 &=#%/?+'\"<script>\u2028\u202E😀,");
 const text = (): string => Array.from({ length: below(12) }, () => anything[below(anything.length)]!).join("");
 
-const somewhere = (): Place => {
+const somewhere = (): AddressPlace => {
   const left = below(1000) / 8, top = below(1000) / 8;
   return {
     trace: text(), run: maybe(below(4)), other: text(),

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { linkTo } from "../../src/shell/foot";
-import { csv, fileName, sizeOf } from "../../src/shell/export";
+import { toCsv, fileName, sizeOf } from "../../src/shell/export";
 
 describe("taking along", () => {
   it("writes a table that reads back the same", () => {
     const table =
       [["token", "weight"], ['say "hi", twice', 0.25], ["line\nbreak", 1e-9], [" edge ", 0], ["猫", 1]] as const;
-    const text = csv(table);
+    const text = toCsv(table);
     expect(text.startsWith("\uFEFF")).toBe(true);
     expect(text).toContain('"say ""hi"", twice",0.25\r\n');
     const read =

@@ -1,7 +1,7 @@
 /** What Python answered, read again; and answers that do not fit. The fixture is written by tests/views/explorer/answer. */
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { type Answer, type Ask, openAsked, readAnswer } from "../../src/trace/remoteSource";
+import { type Answer, type Ask, openRemoteSource, readAnswer } from "../../src/trace/remoteSource";
 import type { Source, TraceInfo } from "../../src/trace/source";
 
 interface Words {
@@ -20,7 +20,7 @@ const known: Ask = async (what, about) => {
   if (!found) throw new Error(`nobody knows ${what} ${JSON.stringify(about)}`);
   return readAnswer(new Uint8Array(data).slice(found.start, found.stop).buffer);
 };
-const source = openAsked(known, words.info);
+const source = openRemoteSource(known, words.info);
 const head = { layer: 0, batch: 0, head: 1 };
 const n = 18;
 const truth = words.weights;
@@ -100,10 +100,10 @@ describe("what Python answered", () => {
 });
 
 /** A source that gets this answer, whatever it asks. */
-const fooled = (change: (answer: { told: Record<string, unknown>; arrays: Record<string, unknown> }) => void): Source =>
-  openAsked(async (what, about) => {
-    const { told, arrays } = await known(what, about);
-    const other = { told: { ...told }, arrays: { ...arrays } as Record<string, unknown> };
+const fooled = (change: (answer: { fields: Record<string, unknown>; arrays: Record<string, unknown> }) => void): Source =>
+  openRemoteSource(async (what, about) => {
+    const { fields, arrays } = await known(what, about);
+    const other = { fields: { ...fields }, arrays: { ...arrays } as Record<string, unknown> };
     change(other);
     return other as Answer;
   }, words.info);
@@ -111,17 +111,17 @@ const tile = (from: Source): Promise<unknown> => from.tile({ ...head, level: 0, 
 
 describe("an answer that does not fit", () => {
   it("is refused in one sentence", async () => {
-    await expect(tile(fooled(({ told }) => (told["rows"] = 17)))).rejects.toThrow("rows is 17 where 18 was wanted");
-    await expect(tile(fooled(({ told }) => (told["sampled"] = -1)))).rejects.toThrow("sampled is no count");
+    await expect(tile(fooled(({ fields }) => (fields["rows"] = 17)))).rejects.toThrow("rows is 17 where 18 was wanted");
+    await expect(tile(fooled(({ fields }) => (fields["sampled"] = -1)))).rejects.toThrow("sampled is no count");
     await expect(tile(fooled(({ arrays }) => delete arrays["mean"]))).rejects.toThrow("mean is missing");
     await expect(tile(fooled(({ arrays }) => (arrays["max"] = new Uint8Array(n * n))))).rejects.toThrow("max is missing");
     await expect(tile(fooled(({ arrays }) => (arrays["max"] = new Float32Array(5))))).rejects.toThrow("max has 5 numbers where 324");
     const row = fooled(({ arrays }) => (arrays["scores"] = new Float32Array(2))).row(head, 11);
     await expect(row).rejects.toThrow("The answer for row does not fit: scores has 2 numbers where 18 were wanted.");
-    await expect(fooled(({ told }) => (told["status"] = "maybe")).proof(0)).rejects.toThrow('status is "maybe"');
-    await expect(fooled(({ told }) => (told["notes"] = [1])).measures(0, 0)).rejects.toThrow("notes are no texts");
-    await expect(fooled(({ told }) => (told["values"] = { entropy: [1] })).measures(0, 0)).rejects.toThrow("entropy has no 2 numbers");
-    await expect(fooled(({ told }) => (told["values"] = null)).measures(0, 0)).rejects.toThrow("values are missing");
+    await expect(fooled(({ fields }) => (fields["status"] = "maybe")).proof(0)).rejects.toThrow('status is "maybe"');
+    await expect(fooled(({ fields }) => (fields["notes"] = [1])).measures(0, 0)).rejects.toThrow("notes are no texts");
+    await expect(fooled(({ fields }) => (fields["values"] = { entropy: [1] })).measures(0, 0)).rejects.toThrow("entropy has no 2 numbers");
+    await expect(fooled(({ fields }) => (fields["values"] = null)).measures(0, 0)).rejects.toThrow("values are missing");
     await expect(source.row({ ...head, layer: 7 }, 0)).rejects.toThrow("Layer 7 was asked for, but the run has 2");
   });
 
@@ -143,7 +143,7 @@ describe("questions at one time", () => {
       new Promise((answered, failed) => {
         asked.push({ what, signal: signal!, answer: () => void known(what, about).then(answered, failed), fail: failed });
       });
-    return { asked, from: openAsked(ask, words.info) };
+    return { asked, from: openRemoteSource(ask, words.info) };
   }
 
   it("are one where they are equal, and asked again afterwards", async () => {

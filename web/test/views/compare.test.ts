@@ -90,16 +90,16 @@ describe("a pair", () => {
   const a = fake(words(5)).info;
   it("says why there is no difference", () => {
     expect(pairOf(a, fake(words(5)).info, AT)).toMatchObject(
-      { there: true, shape: [5, 5], tokens: false, names: null }
+      { exists: true, shape: [5, 5], tokens: false, names: null }
     );
     expect(pairOf(a, fake(words(5, "v")).info, AT).tokens).toBe(true);
     const longer = pairOf(a, fake(words(8)).info, AT);
     expect(longer.shape).toBeNull();
     expect(longer.why(say)).toContain("5 queries × 5 keys, B has 8 × 8");
     const shallow = pairOf(a, fake(words(5), { layers: 1 }).info, AT);
-    expect(shallow.there).toBe(false);
+    expect(shallow.exists).toBe(false);
     expect(shallow.why(say)).toContain("no layer 1 with head 2");
-    expect(pairOf(a, fake(words(5), { heads: 2 }).info, AT).there).toBe(false);
+    expect(pairOf(a, fake(words(5), { heads: 2 }).info, AT).exists).toBe(false);
   });
 });
 

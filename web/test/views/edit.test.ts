@@ -5,8 +5,8 @@ import type { EditOf } from "../../src/hosts/server";
 import { LIGHT } from "../../src/paint/theme";
 import { say } from "../../src/language/language";
 import { edit } from "../../src/views/edit/edit";
-import { differing, shifts } from "../../src/views/edit/differ";
-import { isBlocked, mutedOf, reached, toggleBlock, toggleHead, toggleLayer } from "../../src/views/edit/edits";
+import { diffTexts, shifts } from "../../src/views/edit/diff";
+import { isBlocked, mutedHeads, firstChangedLayer, toggleBlock, toggleHead, toggleLayer } from "../../src/views/edit/edits";
 import { fake } from "../fake";
 
 const wait = (time = 30): Promise<void> => new Promise((done) => setTimeout(done, time));
@@ -40,8 +40,8 @@ describe("lists of edits", () => {
         { kind: "mute", layer: 3, heads: [0, 2], query: null, key: null, factor: null },
     ]);
     expect(toggleHead(toggleHead(edits, 3, 0, 4), 3, 2, 4)).toEqual([edits[0]]);
-    expect([...mutedOf(toggleLayer(edits, 3, 4), 3, 4)]).toEqual([0, 1, 2, 3]);
-    expect(mutedOf(toggleLayer(toggleLayer(edits, 3, 4), 3, 4), 3, 4).size).toBe(0);
+    expect([...mutedHeads(toggleLayer(edits, 3, 4), 3, 4)]).toEqual([0, 1, 2, 3]);
+    expect(mutedHeads(toggleLayer(toggleLayer(edits, 3, 4), 3, 4), 3, 4).size).toBe(0);
   });
   it("block a glance in a head, a layer, or many layers, and take it back", () => {
     const one = toggleBlock([], [2], [1], 5, 7);
@@ -57,22 +57,22 @@ describe("lists of edits", () => {
 describe("where an edit shows", () => {
   it("is after a muted head, at a blocked glance, and never beyond the last layer", () => {
     const mute = toggleHead([], 1, 0, 4), block = toggleBlock([], [2], null, 0, 1);
-    expect([reached(mute, 0, 5), reached(mute, 1, 5), reached(mute, 3, 5), reached(mute, 0, 2)]).toEqual([2, 2, 3, 1]);
-    expect([reached(block, 0, 5), reached([...block, ...mute], 0, 5), reached([], 0, 5)]).toEqual([2, 2, 0]);
+    expect([firstChangedLayer(mute, 0, 5), firstChangedLayer(mute, 1, 5), firstChangedLayer(mute, 3, 5), firstChangedLayer(mute, 0, 2)]).toEqual([2, 2, 3, 1]);
+    expect([firstChangedLayer(block, 0, 5), firstChangedLayer([...block, ...mute], 0, 5), firstChangedLayer([], 0, 5)]).toEqual([2, 2, 0]);
   });
 });
 
 describe("differences", () => {
   it("are marked where texts part, and the parts give the texts back", () => {
-    const [left, right] = differing("猫坐在垫子上。", "狗坐在垫子上面。");
+    const [left, right] = diffTexts("猫坐在垫子上。", "狗坐在垫子上面。");
     expect(left.filter((part) => part.changed).map((part) => part.text)).toEqual(["猫"]);
     expect(right.filter((part) => part.changed).map((part) => part.text)).toEqual(["狗", "面"]);
     for (const [a, b] of [["", ""], ["a b", ""], ["the cat sat", "a cat sat down"], ["x".repeat(50), "y\n<b>"],
       ["a ".repeat(2000), "b"]] as const) {
-      const both = differing(a, b);
+      const both = diffTexts(a, b);
       expect(both.map((parts) => parts.map((part) => part.text).join(""))).toEqual([a, b]);
     }
-    expect(differing("the same", "the same").flat().some((part) => part.changed)).toBe(false);
+    expect(diffTexts("the same", "the same").flat().some((part) => part.changed)).toBe(false);
   });
   it("list each name once, the strongest first", () => {
     expect(shifts([{ name: "a", share: 0.5 }, { name: "b", share: 0.1 }],

@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import { FIRST } from "../../src/choose/choice";
 import type { Flow, LayerInfo } from "../../src/trace/source";
 import { flow } from "../../src/views/flow/flow";
-import { largest, lineOf, strongest, tracedOf } from "../../src/views/flow/asking";
-import { columnsSeen, everyName, planOf, towards, under } from "../../src/views/flow/layout";
+import { largest, lineOf, strongest, tracedToken } from "../../src/views/flow/requests";
+import { visibleColumns, everyName, planOf, scrollToToken, under } from "../../src/views/flow/layout";
 import { fake, named } from "../fake";
 import { HOSTILE, press, staged, until } from "./heads.stage";
 
@@ -125,13 +125,13 @@ describe("the flow view", () => {
 describe("which token is traced", () => {
   it("is the last where none is picked, and one of the decoder where an encoder layer is in hand", () => {
     const { info } = pair();
-    expect(tracedOf(info, { ...FIRST, layer: 1 })).toEqual({ query: 2, raw: { layer: 1, batch: 0, head: 0 },
+    expect(tracedToken(info, { ...FIRST, layer: 1 })).toEqual({ query: 2, raw: { layer: 1, batch: 0, head: 0 },
       part: "target" });
-    expect(tracedOf(info, { ...FIRST, layer: 2, query: 1, head: 3 })).toEqual({ query: 1,
+    expect(tracedToken(info, { ...FIRST, layer: 2, query: 1, head: 3 })).toEqual({ query: 1,
       raw: { layer: 2, batch: 0, head: 3 }, part: "source" });
-    expect(tracedOf(info, { ...FIRST, layer: 0, query: 4 })).toEqual({ query: 2, raw: { layer: 2, batch: 0, head: 0 },
+    expect(tracedToken(info, { ...FIRST, layer: 0, query: 4 })).toEqual({ query: 2, raw: { layer: 2, batch: 0, head: 0 },
       part: "source" });
-    expect(tracedOf({ ...info, layers: [] }, FIRST)).toBeNull();
+    expect(tracedToken({ ...info, layers: [] }, FIRST)).toBeNull();
   });
 
   it("is fed from the largest shares of both parts", async () => {
@@ -149,7 +149,7 @@ describe("the plan of the flow view", () => {
     const long = planOf(room, 5, 0, 4000, 1, 100, 60), part = long.parts[0]!;
     expect(long.column).toBe(3);
     expect(long.width).toBeGreaterThan(12_000);
-    const scroll = towards(long, part, 2000, 0, 900), [first, last] = columnsSeen(long, part, scroll, 900);
+    const scroll = scrollToToken(long, part, 2000, 0, 900), [first, last] = visibleColumns(long, part, scroll, 900);
     expect(first).toBeLessThan(2000);
     expect(last).toBeGreaterThan(2000);
     expect(last - first).toBeLessThan(300);

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import {
-  along, aside, columns, ending, HEADER, LOWEST_ROW as ROW, middle, rowOf, seen, type Sight, tall, towards, under,
+  along, aside, columns, ending, HEADER, LOWEST_ROW as ROW, middle, rowOf, visibleQueries, type Sight, tall, scrollToQuery, tokenUnder,
 } from "../../src/views/heads/layout";
-import { lineAt, moved, movedKey, overAt } from "../../src/views/heads/pointer";
+import { lineAt, stepQuery, stepKey, hitAt } from "../../src/views/heads/pointer";
 
 const sight = (scroll = 0, more: Partial<Sight> = {}): Sight => ({
   width: 900, height: 330, row: ROW, scroll, queries: 1000, keys: 700, ...columns(900, 80, 120), ...more,
@@ -11,7 +11,7 @@ const sight = (scroll = 0, more: Partial<Sight> = {}): Sight => ({
 describe("the layout of the heads view", () => {
   it("sees as many tokens as fit, wherever it is scrolled", () => {
     for (const scroll of [0, 5, 24, 1003, ROW * 999]) {
-      const [first, last] = seen(sight(scroll), 1000);
+      const [first, last] = visibleQueries(sight(scroll), 1000);
       for (const place of [first, last]) {
         const y = middle(sight(scroll), place);
         expect(y + ROW / 2).toBeGreaterThan(HEADER);
@@ -20,7 +20,7 @@ describe("the layout of the heads view", () => {
       if (first > 0) expect(middle(sight(scroll), first - 1) + ROW / 2).toBeLessThanOrEqual(HEADER);
       if (last < 999) expect(middle(sight(scroll), last + 1) - ROW / 2).toBeGreaterThanOrEqual(330);
     }
-    expect(seen(sight(ROW * 800), 700)).toEqual([0, -1]);
+    expect(visibleQueries(sight(ROW * 800), 700)).toEqual([0, -1]);
   });
 
   it("keeps both columns and the lines inside any width", () => {
@@ -35,15 +35,15 @@ describe("the layout of the heads view", () => {
 
   it("finds the token under a point", () => {
     const here = sight(100);
-    expect(under(here, here.left - 5, middle(here, 7))).toEqual({ query: 7, key: null });
-    expect(under(here, here.right + 5, middle(here, 9))).toEqual({ query: null, key: 9 });
-    expect(under(here, here.left - 5, HEADER - 3)).toEqual({ query: null, key: null });
-    expect(under(sight(0, { queries: 3 }), here.left - 5, middle(sight(), 3))).toEqual({ query: null, key: null });
+    expect(tokenUnder(here, here.left - 5, middle(here, 7))).toEqual({ query: 7, key: null });
+    expect(tokenUnder(here, here.right + 5, middle(here, 9))).toEqual({ query: null, key: 9 });
+    expect(tokenUnder(here, here.left - 5, HEADER - 3)).toEqual({ query: null, key: null });
+    expect(tokenUnder(sight(0, { queries: 3 }), here.left - 5, middle(sight(), 3))).toEqual({ query: null, key: null });
   });
 
   it("scrolls only to what is not seen", () => {
-    expect(towards(sight(100), 8)).toBe(100);
-    const there = towards(sight(100), 500), [first, last] = seen(sight(there), 1000);
+    expect(scrollToQuery(sight(100), 8)).toBe(100);
+    const there = scrollToQuery(sight(100), 500), [first, last] = visibleQueries(sight(there), 1000);
     expect(first).toBeLessThan(500);
     expect(last).toBeGreaterThan(500);
     expect(tall(ROW, 3, 8)).toBe(tall(ROW, 8, 3));
@@ -71,27 +71,27 @@ describe("the layout of the heads view", () => {
       expect(lineAt(here, lines, [0, 2], x, y)).toBe(line);
     }
     expect(lineAt(here, lines, [0, 2], here.left + 9, middle(here, 3))).toBeNull();
-    expect(overAt(here, lines, [0, 2], here.left - 3, middle(here, 4))).toEqual({ query: 4, key: null, line: null });
+    expect(hitAt(here, lines, [0, 2], here.left - 3, middle(here, 4))).toEqual({ query: 4, key: null, line: null });
   });
 });
 
 describe("the keyboard of the heads view", () => {
   it("moves the query and stays inside", () => {
-    expect(moved("ArrowDown", null, 5, 3)).toBe(0);
-    expect(moved("ArrowUp", null, 5, 3)).toBe(4);
-    expect(moved("ArrowDown", 4, 5, 3)).toBe(4);
-    expect(moved("PageUp", 4, 5, 3)).toBe(1);
-    expect(moved("End", 0, 5, 3)).toBe(4);
-    expect(moved("x", 0, 5, 3)).toBeNull();
-    expect(moved("Home", null, 0, 3)).toBeNull();
+    expect(stepQuery("ArrowDown", null, 5, 3)).toBe(0);
+    expect(stepQuery("ArrowUp", null, 5, 3)).toBe(4);
+    expect(stepQuery("ArrowDown", 4, 5, 3)).toBe(4);
+    expect(stepQuery("PageUp", 4, 5, 3)).toBe(1);
+    expect(stepQuery("End", 0, 5, 3)).toBe(4);
+    expect(stepQuery("x", 0, 5, 3)).toBeNull();
+    expect(stepQuery("Home", null, 0, 3)).toBeNull();
   });
 
   it("goes through the keys of a query by weight", () => {
     const own = [3, 0, 7].map((key, i) => ({ query: 2, key, head: 1, weight: 0.5 - i / 10 }));
-    expect(movedKey("ArrowRight", null, own)).toBe(3);
-    expect(movedKey("ArrowRight", 3, own)).toBe(0);
-    expect(movedKey("ArrowRight", 7, own)).toBe(7);
-    expect(movedKey("ArrowLeft", 0, own)).toBe(3);
-    expect(movedKey("ArrowRight", 0, [])).toBeNull();
+    expect(stepKey("ArrowRight", null, own)).toBe(3);
+    expect(stepKey("ArrowRight", 3, own)).toBe(0);
+    expect(stepKey("ArrowRight", 7, own)).toBe(7);
+    expect(stepKey("ArrowLeft", 0, own)).toBe(3);
+    expect(stepKey("ArrowRight", 0, [])).toBeNull();
   });
 });

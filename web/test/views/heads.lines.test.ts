@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { Blocks } from "../../src/views/heads/blocks";
-import { shownHeads, toggled } from "../../src/views/heads/chips";
+import { shownHeads, toggleHead } from "../../src/views/heads/chips";
 import { columns } from "../../src/views/heads/layout";
 import { hiddenKeys, howMany, linesOf, meanHidden, strongest } from "../../src/views/heads/lines";
 import { bundles, strands } from "../../src/views/heads/paint";
@@ -153,10 +153,10 @@ describe("chips", () => {
   });
 
   it("toggle heads, and the last one stays", () => {
-    expect(toggled({ head: 1, heads: [] }, 4, 3)).toEqual({ head: 3, heads: [1, 3] });
-    expect(toggled({ head: 3, heads: [1, 3] }, 4, 3)).toEqual({ head: 1, heads: [] });
-    expect(toggled({ head: 0, heads: [1, 3] }, 4, 3)).toEqual({ head: 1, heads: [] });
-    expect(toggled({ head: 1, heads: [] }, 4, 1)).toEqual({ head: 1, heads: [] });
-    expect(toggled({ head: 0, heads: [0, 1, 2] }, 4, 1)).toEqual({ head: 0, heads: [0, 2] });
+    expect(toggleHead({ head: 1, heads: [] }, 4, 3)).toEqual({ head: 3, heads: [1, 3] });
+    expect(toggleHead({ head: 3, heads: [1, 3] }, 4, 3)).toEqual({ head: 1, heads: [] });
+    expect(toggleHead({ head: 0, heads: [1, 3] }, 4, 3)).toEqual({ head: 1, heads: [] });
+    expect(toggleHead({ head: 1, heads: [] }, 4, 1)).toEqual({ head: 1, heads: [] });
+    expect(toggleHead({ head: 0, heads: [0, 1, 2] }, 4, 1)).toEqual({ head: 0, heads: [0, 2] });
   });
 });

@@ -1,5 +1,5 @@
 /** A stage for views in tests: an element that has a size, and a view on it. */
-import { Choice, FIRST, type Picked, PLAIN, type Drawn } from "../../src/choose/choice";
+import { Choice, FIRST, type Picked, PLAIN, type DrawSettings } from "../../src/choose/choice";
 import { LIGHT } from "../../src/paint/theme";
 import { say } from "../../src/language/language";
 import type { Source } from "../../src/trace/source";
@@ -19,7 +19,7 @@ export interface Staged<Probe> {
 
 /** Puts a view over a source. */
 export function staged<Probe>(view: View, source: Source, picked: Partial<Picked> = {},
-  drawn: Partial<Drawn> = {}): Staged<Probe> {
+  drawn: Partial<DrawSettings> = {}): Staged<Probe> {
   const el = document.body.appendChild(document.createElement("div")), gone = new AbortController();
   const choice = new Choice({ ...FIRST, ...picked }, { ...PLAIN, ...drawn });
   const shown = view({ el, source, other: null, choice, say, theme: () => LIGHT, server: null, signal: gone.signal });

@@ -1,70 +1,70 @@
 import { describe, expect, it } from "vitest";
 import {
-  held, isWhole, levelOf, moved, overviewLevel, reboxed, seen, showing, tilesIn, towards, under, whole, xOf, yOf,
-  zoomed,
+  clampCamera, isWhole, levelOf, panCamera, overviewLevel, reboxCamera, visiblePart, cameraShowing, tilesIn, cameraOf, cellUnder, wholeCamera, xOf, yOf,
+  zoomCamera,
 } from "../../src/views/map/geometry";
 import { hitAt } from "../../src/views/map/hit";
-import { stepped } from "../../src/views/map/keyboard";
+import { stepSelection } from "../../src/views/map/keyboard";
 import { niceStep } from "../../src/views/map/axes";
 
 const shape = { queries: 300, keys: 500 }, box = { x: 70, y: 40, width: 900, height: 600 };
 
 describe("the camera", () => {
   it("shows all of the map, square and in the middle", () => {
-    const camera = whole(shape, box);
+    const camera = wholeCamera(shape, box);
     expect(camera.stretch).toBe(1);
     expect(camera.scale).toBeCloseTo(1.8);
-    expect(seen(camera, shape, box)).toEqual({ left: 0, top: 0, right: 500, bottom: 300 });
-    const small = whole({ queries: 6, keys: 6 }, box);
+    expect(visiblePart(camera, shape, box)).toEqual({ left: 0, top: 0, right: 500, bottom: 300 });
+    const small = wholeCamera({ queries: 6, keys: 6 }, box);
     expect(small.scale).toBe(64);
     expect(xOf(small, box, 3)).toBeCloseTo(box.x + box.width / 2);
     expect(yOf(small, box, 0)).toBe(box.y);
   });
   it("stretches a map of one row or column until it can be seen", () => {
-    const flat = whole({ queries: 1, keys: 300 }, box);
+    const flat = wholeCamera({ queries: 1, keys: 300 }, box);
     expect(flat.scale).toBeCloseTo(3);
     expect(flat.scale * flat.stretch).toBeCloseTo(24);
-    const narrow = whole({ queries: 300, keys: 4 }, box);
+    const narrow = wholeCamera({ queries: 300, keys: 4 }, box);
     expect(narrow.scale).toBeCloseTo(24);
     expect(narrow.scale * narrow.stretch).toBeCloseTo(2);
-    expect(seen(narrow, { queries: 300, keys: 4 }, box).bottom).toBeCloseTo(300);
+    expect(visiblePart(narrow, { queries: 300, keys: 4 }, box).bottom).toBeCloseTo(300);
   });
   it("keeps what is under the pointer there while it zooms, and never leaves the map", () => {
-    let camera = whole(shape, box);
-    const at = { x: 400, y: 300 }, first = under(camera, shape, box, at.x, at.y)!;
+    let camera = wholeCamera(shape, box);
+    const at = { x: 400, y: 300 }, first = cellUnder(camera, shape, box, at.x, at.y)!;
     for (let i = 0; i < 30; i++) {
-      camera = zoomed(camera, 1.3, at.x, at.y, shape, box);
-      expect(under(camera, shape, box, at.x, at.y)).toEqual(first);
+      camera = zoomCamera(camera, 1.3, at.x, at.y, shape, box);
+      expect(cellUnder(camera, shape, box, at.x, at.y)).toEqual(first);
     }
     expect(camera.scale).toBe(112);
     for (const [dx, dy] of [[1e6, 1e6], [-1e6, -1e6]] as const) {
-      const { left, right, top, bottom } = seen(moved(camera, dx, dy, shape, box), shape, box);
+      const { left, right, top, bottom } = visiblePart(panCamera(camera, dx, dy, shape, box), shape, box);
       expect(right - left).toBeCloseTo(box.width / 112);
       expect(bottom - top).toBeCloseTo(box.height / 112);
     }
-    for (let i = 0; i < 60; i++) camera = zoomed(camera, 0.7, 100, 100, shape, box);
-    expect(camera).toEqual(whole(shape, box));
+    for (let i = 0; i < 60; i++) camera = zoomCamera(camera, 0.7, 100, 100, shape, box);
+    expect(camera).toEqual(wholeCamera(shape, box));
     expect(isWhole(camera, shape, box)).toBe(true);
   });
   it("comes back to a part that was written down, and refuses nonsense", () => {
-    const camera = held({ left: 120, top: 80, scale: 20, stretch: 1 }, shape, box);
-    const again = towards(seen(camera, shape, box), shape, box);
+    const camera = clampCamera({ left: 120, top: 80, scale: 20, stretch: 1 }, shape, box);
+    const again = cameraOf(visiblePart(camera, shape, box), shape, box);
     expect(again.left).toBeCloseTo(camera.left);
     expect(again.top).toBeCloseTo(camera.top);
     expect(again.scale).toBeCloseTo(camera.scale);
     for (const zoom of [null, { left: 5, right: 5, top: 0, bottom: 9 }, { left: NaN, right: 5, top: 0, bottom: 9 }])
-      expect(towards(zoom, shape, box)).toEqual(whole(shape, box));
+      expect(cameraOf(zoom, shape, box)).toEqual(wholeCamera(shape, box));
     expect(
-      seen(towards({ left: 9e5, right: 1e6, top: 9e5, bottom: 1e6 }, shape, box), shape, box).right
+      visiblePart(cameraOf({ left: 9e5, right: 1e6, top: 9e5, bottom: 1e6 }, shape, box), shape, box).right
     ).toBeLessThanOrEqual(500);
   });
   it("moves no farther than needed to show a place, and stays put in another box", () => {
-    const camera = held({ left: 120, top: 80, scale: 20, stretch: 1 }, shape, box);
-    expect(showing(camera, { query: 90, key: 130 }, shape, box)).toEqual(camera);
-    expect(showing(camera, { query: 10 }, shape, box)).toEqual({ ...camera, top: 10 });
-    expect(showing(camera, { key: 200 }, shape, box).left).toBeCloseTo(201 - 45);
+    const camera = clampCamera({ left: 120, top: 80, scale: 20, stretch: 1 }, shape, box);
+    expect(cameraShowing(camera, { query: 90, key: 130 }, shape, box)).toEqual(camera);
+    expect(cameraShowing(camera, { query: 10 }, shape, box)).toEqual({ ...camera, top: 10 });
+    expect(cameraShowing(camera, { key: 200 }, shape, box).left).toBeCloseTo(201 - 45);
     const lower = { ...box, y: box.y + 60, height: box.height - 60 };
-    expect(yOf(reboxed(camera, box, lower, shape), lower, 100)).toBeCloseTo(yOf(camera, box, 100));
+    expect(yOf(reboxCamera(camera, box, lower, shape), lower, 100)).toBeCloseTo(yOf(camera, box, 100));
   });
 });
 
@@ -85,7 +85,7 @@ describe("tiles", () => {
 });
 
 describe("what is under the pointer", () => {
-  const camera = held({ left: 0, top: 0, scale: 20, stretch: 1 }, shape, box);
+  const camera = clampCamera({ left: 0, top: 0, scale: 20, stretch: 1 }, shape, box);
   it("is a cell, the name of a row, the name of a column, or nothing", () => {
     expect(hitAt(camera, shape, box, 70 + 65, 40 + 45, false)).toEqual({ query: 2, key: 3 });
     expect(hitAt(camera, shape, box, 30, 40 + 45, false)).toEqual({ query: 2, key: null });
@@ -99,18 +99,18 @@ describe("keys", () => {
   const view = { left: 10, top: 20, right: 60, bottom: 50 };
   it("move the selection and stop at the edges", () => {
     const from = { query: 3, key: 4 };
-    expect(stepped("ArrowDown", false, from, shape, view)).toEqual({ query: 4, key: 4 });
-    expect(stepped("ArrowUp", true, from, shape, view)).toEqual({ query: 0, key: 4 });
-    expect(stepped("ArrowRight", true, from, shape, view)).toEqual({ query: 3, key: 14 });
-    expect(stepped("PageDown", false, from, shape, view)).toEqual({ query: 32, key: 4 });
-    expect(stepped("End", false, from, shape, view)).toEqual({ query: 3, key: 499 });
-    expect(stepped("Home", false, from, shape, view)).toEqual({ query: 3, key: 0 });
-    expect(stepped("a", false, from, shape, view)).toBeNull();
+    expect(stepSelection("ArrowDown", false, from, shape, view)).toEqual({ query: 4, key: 4 });
+    expect(stepSelection("ArrowUp", true, from, shape, view)).toEqual({ query: 0, key: 4 });
+    expect(stepSelection("ArrowRight", true, from, shape, view)).toEqual({ query: 3, key: 14 });
+    expect(stepSelection("PageDown", false, from, shape, view)).toEqual({ query: 32, key: 4 });
+    expect(stepSelection("End", false, from, shape, view)).toEqual({ query: 3, key: 499 });
+    expect(stepSelection("Home", false, from, shape, view)).toEqual({ query: 3, key: 0 });
+    expect(stepSelection("a", false, from, shape, view)).toBeNull();
   });
   it("start at the corner of what is seen, and leave a pinned row alone", () => {
-    expect(stepped("ArrowDown", false, { query: null, key: null }, shape, view)).toEqual({ query: 20, key: 10 });
-    expect(stepped("ArrowDown", false, { query: 7, key: null }, shape, view)).toEqual({ query: 8, key: null });
-    expect(stepped("ArrowRight", false, { query: 7, key: null }, shape, view)).toEqual({ query: 7, key: 10 });
+    expect(stepSelection("ArrowDown", false, { query: null, key: null }, shape, view)).toEqual({ query: 20, key: 10 });
+    expect(stepSelection("ArrowDown", false, { query: 7, key: null }, shape, view)).toEqual({ query: 8, key: null });
+    expect(stepSelection("ArrowRight", false, { query: 7, key: null }, shape, view)).toEqual({ query: 7, key: 10 });
   });
   it("have ticks at round numbers", () => {
     expect([0.3, 1, 1.2, 3, 6, 14, 30, 700].map(niceStep)).toEqual([1, 1, 2, 5, 10, 20, 50, 1000]);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Tile, TileAt } from "../../src/trace/source";
-import { hasBlocked, runs, toDraw } from "../../src/views/map/cells";
-import { colouring, colourOf, pixels, ranked, shade } from "../../src/views/map/colours";
+import { hasBlocked, runs, tilesToDraw } from "../../src/views/map/cells";
+import { colouring, colourOf, pixels, rankedValues, shade } from "../../src/views/map/colours";
 import { marks, sentences } from "../../src/views/map/legend";
 import { Tiles } from "../../src/views/map/tiles";
 import { say } from "../../src/language/language";
@@ -78,12 +78,12 @@ describe("tiles", () => {
   });
   it("that are missing are stood in for by coarser ones", () => {
     const coarse = { at: at(2), tile: tile([1]), open: true, picture: null, paintedAs: "", blockedBy: null };
-    const drawn = toDraw(
+    const drawn = tilesToDraw(
       [at(0, 3, 2)], (one) => (one.level === 2 && one.row === 0 && one.column === 0 ? coarse : undefined), 2,
       { queries: 900, keys: 700 },
     );
     expect(drawn).toEqual([{ held: coarse, part: { left: 512, top: 768, right: 700, bottom: 900 } }]);
-    expect(toDraw([at(0)], () => undefined, 2, { queries: 9, keys: 9 })).toEqual([]);
+    expect(tilesToDraw([at(0)], () => undefined, 2, { queries: 9, keys: 9 })).toEqual([]);
   });
 });
 
@@ -101,7 +101,7 @@ describe("colours", () => {
   });
   it("by rank are shares of the visible cells", () => {
     const one = tile([0.1, 0.4, 0.2, 9], [255, 255, 255, 0]);
-    expect([...ranked([one], "max", false).sorted].map((x) => x.toFixed(1))).toEqual(["0.1", "0.2", "0.4"]);
+    expect([...rankedValues([one], "max", false).sorted].map((x) => x.toFixed(1))).toEqual(["0.1", "0.2", "0.4"]);
     const by = colouring([one], [one], "max", "rank", true);
     expect(shade(Math.fround(0.2), by)).toBe(170);
     expect(by.name).not.toBe(colouring([one], [one], "max", "rank", true).name);
@@ -109,7 +109,7 @@ describe("colours", () => {
       rows: 1000, columns: 600, max: new Float32Array(600_000), mean: new Float32Array(0),
       allowed: new Uint8Array(600_000).fill(255), sampled: 0,
     };
-    expect(ranked([large], "max", false)).toMatchObject({ step: 3, sorted: { length: 200_000 } });
+    expect(rankedValues([large], "max", false)).toMatchObject({ step: 3, sorted: { length: 200_000 } });
   });
   it("of differences are equal on both sides of zero", () => {
     const by = colouring([tile([-0.5, 0.25])], [], "max", "linear", false, true);

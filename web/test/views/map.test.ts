@@ -7,7 +7,7 @@ import { type PanelOptions, map, mapPanel } from "../../src/views/map/map";
 import { significant } from "../../src/paint/digits";
 import { placeIn, strongest } from "../../src/trace/rowFacts";
 import { cellText, rowSentence } from "../../src/views/map/describe";
-import { namesOf } from "../../src/views/map/names";
+import { axisNames } from "../../src/views/map/names";
 import type { Scene, Shown } from "../../src/views/parts/view";
 import { Fake, fake, fakeLayers, named } from "../fake";
 
@@ -217,13 +217,13 @@ describe("words", () => {
     };
     expect(placeIn(row, 0)).toMatchObject({ rank: 2, of: 3, score: null, allowed: true });
     expect(strongest(row, 2).map(({ key }) => key)).toEqual([1, 0]);
-    const names = namesOf(named(["The", "cat", "x", "。"]), 4);
+    const names = axisNames(named(["The", "cat", "x", "。"]), 4);
     expect(rowSentence(row, 1, names, names, say)).toBe("cat looks at cat 90 %, The 5 %, 。 5 %");
     expect(rowSentence({ ...row, allowed: new Uint8Array(4) }, 0, names, names, say)).toBe("The may look at nothing");
   });
   it("name places by number where tokens are not known", () => {
-    expect(namesOf(null, 5).at(3)).toMatchObject({ text: "3", pale: true });
-    expect(namesOf(named(["a", "[CLS]"], { special: [false, true] }), 3).at(1).pale).toBe(true);
-    expect(namesOf(named(["a"]), 3).at(2).text).toBe("2");
+    expect(axisNames(null, 5).at(3)).toMatchObject({ text: "3", pale: true });
+    expect(axisNames(named(["a", "[CLS]"], { special: [false, true] }), 3).at(1).pale).toBe(true);
+    expect(axisNames(named(["a"]), 3).at(2).text).toBe("2");
   });
 });

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
 import type { Thumbs } from "../../src/trace/source";
 import { model } from "../../src/views/model/model";
-import { type At, extent, gridOf, headAt, placeOf, rowsSeen, sizeOf, stepped, towards,
-  under } from "../../src/views/model/layout";
-import { sorted } from "../../src/views/model/measured";
+import { type At, extent, gridOf, headAt, placeOf, visibleRows, sizeOf, stepHead, scrollToCell,
+  headUnder } from "../../src/views/model/layout";
+import { sortHeads } from "../../src/views/model/measures";
 import { shortLayerNames } from "../../src/views/parts/names";
 import { boxOf } from "../../src/views/model/boxes";
-import { pixelsOf, pooled, roundTop } from "../../src/views/model/pictures";
+import { pixelsOf, isPooled, roundTop } from "../../src/views/model/pictures";
 import { fake } from "../fake";
 import { HOSTILE, press, staged, until } from "./heads.stage";
 
@@ -108,8 +108,8 @@ describe("the order of heads", () => {
   it("puts heads without a value last, both ways", () => {
     const heads = [0, 1, 2, 3].map((head) => ({ layer: 0, head })), values = [2, null, 0.5, 2];
     const value = (at: At): number | null => values[at.head]!;
-    expect(sorted(heads, value, false).map((at) => at.head)).toEqual([2, 0, 3, 1]);
-    expect(sorted(heads, value, true).map((at) => at.head)).toEqual([0, 3, 2, 1]);
+    expect(sortHeads(heads, value, false).map((at) => at.head)).toEqual([2, 0, 3, 1]);
+    expect(sortHeads(heads, value, true).map((at) => at.head)).toEqual([0, 3, 2, 1]);
   });
 });
 
@@ -126,9 +126,9 @@ describe("the grid of heads", () => {
           if (at === null) continue;
           expect(placeOf(grid, at)).toEqual({ row, column });
           const x = grid.left + (column + 0.5) * grid.cell, y = grid.top + row * grid.rowHeight + grid.cell / 2;
-          expect(under(grid, x - 30, y - 200, 30, 200)).toEqual(grid.sorted
+          expect(headUnder(grid, x - 30, y - 200, 30, 200)).toEqual(grid.sorted
             || (x - 30 >= grid.left && y - 200 >= grid.top) ? at : null);
-          expect(under(grid, x, y, 0, 0)).toEqual(at);
+          expect(headUnder(grid, x, y, 0, 0)).toEqual(at);
         }
     expect(headAt(plain, 2, 2)).toBeNull();
     expect(headAt(flat, flat.rows, 0)).toBeNull();
@@ -139,10 +139,10 @@ describe("the grid of heads", () => {
     const many = gridOf(700, 500, Array.from({ length: 32 }, () => 32), 80, null);
     expect(many.cell).toBe(28);
     expect(extent(many).width).toBeGreaterThan(700);
-    const [first, last] = rowsSeen(many, 28 * 5, 300);
+    const [first, last] = visibleRows(many, 28 * 5, 300);
     expect([first, last]).toEqual([5, 14]);
-    expect(towards(many, 20, 31, 0, 0, 700, 300)).toEqual({ left: 80 + 32 * 28 - 700, top: 26 + 21 * 28 - 300 });
-    expect(towards(many, 6, 3, 0, 140, 700, 300)).toEqual({ left: 0, top: 140 });
+    expect(scrollToCell(many, 20, 31, 0, 0, 700, 300)).toEqual({ left: 80 + 32 * 28 - 700, top: 26 + 21 * 28 - 300 });
+    expect(scrollToCell(many, 6, 3, 0, 140, 700, 300)).toEqual({ left: 0, top: 140 });
   });
 
   it("asks for pictures no finer than they are painted", () => {
@@ -153,14 +153,14 @@ describe("the grid of heads", () => {
   });
 
   it("steps to neighbours and stops at edges", () => {
-    expect(stepped(plain, { layer: 0, head: 3 }, "ArrowRight")).toEqual({ layer: 0, head: 3 });
+    expect(stepHead(plain, { layer: 0, head: 3 }, "ArrowRight")).toEqual({ layer: 0, head: 3 });
     // the layer below has two heads
-    expect(stepped(plain, { layer: 1, head: 3 }, "ArrowDown")).toEqual({ layer: 1, head: 3 });
-    expect(stepped(plain, { layer: 1, head: 1 }, "ArrowDown")).toEqual({ layer: 2, head: 1 });
-    expect(stepped(flat, order[6]!, "ArrowRight")).toEqual(order[7]);
-    expect(stepped(flat, order[22]!, "ArrowRight")).toEqual(order[22]);
-    expect(stepped(flat, order[1]!, "ArrowDown")).toEqual(order[1 + flat.columns]);
-    expect(stepped(plain, { layer: 0, head: 0 }, "x")).toBeNull();
+    expect(stepHead(plain, { layer: 1, head: 3 }, "ArrowDown")).toEqual({ layer: 1, head: 3 });
+    expect(stepHead(plain, { layer: 1, head: 1 }, "ArrowDown")).toEqual({ layer: 2, head: 1 });
+    expect(stepHead(flat, order[6]!, "ArrowRight")).toEqual(order[7]);
+    expect(stepHead(flat, order[22]!, "ArrowRight")).toEqual(order[22]);
+    expect(stepHead(flat, order[1]!, "ArrowDown")).toEqual(order[1 + flat.columns]);
+    expect(stepHead(plain, { layer: 0, head: 0 }, "x")).toBeNull();
   });
 
   it("shortens names to what tells layers apart", () => {
@@ -190,10 +190,10 @@ describe("the pictures of heads", () => {
 
   it("know how much one pixel stands for", () => {
     const of = (rows: number, columns: number): Thumbs => ({ ...thumbs, rows, columns });
-    expect(pooled(of(38, 38), 300, 300)).toBe(8);
-    expect(pooled(of(12, 12), 12, 12)).toBe(1);
-    expect(pooled(of(1, 25), 3, 1537)).toBe(64);
-    expect(pooled(of(17, 4), 33, 7)).toBe(2);
+    expect(isPooled(of(38, 38), 300, 300)).toBe(8);
+    expect(isPooled(of(12, 12), 12, 12)).toBe(1);
+    expect(isPooled(of(1, 25), 3, 1537)).toBe(64);
+    expect(isPooled(of(17, 4), 33, 7)).toBe(2);
   });
 
   it("end their scale at a round number", () => {

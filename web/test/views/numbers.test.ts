@@ -4,9 +4,9 @@ import { DARK, LIGHT } from "../../src/paint/theme";
 import { language, say } from "../../src/language/language";
 import type { Source } from "../../src/trace/source";
 import { fourDigits } from "../../src/paint/digits";
-import { agree } from "../../src/views/numbers/digits";
+import { doAgree } from "../../src/views/numbers/digits";
 import { diagramOf, stationsOf } from "../../src/views/numbers/diagram";
-import { FEW, shownOf, tint } from "../../src/views/numbers/tables";
+import { FEW, shownCount, tint } from "../../src/views/numbers/tables";
 import { workOf } from "../../src/views/numbers/work";
 import { numbers } from "../../src/views/numbers/numbers";
 import { fake } from "../fake";
@@ -45,9 +45,9 @@ describe("digits", () => {
     ) expect(Math.abs(Number(fourDigits(value)) / value - 1)).toBeLessThan(5e-4);
   });
   it("knows float32 noise from a real difference", () => {
-    expect(agree(1.2345678, 1.2345679, 1)).toBe(true);
-    expect(agree(1e-8, 3e-8, 10)).toBe(true); // what is left after terms of size 10 cancelled
-    expect(agree(1.234, 1.236, 1)).toBe(false);
+    expect(doAgree(1.2345678, 1.2345679, 1)).toBe(true);
+    expect(doAgree(1e-8, 3e-8, 10)).toBe(true); // what is left after terms of size 10 cancelled
+    expect(doAgree(1.234, 1.236, 1)).toBe(false);
   });
 });
 
@@ -272,8 +272,8 @@ describe("the flow diagram", () => {
 
 describe("tables", () => {
   it("show all of few channels and the first of many", () => {
-    expect([FEW, FEW + 1, 128].map((count) => shownOf(count, false))).toEqual([FEW, 8, 8]);
-    expect(shownOf(128, true)).toBe(128);
+    expect([FEW, FEW + 1, 128].map((count) => shownCount(count, false))).toEqual([FEW, 8, 8]);
+    expect(shownCount(128, true)).toBe(128);
   });
   it("keep text readable on every tint", () => {
     const lum = (text: string): number => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { say } from "../../src/language/language";
 import { LIGHT } from "../../src/paint/theme";
-import { openHeld } from "../../src/trace/local/source";
+import { openLocalSource } from "../../src/trace/local/source";
 import type { Source } from "../../src/trace/source";
 import { bodyOf } from "../../src/views/numbers/steps";
 import { stationsOf } from "../../src/views/numbers/diagram";
@@ -20,7 +20,7 @@ const cellsOf = (source: Source) =>
 describe("on traces that Python wrote", () => {
   for (const name of ["kinds.trace", "pair.trace", "long.trace"])
     it(`every sum on the paper adds up (${name})`, async () => {
-      const source = openHeld(bytesOf(name));
+      const source = openLocalSource(bytesOf(name));
       let seen = 0;
       for (const { at, query, key } of cellsOf(source)) {
         const [numbers, row] = await Promise.all([source.numbers(at, query, key), source.row(at, query)]);

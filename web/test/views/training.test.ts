@@ -4,8 +4,8 @@ import type { Server, TrainingCard } from "../../src/hosts/server";
 import { LIGHT } from "../../src/paint/theme";
 import { say } from "../../src/language/language";
 import { training } from "../../src/views/training/training";
-import { CHART, chartOf, linesOf, placing, spanOf, stepAt } from "../../src/views/training/chart";
-import { openings } from "../../src/views/training/openings";
+import { CHART, chartOf, linesOf, chartScales, spanOf, stepAt } from "../../src/views/training/chart";
+import { stepSources } from "../../src/views/training/stepSources";
 import { fake } from "../fake";
 import { CARDS, trainings } from "./numbers.fakes";
 
@@ -33,12 +33,12 @@ describe("scores", () => {
     expect(spanOf({ ...CARDS[0]!, steps: [], losses: [] })).toEqual([0, 1]);
   });
   it("stand within the chart, the highest on top", () => {
-    const span = spanOf(CARDS[0]!), [, loss] = linesOf(CARDS[0]!, "training"), { x, y, low, high } = placing(loss!, span);
+    const span = spanOf(CARDS[0]!), [, loss] = linesOf(CARDS[0]!, "training"), { x, y, low, high } = chartScales(loss!, span);
     expect([low, high]).toEqual([1.1, 6.2]);
     expect(y(high)).toBeLessThan(y(low));
     expect(x(2000)).toBeLessThan(CHART.width);
     expect(stepAt(CARDS[0]!.steps, span, x(500) + 3)).toBe(2);
-    const flat = placing({ name: "x", points: [{ at: 0, step: 0, value: 5 }] }, [0, 0]);
+    const flat = chartScales({ name: "x", points: [{ at: 0, step: 0, value: 5 }] }, [0, 0]);
     expect(Number.isFinite(flat.y(5)) && Number.isFinite(flat.x(0))).toBe(true);
     expect(JSON.stringify(chartOf(loss!, span, 1000, 0, LIGHT))).toContain("1.400");
   });
@@ -47,7 +47,7 @@ describe("scores", () => {
 describe("openings", () => {
   it("ask once for a step, and again for one that failed", async () => {
     const asked = vi.fn<Server["openTraining"]>().mockRejectedValueOnce(new Error("busy")).mockResolvedValue(fake(WORDS));
-    const open = openings({ ...trainings(WORDS), openTraining: asked });
+    const open = stepSources({ ...trainings(WORDS), openTraining: asked });
     await expect(open("one", 5, 0)).rejects.toThrow("busy");
     await open("one", 5, 0);
     await open("one", 5, 0);

@@ -1,8 +1,8 @@
 /** The arrays that a layer names, once each was found and fits the others. */
 import type { BiasWords, LayerWords, MaskWords, PartWords } from "../schema";
-import { FLOATS, type Floats, Reals, type Stored, wholes } from "../bytes";
+import { FLOATS, type Floats, Reals, type StoredArray, readInt32 } from "../bytes";
 import { type Bias, type Mask, OPEN } from "./mask";
-import { Asked, type HeadMap, Kept, type Part } from "./headMap";
+import { ComputedMap, type HeadMap, StoredMap, type MapPart } from "./headMap";
 import { short } from "../container";
 import { TraceError } from "./traceError";
 
@@ -13,9 +13,9 @@ export type Axes = readonly [b: number, h: number, q: number, k: number];
 export class Arrays {
   private readonly reals = new Map<string, Reals>();
   private readonly checked = new Set<string>();
-  constructor(private readonly arrays: ReadonlyMap<string, Stored>) {}
+  constructor(private readonly arrays: ReadonlyMap<string, StoredArray>) {}
 
-  find(where: string, name: string | null, kinds: readonly string[], ...shape: readonly Side[]): Stored {
+  find(where: string, name: string | null, kinds: readonly string[], ...shape: readonly Side[]): StoredArray {
     const found = name === null ? undefined : this.arrays.get(name);
     if (!found) throw damaged(where, `there is no array ${short(String(name))}`);
     const fits = found.shape.length === shape.length && found.shape.every((size, i) => oneOf(size, shape[i]!));
@@ -39,7 +39,7 @@ export class Arrays {
     return this.arrays.get(name)!.shape;
   }
 
-  stored(name: string): Stored {
+  stored(name: string): StoredArray {
     return this.arrays.get(name)!;
   }
 
@@ -107,7 +107,7 @@ export class Arrays {
     const stop = this.find(where, mask.stop, ["I32"], ...start.shape);
     const name = `${mask.start} ${String(mask.stop)} ${k}`;
     if (this.checked.has(name)) return; // layers share masks
-    const low = wholes(start), high = wholes(stop);
+    const low = readInt32(start), high = readInt32(stop);
     if (mask.bits !== null || low.some((first, i) => first < 0 || first > high[i]! || high[i]! > k))
       throw damaged(where, `a run of keys does not lie within the ${k} keys`);
     this.checked.add(name);
@@ -119,12 +119,12 @@ export class Arrays {
     const [first] = layer.parts as [PartWords];
     if (first.weights !== null) {
       const mask = this.mask(first.mask, batch, head);
-      return new Kept(q, k, this.floats(first.weights), (batch * h + head) * q * k, mask, first.mask !== null);
+      return new StoredMap(q, k, this.floats(first.weights), (batch * h + head) * q * k, mask, first.mask !== null);
     }
-    return new Asked(q, k, layer.parts.map((part) => this.part(part, h, batch, head)));
+    return new ComputedMap(q, k, layer.parts.map((part) => this.part(part, h, batch, head)));
   }
 
-  private part(part: PartWords, heads: number, batch: number, head: number): Part {
+  private part(part: PartWords, heads: number, batch: number, head: number): MapPart {
     const sink = part.sink === null ? null : this.shape(part.sink);
     const sinkRows = sink?.[2] ?? 1;
     return {
@@ -148,8 +148,8 @@ export class Arrays {
     const start = this.stored(words.start);
     const rows = start.shape[2]!;
     const first = lead(start.shape, batch, head) * rows;
-    const stop = wholes(this.stored(words.stop!));
-    return { spans: { start: wholes(start), stop, first, step: rows > 1 ? 1 : 0 }, bits: null };
+    const stop = readInt32(this.stored(words.stop!));
+    return { spans: { start: readInt32(start), stop, first, step: rows > 1 ? 1 : 0 }, bits: null };
   }
 
   private bias(words: BiasWords | null, batch: number, head: number): Bias | null {

@@ -48,13 +48,13 @@ export async function flowOf(of: FlowOf, at: FlowAt, pace: Pace): Promise<Omit<F
   return { lines: lines.length, layers: names, target: stacked(0, n), n, source: m ? stacked(1, m) : null, m };
 }
 
-interface Moved {
+interface FlowStep {
   readonly arrived: Float64Array; // on the other side
   readonly stayed: Float64Array; // with rows that see nothing
 }
 
 /** A row vector times the mean map of a layer; a row that sees nothing keeps what it has. */
-async function down(of: FlowOf, layer: number, now: Float64Array, at: FlowAt, pace: Pace): Promise<Moved> {
+async function down(of: FlowOf, layer: number, now: Float64Array, at: FlowAt, pace: Pace): Promise<FlowStep> {
   const { name, shape: [, heads, queries, keys] } = of.layers[layer]!;
   const arrived = new Float64Array(keys), stayed = new Float64Array(queries), line = new Float64Array(keys);
   for (let head = 0; head < heads; head++) {

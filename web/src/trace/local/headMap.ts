@@ -6,16 +6,16 @@ import { type Bias, type Mask, allows, from, till } from "./mask";
 export interface HeadMap {
   readonly queries: number;
   readonly keys: number;
-  readonly sure: boolean; // whether a row sees all keys of its span
+  readonly isContiguous: boolean; // whether a row sees all keys of its span
   readonly bytes: number; // of memory that is held
   /** The keys outside of which a row sees nothing. */
   start(row: number): number;
   stop(row: number): number;
   sees(row: number, key: number): boolean;
   /** Whether a row gives weight where it may not look, as a uniform row that sees nothing does. */
-  astray(row: number): boolean;
+  weighsHidden(row: number): boolean;
   /** Whether q or k is known, so that there are scores. */
-  readonly asked: boolean;
+  readonly hasScores: boolean;
   /** Writes the scores of some keys into `out`, before the mask; NaN for keys that the row was not computed with. */
   scores(row: number, first: number, stop: number, out: Float64Array): void;
   /** Writes the weights of some keys into `out`. */
@@ -23,7 +23,7 @@ export interface HeadMap {
 }
 
 /** Rows that were computed with the same keys. */
-export interface Part {
+export interface MapPart {
   readonly first: number; // rows
   readonly stop: number;
   readonly left: number; // columns
@@ -68,31 +68,31 @@ export function dots(
   }
 }
 
-const EVEN = -Infinity; // in place of a normaliser: the row is uniform
+const UNIFORM = -Infinity; // in place of a normaliser: the row is uniform
 
 /** A map that is asked. The normaliser of a row is kept once it is known, so that a part costs only that part. */
-export class Asked implements HeadMap {
-  readonly asked = true;
-  readonly sure: boolean;
+export class ComputedMap implements HeadMap {
+  readonly hasScores = true;
+  readonly isContiguous: boolean;
   readonly bytes: number;
   private readonly normaliser: Float64Array; // log Σ exp(score); ∞ for a row that sees nothing
   private readonly powers: Float64Array; // exp(score − normaliser) of the last row that was computed whole
-  private whole = -1;
-  private near: Part;
+  private wholeRow = -1;
+  private lastPart: MapPart;
 
-  constructor(readonly queries: number, readonly keys: number, readonly parts: readonly Part[]) {
+  constructor(readonly queries: number, readonly keys: number, readonly parts: readonly MapPart[]) {
     this.normaliser = new Float64Array(queries).fill(NaN);
     this.powers = new Float64Array(keys);
-    this.sure = parts.every((part) => part.mask.bits === null);
-    this.near = parts[0]!;
+    this.isContiguous = parts.every((part) => part.mask.bits === null);
+    this.lastPart = parts[0]!;
     const held = parts.reduce((sum, part) => sum + part.q.byteLength + part.k.byteLength, 0);
     this.bytes = held + this.normaliser.byteLength + this.powers.byteLength;
   }
 
-  part(row: number): Part {
-    if (row < this.near.first || row >= this.near.stop)
-      this.near = this.parts.find((part) => row >= part.first && row < part.stop) ?? this.near;
-    return this.near;
+  part(row: number): MapPart {
+    if (row < this.lastPart.first || row >= this.lastPart.stop)
+      this.lastPart = this.parts.find((part) => row >= part.first && row < part.stop) ?? this.lastPart;
+    return this.lastPart;
   }
 
   start(row: number): number {
@@ -110,8 +110,8 @@ export class Asked implements HeadMap {
     return key >= left && key < right && allows(mask, row - first, key - left, right - left);
   }
 
-  astray(row: number): boolean {
-    return this.part(row).even && this.normal(row) === EVEN;
+  weighsHidden(row: number): boolean {
+    return this.part(row).even && this.rowNormaliser(row) === UNIFORM;
   }
 
   /** q · k before anything else; for keys of the row's own part. */
@@ -133,10 +133,10 @@ export class Asked implements HeadMap {
     const part = this.part(row);
     const low = Math.max(first, part.left), high = Math.min(stop, part.right);
     if (low > first || high < stop) out.fill(NaN, 0, stop - first);
-    if (low < high) this.inside(part, row, low, high, low === first ? out : out.subarray(low - first));
+    if (low < high) this.scoresInPart(part, row, low, high, low === first ? out : out.subarray(low - first));
   }
 
-  private inside(part: Part, row: number, first: number, stop: number, out: Float64Array): void {
+  private scoresInPart(part: MapPart, row: number, first: number, stop: number, out: Float64Array): void {
     const { scale, softcap } = part;
     dots(part.q, (row - part.first) * part.d, part.k, part.d, first - part.left, stop - part.left, out, 0);
     const count = stop - first;
@@ -152,13 +152,13 @@ export class Asked implements HeadMap {
   }
 
   /** log Σ exp(score) of a row over what it sees, the sink included. */
-  normal(row: number): number {
+  rowNormaliser(row: number): number {
     const known = this.normaliser[row]!;
     if (known === known) return known;
     const part = this.part(row);
     const { mask } = part, { powers } = this;
     const start = this.start(row), stop = this.stop(row), count = Math.max(0, stop - start);
-    this.inside(part, row, start, Math.max(start, stop), powers);
+    this.scoresInPart(part, row, start, Math.max(start, stop), powers);
     let top = -Infinity, seen = 0;
     if (mask.bits)
       for (let i = 0; i < count; i++) {
@@ -167,10 +167,10 @@ export class Asked implements HeadMap {
       }
     else seen = count;
     for (let i = 0; i < count; i++) if (!(powers[i]! <= top)) top = powers[i]!;
-    this.whole = row;
+    this.wholeRow = row;
     if (top === -Infinity) {
       powers.fill(0, 0, count);
-      return (this.normaliser[row] = part.even && seen === 0 ? EVEN : Infinity);
+      return (this.normaliser[row] = part.even && seen === 0 ? UNIFORM : Infinity);
     }
     const sink = this.sink(row);
     if (sink > top) top = sink;
@@ -181,8 +181,8 @@ export class Asked implements HeadMap {
   }
 
   weigh(row: number, first: number, stop: number, out: Float64Array): void {
-    const normal = this.normal(row), part = this.part(row);
-    if (normal === EVEN) {
+    const normal = this.rowNormaliser(row), part = this.part(row);
+    if (normal === UNIFORM) {
       const share = 1 / Math.max(1, part.right - part.left);
       for (let key = first; key < stop; key++) out[key - first] = key >= part.left && key < part.right ? share : 0;
       return;
@@ -192,13 +192,13 @@ export class Asked implements HeadMap {
     out.fill(0, 0, low - first);
     out.fill(0, high - first, stop - first);
     if (low >= high) return;
-    if (this.whole === row) return out.set(this.powers.subarray(low - start, high - start), low - first);
+    if (this.wholeRow === row) return out.set(this.powers.subarray(low - start, high - start), low - first);
     const some = out.subarray(low - first, high - first);
     if (normal === Infinity) {
       some.fill(0);
       return;
     }
-    this.inside(part, row, low, high, some);
+    this.scoresInPart(part, row, low, high, some);
     for (let i = 0; i < some.length; i++) some[i] = Math.exp(some[i]! - normal);
     if (part.mask.bits)
       for (let i = 0; i < some.length; i++)
@@ -207,15 +207,15 @@ export class Asked implements HeadMap {
 }
 
 /** A map whose weights somebody kept; its scores are not known. */
-export class Kept implements HeadMap {
-  readonly asked = false;
-  readonly sure: boolean;
+export class StoredMap implements HeadMap {
+  readonly hasScores = false;
+  readonly isContiguous: boolean;
   readonly bytes = 256;
   constructor(
     readonly queries: number, readonly keys: number, private readonly weights: Reals, private readonly place: number,
     readonly mask: Mask, readonly masked: boolean,
   ) {
-    this.sure = mask.bits === null;
+    this.isContiguous = mask.bits === null;
   }
 
   start(row: number): number {
@@ -230,7 +230,7 @@ export class Kept implements HeadMap {
     return allows(this.mask, row, key, this.keys);
   }
 
-  astray(): boolean {
+  weighsHidden(): boolean {
     return this.masked; // whoever stored them says
   }
 

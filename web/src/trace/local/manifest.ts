@@ -26,37 +26,37 @@ export function manifestOf(text: string): Manifest {
       version > VERSION ? "file.newer" : "file.older", { version, known: VERSION },
     );
   }
-  return words("Manifest", given, "") as unknown as Manifest;
+  return readWords("Manifest", given, "") as unknown as Manifest;
 }
 
-function words(name: string, given: unknown, where: string): Record<string, unknown> {
+function readWords(name: string, given: unknown, where: string): Record<string, unknown> {
   const known = WORDS[name]!;
-  if (!isObject(given)) throw wrong(where, "words by name");
-  for (const key of Object.keys(given)) if (!Object.hasOwn(known, key)) throw wrong(`${where}.${key}`, "no such word");
+  if (!isObject(given)) throw manifestError(where, "words by name");
+  for (const key of Object.keys(given)) if (!Object.hasOwn(known, key)) throw manifestError(`${where}.${key}`, "no such word");
   const found: Record<string, unknown> = {};
   for (const [key, word] of Object.entries(known)) {
-    if (Object.hasOwn(given, key)) found[key] = checked(word, given[key], `${where}.${key}`);
+    if (Object.hasOwn(given, key)) found[key] = checkWord(word, given[key], `${where}.${key}`);
     else if ("usual" in word) found[key] = word.usual;
-    else throw wrong(`${where}.${key}`, "something");
+    else throw manifestError(`${where}.${key}`, "something");
   }
   return found;
 }
 
-function checked(word: Word, given: unknown, where: string): unknown {
-  if (where.split(".").length > DEEPEST) throw wrong(where, "less depth");
+function checkWord(word: Word, given: unknown, where: string): unknown {
+  if (where.split(".").length > DEEPEST) throw manifestError(where, "less depth");
   if (given === null && word.may) return null;
-  if (word.is === "words") return words(word.of as string, given, where);
+  if (word.is === "words") return readWords(word.of as string, given, where);
   if (word.is === "list") {
-    if (!Array.isArray(given) || !within(word, given.length)) throw wrong(where, "a list of another kind");
-    return given.map((one, i) => checked(word.of as Word, one, `${where}.${i}`));
+    if (!Array.isArray(given) || !within(word, given.length)) throw manifestError(where, "a list of another kind");
+    return given.map((one, i) => checkWord(word.of as Word, one, `${where}.${i}`));
   }
-  if (word.one && !word.one.includes(given as string | number)) throw wrong(where, `one of ${word.one.join(", ")}`);
-  if (word.is === "text" && typeof given !== "string") throw wrong(where, "a text");
-  if (word.is === "flag" && typeof given !== "boolean") throw wrong(where, "true or false");
+  if (word.one && !word.one.includes(given as string | number)) throw manifestError(where, `one of ${word.one.join(", ")}`);
+  if (word.is === "text" && typeof given !== "string") throw manifestError(where, "a text");
+  if (word.is === "flag" && typeof given !== "boolean") throw manifestError(where, "true or false");
   if (word.is === "number" || word.is === "whole") {
-    if (typeof given !== "number" || !Number.isFinite(given)) throw wrong(where, "a number");
-    if (word.is === "whole" && !Number.isInteger(given)) throw wrong(where, "a whole number");
-    if (!within(word, given)) throw wrong(where, "a number within its bounds");
+    if (typeof given !== "number" || !Number.isFinite(given)) throw manifestError(where, "a number");
+    if (word.is === "whole" && !Number.isInteger(given)) throw manifestError(where, "a whole number");
+    if (!within(word, given)) throw manifestError(where, "a number within its bounds");
   }
   return given;
 }
@@ -65,7 +65,7 @@ const within = ({ least, most, above, below }: Word, value: number): boolean =>
   !((least !== undefined && value < least) || (most !== undefined && value > most)) &&
   !((above !== undefined && value <= above) || (below !== undefined && value >= below));
 
-function wrong(where: string, wanted: string): TraceError {
+function manifestError(where: string, wanted: string): TraceError {
   const place = short(where.replace(/^\./, "") || "its start");
   return new TraceError(
     `The trace says something wrong at ${place}: ${wanted} was wanted; it is damaged.`, "file.damaged", { where: place },

@@ -4,7 +4,7 @@
  */
 import type { LayerInfo, Measures, Tokens } from "../source";
 import type { Pace } from "./pace";
-import { Asked, type HeadMap, Kept } from "./headMap";
+import { ComputedMap, type HeadMap, StoredMap } from "./headMap";
 
 const NAMES = ["entropy", "distance", "sink", "itself", "previous", "next", "duplicate", "induction"];
 
@@ -60,9 +60,9 @@ async function entryOf(
   let own = false, later = false, guessed = false;
   for (let head = 0; head < heads; head++) {
     const map = maps(head);
-    const blank = map instanceof Kept && !map.masked; // then a weight is all that tells
+    const blank = map instanceof StoredMap && !map.masked; // then a weight is all that tells
     guessed ||= blank;
-    own ||= map instanceof Asked && map.parts.length > 1; // rows that see only what follows them say nothing of padding
+    own ||= map instanceof ComputedMap && map.parts.length > 1; // rows that see only what follows them say nothing of padding
     for (let query = 0; query < q; query++) {
       const place = query + offset, start = map.start(query), stop = map.stop(query);
       if (blank) {
@@ -74,7 +74,7 @@ async function entryOf(
             if (key === place) own = true;
           }
       } else {
-        if (map.sure) {
+        if (map.isContiguous) {
           if (stop > start) seen.fill(1, start, stop);
         } else for (let key = start; key < stop; key++) if (map.sees(query, key)) seen[key] = 1;
         if (place >= 0 && map.sees(query, place)) own = true;

@@ -1,8 +1,8 @@
 /** The whole computation of some rows and columns, number by number. */
 import type { Numbers } from "../source";
 import type { Floats } from "../bytes";
-import { seenBy, strongest } from "./rows";
-import { Asked, type HeadMap } from "./headMap";
+import { visibleMarks, strongest } from "./rows";
+import { ComputedMap, type HeadMap } from "./headMap";
 
 const SMALL = 1024; // weights of a map that is shown whole
 const MANY = 10; // strongest columns of a larger one
@@ -17,9 +17,9 @@ export interface Values {
 export function numbersOf(map: HeadMap, query: number, key: number, { v, e, kernel }: Values): Numbers {
   const whole = map.queries * map.keys <= SMALL;
   const rows = whole ? Array.from({ length: map.queries }, (_, i) => i) : [query];
-  const columns = whole ? Array.from({ length: map.keys }, (_, j) => j) : chosen(map, query, key);
+  const columns = whole ? Array.from({ length: map.keys }, (_, j) => j) : chooseKeys(map, query, key);
   const r = rows.length, c = columns.length;
-  const asked = map instanceof Asked ? map : null;
+  const asked = map instanceof ComputedMap ? map : null;
   const part = asked ? asked.part(query) : null;
   const grid = (): Float32Array => new Float32Array(r * c);
   const weights = grid(), allowed = new Uint8Array(r * c), rest = new Float32Array(r);
@@ -30,7 +30,7 @@ export function numbersOf(map: HeadMap, query: number, key: number, { v, e, kern
   const mix = v && new Float32Array(r * e);
   const line = new Float64Array(map.keys), raw = new Float64Array(map.keys);
   rows.forEach((row, i) => {
-    const seen = seenBy(map, row);
+    const seen = visibleMarks(map, row);
     map.weigh(row, 0, map.keys, line);
     const added = v && new Float64Array(e);
     let all = 0;
@@ -66,19 +66,19 @@ export function numbersOf(map: HeadMap, query: number, key: number, { v, e, kern
   const d = part?.d ?? 0;
   return {
     rows: Int32Array.from(rows), columns: Int32Array.from(columns),
-    q: asked && gathered(rows, d, (row) => [asked.part(row).q, row - asked.part(row).first]),
-    k: asked && part && gathered(columns, d, (column) =>
+    q: asked && gatherRows(rows, d, (row) => [asked.part(row).q, row - asked.part(row).first]),
+    k: asked && part && gatherRows(columns, d, (column) =>
       column >= part.left && column < part.right ? [part.k, column - part.left] : null),
-    v: v && gathered(columns, e, (column) => [v, column]),
+    v: v && gatherRows(columns, e, (column) => [v, column]),
     dot, bias, scores, allowed, weights, rest, highest, total, sink, mix, kernel: kernel(query),
     scale: part?.scale ?? 1, softcap: part?.softcap ?? null, d, e: v ? e : 0,
   };
 }
 
 /** The key in hand and the strongest, in rising order. */
-function chosen(map: HeadMap, query: number, key: number): readonly number[] {
+function chooseKeys(map: HeadMap, query: number, key: number): readonly number[] {
   const line = new Float64Array(map.keys);
-  if (map.asked) map.scores(query, 0, map.keys, line);
+  if (map.hasScores) map.scores(query, 0, map.keys, line);
   else map.weigh(query, 0, map.keys, line);
   const start = map.start(query);
   const best = strongest(map, query, start, map.stop(query), line.subarray(start), MANY);
@@ -86,7 +86,7 @@ function chosen(map: HeadMap, query: number, key: number): readonly number[] {
 }
 
 /** Some lines of matrices, one below the other; NaN where there is none. */
-function gathered(
+function gatherRows(
   lines: readonly number[], width: number, of: (line: number) => readonly [Floats, number] | null,
 ): Float32Array {
   const found = new Float32Array(lines.length * width);

@@ -3,7 +3,7 @@
 const STEP = 12; // milliseconds between two breaths
 
 /** Lets the page do what it has to do, then goes on. */
-const breath = (): Promise<void> =>
+const yieldToPage = (): Promise<void> =>
   new Promise((resolve) => {
     const { port1, port2 } = new MessageChannel(); // setTimeout would wait at least 4 ms each time
     port1.onmessage = () => {
@@ -33,18 +33,18 @@ export class Pace {
 
   async rest(): Promise<void> {
     do {
-      await breath();
-      stopped(this.signal);
+      await yieldToPage();
+      throwIfAborted(this.signal);
     } while (waiting.some((count, rank) => rank < this.rank && count > 0)); // the more urgent first
     this.last = performance.now();
   }
 }
 
 /** Does the work at its pace; more urgent work that comes meanwhile goes first. */
-export async function paced<T>(
+export async function runPaced<T>(
   rank: Rank, signal: AbortSignal | undefined, work: (pace: Pace) => Promise<T>,
 ): Promise<T> {
-  stopped(signal);
+  throwIfAborted(signal);
   waiting[rank]++;
   try {
     return await work(new Pace(rank, signal));
@@ -53,6 +53,6 @@ export async function paced<T>(
   }
 }
 
-export function stopped(signal: AbortSignal | undefined): void {
+export function throwIfAborted(signal: AbortSignal | undefined): void {
   if (signal?.aborted) throw new DOMException("Nobody waits for this any more.", "AbortError");
 }

@@ -74,7 +74,7 @@ function fold(
   map: HeadMap, query: number, left: number, right: number, size: number, weights: Float64Array, line: Line,
 ): void {
   const { most, sums, open } = line;
-  const strays = map.astray(query);
+  const strays = map.weighsHidden(query);
   const low = strays ? left : Math.max(left, map.start(query));
   const high = strays ? right : Math.min(right, map.stop(query));
   if (low >= high) return;
@@ -86,7 +86,7 @@ function fold(
     for (; key < edge; key++) {
       const weight = weights[key - low]!;
       if (weight > largest) largest = weight;
-      if ((strays || !map.sure) && !map.sees(query, key)) {
+      if ((strays || !map.isContiguous) && !map.sees(query, key)) {
         line.astray[cell]! += weight;
         continue;
       }

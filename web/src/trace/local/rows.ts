@@ -9,18 +9,18 @@ export function rowOf(map: HeadMap, query: number): Row {
   map.weigh(query, 0, map.keys, line);
   const weights = Float32Array.from(line);
   let scores: Float32Array | null = null;
-  if (map.asked) {
+  if (map.hasScores) {
     map.scores(query, 0, map.keys, line);
     scores = Float32Array.from(line);
   }
-  return { weights, scores, allowed: seenBy(map, query) };
+  return { weights, scores, allowed: visibleMarks(map, query) };
 }
 
 /** 1 for each key that the query may look at. */
-export function seenBy(map: HeadMap, query: number): Uint8Array {
+export function visibleMarks(map: HeadMap, query: number): Uint8Array {
   const found = new Uint8Array(map.keys);
   const start = map.start(query), stop = map.stop(query);
-  if (map.sure) return found.fill(1, start, Math.max(start, stop));
+  if (map.isContiguous) return found.fill(1, start, Math.max(start, stop));
   for (let key = start; key < stop; key++) found[key] = Number(map.sees(query, key));
   return found;
 }
@@ -46,7 +46,7 @@ export async function topOf(map: HeadMap, first: number, queries: number, count:
     const query = first + i, start = map.start(query), stop = map.stop(query);
     if (stop > start) {
       map.weigh(query, start, stop, line);
-      if (map.asked) map.scores(query, start, stop, ranked); // weights of 0 still have an order
+      if (map.hasScores) map.scores(query, start, stop, ranked); // weights of 0 still have an order
       else ranked.set(line);
       strongest(map, query, start, stop, ranked, count).forEach((key, j) => {
         weights[i * count + j] = line[key - start]!;
@@ -65,7 +65,7 @@ export function strongest(
   const best: number[] = [];
   for (let key = start; key < stop; key++) {
     const value = values[key - start]!;
-    if (value === -Infinity || (!map.sure && !map.sees(query, key))) continue;
+    if (value === -Infinity || (!map.isContiguous && !map.sees(query, key))) continue;
     if (best.length === count && !(value > values[best[count - 1]! - start]!)) continue;
     let at = best.length < count ? best.length : count - 1;
     for (; at > 0 && value > values[best[at - 1]! - start]!; at--) best[at] = best[at - 1]!;
@@ -79,7 +79,7 @@ export async function hiddenOf(map: HeadMap, pace: Pace): Promise<Hidden> {
   const blind = new Uint8Array(map.queries), unseen = new Uint8Array(map.keys).fill(1);
   for (let query = 0; query < map.queries; query++) {
     const start = map.start(query), stop = map.stop(query);
-    if (map.sure) {
+    if (map.isContiguous) {
       blind[query] = Number(stop <= start);
       if (stop > start) unseen.fill(0, start, stop);
     } else {

@@ -8,10 +8,10 @@ import { readContainer } from "./container";
 import { flowOf } from "./flow";
 import { measuresOf } from "./measures";
 import { numbersOf, type Values } from "./numbers";
-import { type Rank, paced, stopped } from "./pace";
+import { type Rank, runPaced, throwIfAborted } from "./pace";
 import type { Pace } from "./pace";
 import { type Pooled, cellsOf, pool } from "./pyramid";
-import { Recent } from "./lruCache";
+import { LruCache } from "./lruCache";
 import { columnOf, hiddenOf, rowOf, topOf } from "./rows";
 import { mustChain, sidesOf, stacksOf } from "./stacks";
 import { thumbs } from "./thumbs";
@@ -26,7 +26,7 @@ import {
 export { TraceError } from "./traceError";
 
 /** What else is known of a trace; a file says neither its name nor how well it was proven. */
-export interface More {
+export interface KnownOfTrace {
   readonly info?: Partial<TraceInfo>;
   readonly proofs?: readonly Proof[]; // one per layer
   readonly measures?: readonly (readonly Measures[])[]; // per layer, per batch entry
@@ -40,7 +40,7 @@ const NAMES: Readonly<Record<string, string>> = { F16: "float16", BF16: "bfloat1
 const FINE = ["BF16", "F16", "F32", "F64"];
 
 /** The source of a trace file; throws a `TraceError`, one sentence, where the bytes are no whole trace. */
-export function openHeld(bytes: ArrayBuffer | Uint8Array, more: More = {}): Source {
+export function openLocalSource(bytes: ArrayBuffer | Uint8Array, more: KnownOfTrace = {}): Source {
   const { metadata, arrays } = readContainer(bytes);
   const words = metadata["regard"];
   if (words === undefined)
@@ -61,20 +61,20 @@ export function openHeld(bytes: ArrayBuffer | Uint8Array, more: More = {}): Sour
     if (Math.max(...layer.shape) > Math.max(size, 1))
       throw damaged(layer.name, `a map of ${layer.shape.join(" × ")} does not come from a file of this size`);
     found.check(layer.name, layer);
-    named(manifest, layer);
+    checkTokenNames(manifest, layer);
   });
-  return new Held(infoOf(manifest, run, number, found, more), run.layers, found, more);
+  return new LocalSource(infoOf(manifest, run, number, found, more), run.layers, found, more);
 }
 
 /** Throws where tokens are named that do not fit. */
-function named(manifest: Manifest, layer: LayerWords): void {
+function checkTokenNames(manifest: Manifest, layer: LayerWords): void {
   const [batch, , q, k] = layer.shape;
   for (const [numbers, length] of [[layer.queries, q], [layer.keys, k]] as const)
     if (numbers && (numbers.length !== batch || numbers.some((one) => manifest.tokens[one]?.shown.length !== length)))
       throw damaged(layer.name, `its tokens are not ${batch} sequences of ${length}`);
 }
 
-function infoOf(manifest: Manifest, run: RunWords, number: number, arrays: Arrays, more: More): TraceInfo {
+function infoOf(manifest: Manifest, run: RunWords, number: number, arrays: Arrays, more: KnownOfTrace): TraceInfo {
   const sides = sidesOf(run.layers.map(({ name, kind }) => ({ name, kind: kind as Kind })));
   const kinds = run.layers.flatMap((layer) => layer.parts.flatMap((part) => [part.q, part.k, part.weights]))
     .flatMap((name) => (name === null ? [] : [arrays.stored(name).dtype]));
@@ -95,25 +95,25 @@ const layerInfo = (layer: LayerWords, side: LayerInfo["side"], arrays: Arrays): 
   const kind = layer.kind === "self" || layer.kind === "cross" ? layer.kind : "unknown";
   return {
     name: layer.name, kind, side, how: stored ? "stored" : "asked", shape: layer.shape, queries: layer.queries,
-    keys: layer.keys, scores: !stored, values: fits(layer, arrays), notes: layer.notes,
+    keys: layer.keys, scores: !stored, values: hasValues(layer, arrays), notes: layer.notes,
   };
 };
 
 /** Whether v is there, one for each key. */
-function fits(layer: LayerWords, arrays: Arrays): boolean {
+function hasValues(layer: LayerWords, arrays: Arrays): boolean {
   if (layer.v === null) return false;
   const [, g, k] = arrays.shape(layer.v);
   return k === layer.shape[3] && g! > 0 && layer.shape[1] % g! === 0;
 }
 
-class Held implements Source {
-  private readonly maps = new Recent<HeadMap>(MAPS);
-  private readonly tiles = new Recent<Tile>(TILES);
-  private readonly small = new Recent<Promise<Pooled>>(TILES);
-  private readonly measured = new Recent<Promise<Measures>>(TILES);
+class LocalSource implements Source {
+  private readonly maps = new LruCache<HeadMap>(MAPS);
+  private readonly tiles = new LruCache<Tile>(TILES);
+  private readonly small = new LruCache<Promise<Pooled>>(TILES);
+  private readonly measured = new LruCache<Promise<Measures>>(TILES);
   constructor(
     readonly info: TraceInfo, private readonly layers: readonly LayerWords[], private readonly arrays: Arrays,
-    private readonly more: More,
+    private readonly more: KnownOfTrace,
   ) {}
 
   private map({ layer, batch, head }: HeadAt): HeadMap {
@@ -122,12 +122,12 @@ class Held implements Source {
     if (!words)
       throw new TraceError(`Layer ${layer} was asked for, but there are ${length}.`, "layer.none", { layer, layers: length });
     const [batches, heads] = words.shape;
-    if (!inside(batch, batches))
+    if (!isIndex(batch, batches))
       throw new TraceError(
         `${words.name} saw a batch of ${batches}, but entry ${batch} was asked for.`, "batch.none",
         { layer: words.name, batches, batch },
       );
-    if (!inside(head, heads))
+    if (!isIndex(head, heads))
       throw new TraceError(
         `${words.name} has ${heads} heads, but head ${head} was asked for.`, "head.none",
         { layer: words.name, heads, head },
@@ -144,7 +144,7 @@ class Held implements Source {
   }
 
   private async work<T>(rank: Rank, signal: AbortSignal | undefined, what: (pace: Pace) => Promise<T> | T): Promise<T> {
-    return paced(rank, signal, async (pace) => what(pace));
+    return runPaced(rank, signal, async (pace) => what(pace));
   }
 
   tile(at: TileAt, coarse: boolean, signal?: AbortSignal): Promise<Tile> {
@@ -152,7 +152,7 @@ class Held implements Source {
       const map = this.map(at);
       const { level, row, column } = at;
       const cells = cellsOf(map.queries, map.keys, level, row, column);
-      if (![level, row, column].every((one) => inside(one, 2 ** 31)) || level > 40 || !cells.rows || !cells.columns)
+      if (![level, row, column].every((one) => isIndex(one, 2 ** 31)) || level > 40 || !cells.rows || !cells.columns)
         throw new TraceError(`There is no tile ${row}, ${column} at level ${level} of ${map.queries} × ${map.keys} weights.`);
       const name = `${at.layer} ${at.batch} ${at.head} ${level} ${row} ${column}`;
       const known = this.tiles.get(name);
@@ -163,17 +163,17 @@ class Held implements Source {
   }
 
   row(at: HeadAt, query: number, signal?: AbortSignal): ReturnType<Source["row"]> {
-    return this.work(0, signal, () => rowOf(this.rowed(at, query), query));
+    return this.work(0, signal, () => rowOf(this.mapWithQuery(at, query), query));
   }
 
   column(at: HeadAt, key: number, signal?: AbortSignal): ReturnType<Source["column"]> {
-    return this.work(0, signal, (pace) => columnOf(this.keyed(at, key), key, pace));
+    return this.work(0, signal, (pace) => columnOf(this.mapWithKey(at, key), key, pace));
   }
 
   top(at: HeadAt, first: number, queries: number, count: number, signal?: AbortSignal): ReturnType<Source["top"]> {
     return this.work(0, signal, (pace) => {
       const map = this.map(at);
-      const wanted = inside(first, map.queries) && inside(queries, 2 ** 31) && inside(count, 2 ** 31);
+      const wanted = isIndex(first, map.queries) && isIndex(queries, 2 ** 31) && isIndex(count, 2 ** 31);
       if (!wanted || count < 1)
         throw new TraceError(`${count} keys of ${queries} queries from ${first} on were asked for, but there are ${map.queries}.`);
       return topOf(map, first, queries, count, pace);
@@ -185,7 +185,7 @@ class Held implements Source {
       const [, heads, queries, keys] = this.shape(layer);
       const map = (head: number): HeadMap => this.map({ layer, batch, head });
       const kept = (head: number, make: () => Promise<Pooled>): Promise<Pooled> =>
-        once(this.small, `${layer} ${batch} ${head}`, SMALL, make);
+        computeOnce(this.small, `${layer} ${batch} ${head}`, SMALL, make);
       return thumbs({ heads, queries, keys, map, kept }, size, pace);
     });
   }
@@ -193,13 +193,13 @@ class Held implements Source {
   measures(layer: number, batch: number, signal?: AbortSignal): Promise<Measures> {
     const known = this.more.measures?.[layer]?.[batch];
     if (known) return Promise.resolve(known);
-    return once(this.measured, `${layer} ${batch}`, 4096, () => this.work(2, undefined, (pace) => {
+    return computeOnce(this.measured, `${layer} ${batch}`, 4096, () => this.work(2, undefined, (pace) => {
       const tokens = (which: "queries" | "keys"): Tokens | null => tokensOf(this.info, layer, batch, which);
       this.map({ layer, batch, head: 0 });
       return measuresOf(
         this.info.layers[layer]!, (head) => this.map({ layer, batch, head }), tokens("queries"), tokens("keys"), pace,
       );
-    })).finally(() => stopped(signal));
+    })).finally(() => throwIfAborted(signal));
   }
 
   proof(layer: number): Promise<Proof> {
@@ -215,8 +215,8 @@ class Held implements Source {
 
   numbers(at: HeadAt, query: number, key: number, signal?: AbortSignal): ReturnType<Source["numbers"]> {
     return this.work(0, signal, () => {
-      this.keyed(at, key);
-      return numbersOf(this.rowed(at, query), query, key, this.values(at));
+      this.mapWithKey(at, key);
+      return numbersOf(this.mapWithQuery(at, query), query, key, this.values(at));
     });
   }
 
@@ -239,18 +239,18 @@ class Held implements Source {
     });
   }
 
-  private rowed(at: HeadAt, query: number): HeadMap {
+  private mapWithQuery(at: HeadAt, query: number): HeadMap {
     const map = this.map(at);
-    if (!inside(query, map.queries))
+    if (!isIndex(query, map.queries))
       throw new TraceError(
         `Query ${query} was asked for, but there are ${map.queries}.`, "place.none", { place: query, count: map.queries },
       );
     return map;
   }
 
-  private keyed(at: HeadAt, key: number): HeadMap {
+  private mapWithKey(at: HeadAt, key: number): HeadMap {
     const map = this.map(at);
-    if (!inside(key, map.keys))
+    if (!isIndex(key, map.keys))
       throw new TraceError(
         `Key ${key} was asked for, but there are ${map.keys}.`, "place.none", { place: key, count: map.keys },
       );
@@ -272,7 +272,7 @@ class Held implements Source {
 }
 
 /** What is made once, however many ask for it; what failed is made anew. */
-function once<T>(kept: Recent<Promise<T>>, name: string, bytes: number, make: () => Promise<T>): Promise<T> {
+function computeOnce<T>(kept: LruCache<Promise<T>>, name: string, bytes: number, make: () => Promise<T>): Promise<T> {
   const known = kept.get(name);
   if (known) return known;
   const made = make();
@@ -280,4 +280,4 @@ function once<T>(kept: Recent<Promise<T>>, name: string, bytes: number, make: ()
   return kept.put(name, made, bytes);
 }
 
-const inside = (place: number, length: number): boolean => Number.isInteger(place) && place >= 0 && place < length;
+const isIndex = (place: number, length: number): boolean => Number.isInteger(place) && place >= 0 && place < length;

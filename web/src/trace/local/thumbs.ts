@@ -8,7 +8,7 @@ const ALL = 1 << 22; // weights of a layer that are all looked at
 const FINE = 64; // cells on the longer side that are kept
 const LARGEST = 256;
 
-export interface LayerOf {
+export interface LayerMaps {
   readonly heads: number;
   readonly queries: number;
   readonly keys: number;
@@ -18,14 +18,14 @@ export interface LayerOf {
 }
 
 /** Cells of all of a map. */
-const whole = (queries: number, keys: number, level: number): Cells => ({
+const wholeMap = (queries: number, keys: number, level: number): Cells => ({
   level, row: 0, column: 0, rows: Math.ceil(queries / 2 ** level), columns: Math.ceil(keys / 2 ** level),
 });
 
-export async function thumbs({ heads, queries, keys, map, kept }: LayerOf, size: number, pace: Pace): Promise<Thumbs> {
+export async function thumbs({ heads, queries, keys, map, kept }: LayerMaps, size: number, pace: Pace): Promise<Thumbs> {
   const level = levelOf(queries, keys, Math.max(1, Math.min(LARGEST, size))), fine = levelOf(queries, keys, FINE);
   const sampled = level > 0 && queries * keys * heads > ALL;
-  const cells = whole(queries, keys, level);
+  const cells = wholeMap(queries, keys, level);
   const { rows, columns } = cells;
   const max = new Float32Array(heads * rows * columns), allowed = new Uint8Array(heads * rows * columns);
   for (let head = 0; head < heads; head++) {
@@ -36,14 +36,14 @@ export async function thumbs({ heads, queries, keys, map, kept }: LayerOf, size:
       allowed.set(tile.allowed, head * rows * columns);
       continue;
     }
-    const base = await kept(head, () => pool(map(head), whole(queries, keys, fine), false, pace.alone()));
-    coarser(base, 2 ** (level - fine), cells, queries, keys, max, allowed, head * rows * columns);
+    const base = await kept(head, () => pool(map(head), wholeMap(queries, keys, fine), false, pace.alone()));
+    poolCells(base, 2 ** (level - fine), cells, queries, keys, max, allowed, head * rows * columns);
   }
   return { heads, rows, columns, max, allowed, sampled: sampled ? 2 ** level : 0 };
 }
 
 /** Writes the cells of a coarser level, from those of a finer one. */
-function coarser(
+function poolCells(
   base: Pooled, by: number, { level, rows, columns }: Cells, queries: number, keys: number,
   max: Float32Array, allowed: Uint8Array, at: number,
 ): void {

@@ -4,16 +4,16 @@ import { readContainer } from "./container";
 import { TraceError } from "./traceError";
 
 /** The file, whole; a sentence where the text is cut or damaged. `size` is how many bytes there must be. */
-export async function unpacked(text: string, size: number): Promise<Uint8Array> {
-  const sorted = await inflated(binary(text));
+export async function unpack(text: string, size: number): Promise<Uint8Array> {
+  const sorted = await inflate(decodeBase64(text));
   if (sorted.length !== size)
     throw new TraceError(
       `The page holds ${sorted.length} bytes of its trace, but ${size} were put in; get the file again.`, "file.page",
     );
-  return unsorted(sorted);
+  return joinBytePlanes(sorted);
 }
 
-function binary(text: string): Uint8Array<ArrayBuffer> {
+function decodeBase64(text: string): Uint8Array<ArrayBuffer> {
   let letters: string;
   try {
     letters = atob(text);
@@ -25,7 +25,7 @@ function binary(text: string): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
-async function inflated(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array> {
+async function inflate(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array> {
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate")); // it checks its checksum
   try {
     return new Uint8Array(await new Response(stream).arrayBuffer());
@@ -35,7 +35,7 @@ async function inflated(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array> {
 }
 
 /** Puts the bytes of each number together again: all first bytes stand before all second ones. */
-export function unsorted(sorted: Uint8Array): Uint8Array {
+export function joinBytePlanes(sorted: Uint8Array): Uint8Array {
   const { arrays } = readContainer(sorted);
   for (const [name, { dtype, bytes }] of arrays) {
     const size = SIZES[dtype]!;

@@ -1,13 +1,13 @@
 /** Two traces side by side with one selection, and what B does other than A. */
-import { sentenceOf } from "../../language/errorText";
+import { errorText } from "../../language/errorText";
 import { type Markup, node, svgDocument } from "../../paint/svg";
 import type { Source } from "../../trace/source";
 import { h } from "../parts/element";
-import { colour } from "../parts/plainStyle";
-import { sentenceFile } from "../parts/shape";
-import { dress } from "../parts/sheet";
+import { setColours } from "../parts/plainStyle";
+import { messageFile } from "../parts/shape";
+import { adoptStyle } from "../parts/sheet";
 import type { Scene, Shown, View } from "../parts/view";
-import type { Facts } from "./difference";
+import type { DifferenceFacts } from "./difference";
 import { factLines } from "./facts";
 import { Panels, type Side } from "./panels";
 import { COMPARE } from "./style";
@@ -15,7 +15,7 @@ import { COMPARE } from "./style";
 /** A, B and B − A. */
 export const compare: View = (scene: Scene): Shown => {
   const { el, other, signal } = scene;
-  dress(el, COMPARE, signal);
+  adoptStyle(el, COMPARE, signal);
   const root = h("div", { class: "rg rg-compare" });
   el.replaceChildren(root);
   return other ? new Comparison(scene, other, root).shown() : nothingToCompare(scene, root);
@@ -27,16 +27,16 @@ function nothingToCompare(scene: Scene, root: HTMLElement): Shown {
   const probe = { a: none, b: none, difference: none, facts: none, top: none, settled: async () => undefined };
   Object.assign(el, { regard: probe });
   choice.watch(() => {
-    colour(root, scene.theme());
+    setColours(root, scene.theme());
     root.replaceChildren(h("p", { class: "message", role: "status" }, say("compare.none")));
   }, signal);
-  return { probe, svg: async () => sentenceFile(say("compare.none"), scene.theme()) };
+  return { probe, svg: async () => messageFile(say("compare.none"), scene.theme()) };
 }
 
 class Comparison {
   private readonly panels: Panels;
   private readonly lines = h("div", { class: "facts" });
-  private facts: Facts | null = null; // null until both maps were read
+  private facts: DifferenceFacts | null = null; // null until both maps were read
   private factsOf = "";
   private request: AbortController | null = null;
 
@@ -47,7 +47,7 @@ class Comparison {
     signal.addEventListener("abort", () => this.request?.abort(), { once: true });
     choice.watch(() => {
       const { layer, batch, head } = choice.picked.value, { pool } = choice.drawn.value;
-      colour(root, scene.theme());
+      setColours(root, scene.theme());
       say("compare.read");
       this.panels.update();
       const name = [layer, batch, head, pool].join(" ");
@@ -70,14 +70,14 @@ class Comparison {
     const { signal } = (this.request = new AbortController());
     this.load(signal).catch((error: unknown) => {
       if (signal.aborted) return;
-      const words = this.scene.say("compare.failed", { why: sentenceOf(error) });
+      const words = this.scene.say("compare.failed", { why: errorText(error) });
       this.lines.replaceChildren(h("p", { role: "alert" }, words));
     });
   }
 
   private async load(stop: AbortSignal): Promise<void> {
     const { layer, batch, head } = this.scene.choice.picked.peek(), at = { layer, batch, head }, { panels } = this;
-    if (!panels.pair().there) return;
+    if (!panels.pair().exists) return;
     const [top, facts] = await Promise.all([panels.commonTop(at, stop), panels.difference?.facts(at, stop) ?? null]);
     if (stop.aborted) return;
     panels.top.value = top;
@@ -89,7 +89,7 @@ class Comparison {
     const { panels } = this;
     const weight = (side: Side) => (query: number, key: number): number | null => panels.weight(side, query, key);
     const probe = {
-      a: weight("a"), b: weight("b"), difference: weight("difference"), facts: (): Facts | null => this.facts,
+      a: weight("a"), b: weight("b"), difference: weight("difference"), facts: (): DifferenceFacts | null => this.facts,
       top: (): number | null => panels.top.peek(), settled: (): Promise<void> => panels.settled(),
     };
     Object.assign(this.scene.el, { regard: probe });

@@ -15,7 +15,7 @@ export function subtract(a: Tile, b: Tile): Tile {
 }
 
 /** Four tiles of single differences, or fewer, seen from farther: the difference of largest size, with its sign. */
-export function pooled(
+export function poolDifferences(
   at: TileAt, shape: readonly [number, number], exact: (row: number, column: number) => number,
   open: (row: number, column: number) => boolean,
 ): Tile {
@@ -47,7 +47,7 @@ export function pooled(
 }
 
 /** Where the two maps differ most, and how much they differ on average. */
-export interface Facts {
+export interface DifferenceFacts {
   readonly largest: number; // B − A
   readonly query: number;
   readonly key: number;
@@ -57,7 +57,7 @@ export interface Facts {
 
 export interface Difference {
   readonly tile: Ask;
-  readonly facts: (at: HeadAt, signal?: AbortSignal) => Promise<Facts>;
+  readonly facts: (at: HeadAt, signal?: AbortSignal) => Promise<DifferenceFacts>;
   readonly exact: boolean; // every single weight is compared
 }
 
@@ -69,13 +69,13 @@ export function differenceOf(a: Source, b: Source, shape: readonly [queries: num
     if (at.level === 0) return singles.tile(at, signal);
     if (exact) {
       const { layer, batch, head } = at, all = await singles.head({ layer, batch, head }, signal);
-      return pooled(at, shape, all.value, all.open);
+      return poolDifferences(at, shape, all.value, all.open);
     }
     const [one, two] = await Promise.all([a.tile(at, coarse, signal), b.tile(at, coarse, signal)]);
     const less = subtract(one, two);
     return { ...less, max: less.mean }; // the largest of pooled tiles cannot be subtracted
   };
-  const facts = async (at: HeadAt, signal?: AbortSignal): Promise<Facts> => {
+  const facts = async (at: HeadAt, signal?: AbortSignal): Promise<DifferenceFacts> => {
     if (exact) return exactFacts(await singles.head(at, signal), shape);
     const level = Math.max(0, Math.ceil(Math.log2(Math.max(...shape) / TILE)));
     return meanFacts(await tile({ ...at, level, row: 0, column: 0 }, false, signal), 2 ** level);
@@ -138,13 +138,13 @@ class FactCollector {
     if (Math.abs(value) > Math.abs(this.largest)) [this.largest, this.query, this.key] = [value, query, key];
   }
 
-  facts(size: number): Facts {
+  facts(size: number): DifferenceFacts {
     const { largest, query, key, sum, count } = this;
     return { largest, query, key, mean: count ? sum / count : 0, size };
   }
 }
 
-function exactFacts({ value, open }: CellsOfHead, [queries, keys]: readonly [number, number]): Facts {
+function exactFacts({ value, open }: CellsOfHead, [queries, keys]: readonly [number, number]): DifferenceFacts {
   const collector = new FactCollector();
   for (let i = 0; i < queries; i++)
     for (let j = 0; j < keys; j++) if (open(i, j)) collector.add(value(i, j), i, j);
@@ -152,7 +152,7 @@ function exactFacts({ value, open }: CellsOfHead, [queries, keys]: readonly [num
 }
 
 /** From a tile of means over `size` × `size` weights. */
-function meanFacts({ mean, allowed, columns }: Tile, size: number): Facts {
+function meanFacts({ mean, allowed, columns }: Tile, size: number): DifferenceFacts {
   const collector = new FactCollector();
   mean.forEach((value, cell) => {
     if (allowed[cell] !== 0) collector.add(value, Math.floor(cell / columns) * size, (cell % columns) * size);

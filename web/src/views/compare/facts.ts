@@ -4,11 +4,11 @@ import { tokenName } from "../parts/names";
 import { type Child, h } from "../parts/element";
 import type { Scene } from "../parts/view";
 import { tokensOf } from "../../trace/source";
-import type { Difference, Facts } from "./difference";
+import type { Difference, DifferenceFacts } from "./difference";
 import type { Pair } from "./pair";
 
 /** What can be said so far; `facts` is null while they are on their way. */
-export function factLines(scene: Scene, pair: Pair, difference: Difference | null, facts: Facts | null): Node[] {
+export function factLines(scene: Scene, pair: Pair, difference: Difference | null, facts: DifferenceFacts | null): Node[] {
   const { say } = scene;
   const note = (words: string): Child => words !== "" && h("p", { class: "note" }, words);
   const lines: Child[] = [h("p", { class: "read" }, say("compare.read"))];
@@ -16,14 +16,14 @@ export function factLines(scene: Scene, pair: Pair, difference: Difference | nul
   else if (facts) lines.push(...numbersOf(scene, facts));
   else if (difference) lines.push(h("p", { class: "pale" }, say("compare.loading")));
   const names = pair.names ? say("compare.names", pair.names) : "";
-  const tokens = pair.tokens ? say("compare.tokens") : "", why = pair.there && !pair.shape ? pair.why(say) : "";
+  const tokens = pair.tokens ? say("compare.tokens") : "", why = pair.exists && !pair.shape ? pair.why(say) : "";
   lines.push(note([names, tokens, why].filter(Boolean).join(" ")));
   if (difference && !difference.exact && facts) lines.push(note(say("compare.means", { size: facts.size })));
   return lines.filter((one): one is Node => one instanceof Node);
 }
 
 /** The largest difference, with a button that goes there, and the mean. */
-function numbersOf({ source, choice, say }: Scene, { largest, query, key, mean, size }: Facts): Node[] {
+function numbersOf({ source, choice, say }: Scene, { largest, query, key, mean, size }: DifferenceFacts): Node[] {
   const { layer, batch } = choice.picked.peek();
   const name = (which: "queries" | "keys", at: number): HTMLElement => {
     const tokens = tokensOf(source.info, layer, batch, which);

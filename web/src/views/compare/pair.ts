@@ -4,7 +4,7 @@ import type { Say } from "../../language/language";
 import { type TraceInfo, tokensOf } from "../../trace/source";
 
 export interface Pair {
-  readonly there: boolean; // B has this layer, batch entry and head
+  readonly exists: boolean; // B has this layer, batch entry and head
   readonly shape: readonly [queries: number, keys: number] | null; // where both have the same
   readonly names: { readonly a: string; readonly b: string } | null; // of the layer, where they differ
   readonly tokens: boolean; // the tokens differ
@@ -23,7 +23,7 @@ export function pairOf(
     return mine !== undefined && theirs !== undefined && mine !== theirs && mine.some((text, i) => text !== theirs[i]);
   };
   return {
-    there,
+    exists: there,
     shape: same ? [one.shape[2], one.shape[3]] : null,
     names: there && one.name !== two.name ? { a: one.name, b: two.name } : null,
     tokens: same && (differ("queries") || differ("keys")),

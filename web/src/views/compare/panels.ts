@@ -1,27 +1,22 @@
 /** The maps of A and B and of their difference, side by side with one selection. */
 import { type Signal, computed, signal as live } from "@preact/signals";
 import { Choice } from "../../choose/choice";
-import { shortened } from "../../paint/text";
+import { shortenText } from "../../paint/text";
 import { type HeadAt, type Source, TILE } from "../../trace/source";
-import { type PanelOptions, mapPanel } from "../map/panel";
+import { type MapShown, type PanelOptions, mapPanel } from "../map/panel";
 import { h } from "../parts/element";
-import type { Scene, Shown } from "../parts/view";
+import type { Scene } from "../parts/view";
 import { type Difference, differenceOf } from "./difference";
 import { type Pair, pairOf } from "./pair";
 
 export type Side = "a" | "b" | "difference";
 export const SIDES: readonly Side[] = ["a", "b", "difference"];
 
-interface MapProbe {
-  readonly weight: (query: number, key: number) => number | null;
-  readonly settled: () => Promise<void>;
-}
-
 export class Panels {
   readonly element = h("div", { class: "panels" });
   readonly top: Signal<number | null> = live(null); // the end of the colour scale of both maps
   difference: Difference | null = null; // null where the two do not have the same shape
-  private shown: Partial<Record<Side, Shown>> = {};
+  private shown: Partial<Record<Side, MapShown>> = {};
   private stop: AbortController | null = null;
   private builtFor = "";
 
@@ -37,7 +32,7 @@ export class Panels {
   /** New panels where need be: another layer may have another shape, or be missing in B. */
   update(): void {
     const { layer, batch } = this.scene.choice.picked.peek(), pair = this.pair();
-    const name = [layer, batch, pair.there, pair.shape?.join()].join(" ");
+    const name = [layer, batch, pair.exists, pair.shape?.join()].join(" ");
     if (name === this.builtFor) return;
     this.builtFor = name;
     this.build(pair);
@@ -51,7 +46,7 @@ export class Panels {
     element.replaceChildren();
     const shared = { top: () => this.top.value };
     this.put("a", source, shared);
-    if (pair.there) this.put("b", other, shared);
+    if (pair.exists) this.put("b", other, shared);
     else element.append(h("div", { class: "panel" }, h("p", { class: "message", role: "status" }, pair.why(say))));
     this.difference = pair.shape ? differenceOf(source, other, pair.shape) : null;
     if (!this.difference) return;
@@ -63,25 +58,21 @@ export class Panels {
     const { say } = this.scene, isDifference = side === "difference";
     const el = h("div", { class: isDifference ? "panel wide" : "panel", "data-side": side });
     this.element.append(el);
-    const name = shortened(source.info.name || source.info.model, 60);
+    const name = shortenText(source.info.name || source.info.model, 60);
     const title = isDifference ? say("compare.difference") : `${side.toUpperCase()} · ${name}`;
     this.shown[side] = mapPanel({ ...this.scene, source, choice, signal: this.stop!.signal }, { ...options, el, title });
   }
 
-  private probe(side: Side): MapProbe | undefined {
-    return this.shown[side]?.probe as unknown as MapProbe | undefined;
-  }
-
   weight(side: Side, query: number, key: number): number | null {
-    return this.probe(side)?.weight(query, key) ?? null;
+    return this.shown[side]?.probe.weight(query, key) ?? null;
   }
 
   async settled(): Promise<void> {
-    for (const side of SIDES) await this.probe(side)?.settled();
+    for (const side of SIDES) await this.shown[side]?.probe.settled();
   }
 
   svgs(): Promise<string[]> {
-    return Promise.all(SIDES.flatMap((side) => this.shown[side]?.svg?.() ?? []));
+    return Promise.all(SIDES.flatMap((side) => this.shown[side]?.svg() ?? []));
   }
 
   /** The largest weight of both heads, as far as one tile shows it: where the colours of both maps end. */

@@ -1,7 +1,7 @@
 /** A small map, or the strongest keys of a row; a click blocks that glance. */
 import type { Picked } from "../../choose/choice";
 import type { EditOf } from "../../hosts/server";
-import { ramp, scaled } from "../../paint/color";
+import { ramp, scaleWeight } from "../../paint/color";
 import { fewDigits } from "../../paint/digits";
 import type { HeadAt, Row, Tile } from "../../trace/source";
 import type { Scene } from "../parts/view";
@@ -62,7 +62,7 @@ export function blockMap(scene: Scene, click: (glance: Glance) => void) {
     for (let query = 0; query < rows; query++)
       for (let key = 0; key < columns; key++) {
         const cell = query * columns + key, x = key * size, y = query * size;
-        const colour = 4 * Math.min(255, Math.round(255 * scaled(max[cell]!, scale === "rank" ? "linear" : scale, 1)));
+        const colour = 4 * Math.min(255, Math.round(255 * scaleWeight(max[cell]!, scale === "rank" ? "linear" : scale, 1)));
         context.fillStyle = allowed[cell] === 0 ? theme.raised
           : `rgb(${colours[colour]},${colours[colour + 1]},${colours[colour + 2]})`;
         context.fillRect(x, y, size - 1, size - 1);

@@ -3,7 +3,7 @@ import { sameAttention } from "../../choose/move";
 import { h } from "../parts/element";
 import type { Scene, View } from "../parts/view";
 import { BlockSection } from "./blockSection";
-import { shifts } from "./differ";
+import { shifts } from "./diff";
 import { EditState } from "./editState";
 import { listSection } from "./listSection";
 import { muteGrid } from "./mute";

@@ -1,7 +1,7 @@
 /** The edits of a trace, the run under way with them, and what the last one gave. */
 import { type Signal, signal } from "@preact/signals";
 import type { EditOf, Effect, Server } from "../../hosts/server";
-import { isAbort, sentenceOf } from "../../language/errorText";
+import { isAbort, errorText } from "../../language/errorText";
 import type { Source } from "../../trace/source";
 
 export type BlockScope = "head" | "layer" | "all"; // where a block counts
@@ -47,7 +47,7 @@ export class EditState {
       done();
     } catch (error) {
       if (this.request !== mine) return;
-      this.progress.value = isAbort(error) || mine.signal.aborted ? "" : { failed: sentenceOf(error) };
+      this.progress.value = isAbort(error) || mine.signal.aborted ? "" : { failed: errorText(error) };
     }
   }
 

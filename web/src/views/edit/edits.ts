@@ -3,17 +3,17 @@ import type { EditOf } from "../../hosts/server";
 
 const NOTHING = { query: null, key: null, factor: null } as const;
 
-const rising = (heads: Iterable<number>): number[] => [...new Set(heads)].sort((a, b) => a - b);
+const sortedUnique = (heads: Iterable<number>): number[] => [...new Set(heads)].sort((a, b) => a - b);
 
 /** The heads of a layer that are muted; all of them where the edit names none. */
-export function mutedOf(edits: readonly EditOf[], layer: number, heads: number): ReadonlySet<number> {
+export function mutedHeads(edits: readonly EditOf[], layer: number, heads: number): ReadonlySet<number> {
   const found = edits.filter((edit) => edit.kind === "mute" && edit.layer === layer);
   return new Set(found.flatMap((edit) => edit.heads ?? Array.from({ length: heads }, (_, head) => head)));
 }
 
 /** The same edits with exactly these heads of a layer muted; one edit per layer, in the order of layers. */
-export function muting(edits: readonly EditOf[], layer: number, heads: Iterable<number>): EditOf[] {
-  const wanted = rising(heads);
+export function withMuted(edits: readonly EditOf[], layer: number, heads: Iterable<number>): EditOf[] {
+  const wanted = sortedUnique(heads);
   const others = edits.filter((edit) => !(edit.kind === "mute" && edit.layer === layer));
   if (wanted.length === 0) return others;
   const added = { kind: "mute", layer, heads: wanted, ...NOTHING } as const;
@@ -23,14 +23,14 @@ export function muting(edits: readonly EditOf[], layer: number, heads: Iterable<
 
 /** Mutes a head, or lets it speak again. */
 export function toggleHead(edits: readonly EditOf[], layer: number, head: number, heads: number): EditOf[] {
-  const now = mutedOf(edits, layer, heads);
-  return muting(edits, layer, now.has(head) ? [...now].filter((one) => one !== head) : [...now, head]);
+  const now = mutedHeads(edits, layer, heads);
+  return withMuted(edits, layer, now.has(head) ? [...now].filter((one) => one !== head) : [...now, head]);
 }
 
 /** Mutes all heads of a layer, or lets them all speak again. */
 export function toggleLayer(edits: readonly EditOf[], layer: number, heads: number): EditOf[] {
-  const silent = mutedOf(edits, layer, heads).size === heads;
-  return muting(edits, layer, silent ? [] : Array.from({ length: heads }, (_, head) => head));
+  const silent = mutedHeads(edits, layer, heads).size === heads;
+  return withMuted(edits, layer, silent ? [] : Array.from({ length: heads }, (_, head) => head));
 }
 
 const sameHeads = (a: readonly number[] | null, b: readonly number[] | null): boolean =>
@@ -59,7 +59,7 @@ export const sameEdits = (a: readonly EditOf[], b: readonly EditOf[]): boolean =
   JSON.stringify(a) === JSON.stringify(b);
 
 /** The layer to compare at: the one in hand if an edit can have changed its map, else the first whose map can have. */
-export function reached(edits: readonly EditOf[], layer: number, layers: number): number {
+export function firstChangedLayer(edits: readonly EditOf[], layer: number, layers: number): number {
   // A muted head still looks where it looked: only what comes after it changes.
   const first = Math.min(...edits.map((edit) => edit.layer + (edit.kind === "block" ? 0 : 1)));
   return Number.isFinite(first) && layer < first ? Math.min(first, layers - 1) : layer;

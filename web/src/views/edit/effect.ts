@@ -1,22 +1,22 @@
 /** What an edit did: the text and the chances before and after, with what differs marked. */
 import type { Effect } from "../../hosts/server";
-import { visible } from "../../paint/text";
+import { markInvisible } from "../../paint/text";
 import { fewDigits } from "../../paint/digits";
 import type { Say } from "../../language/language";
-import { differing, type Part, shifts } from "./differ";
+import { diffTexts, type TextPart, shifts } from "./diff";
 import { h } from "../parts/element";
 
 const LINES = 12;
 
-const marked = (parts: readonly Part[]): HTMLElement =>
+const markChanges = (parts: readonly TextPart[]): HTMLElement =>
   h("bdi", { class: "said" }, ...parts.map((part) => (part.changed ? h("mark", {}, part.text) : part.text)));
 
 function texts(effect: Effect, say: Say): HTMLElement | null {
   const { beforeText, afterText } = effect;
   if (beforeText === null && afterText === null) return null;
-  const [before, after] = differing(beforeText ?? "", afterText ?? "");
-  const line = (name: string, parts: readonly Part[]): HTMLElement[] =>
-    [h("dt", {}, name), h("dd", {}, marked(parts))];
+  const [before, after] = diffTexts(beforeText ?? "", afterText ?? "");
+  const line = (name: string, parts: readonly TextPart[]): HTMLElement[] =>
+    [h("dt", {}, name), h("dd", {}, markChanges(parts))];
   const lines = [...line(say("edit.before"), before), ...line(say("edit.after"), after)];
   const box = h("div", {}, h("h3", {}, say("edit.text")), h("dl", { class: "texts" }, ...lines));
   if (beforeText === afterText) box.append(h("p", { class: "pale" }, say("edit.text.same")));
@@ -49,7 +49,7 @@ function table(effect: Effect, say: Say): HTMLElement | null {
     const sign = change === null ? "" : change > 0 ? "+" : change < 0 ? "−" : "±";
     const cell = h("td", { class: "number change" }, change === null ? "–" : `${sign}${fewDigits(Math.abs(change))}`);
     cell.dataset["way"] = change === null || Math.abs(change) < 5e-4 ? "" : change > 0 ? "up" : "down";
-    const named = h("th", {}, h("bdi", {}, visible(name.slice(0, 60))));
+    const named = h("th", {}, h("bdi", {}, markInvisible(name.slice(0, 60))));
     const row = h("tr", {}, named, share(before, say), share(after, say), cell);
     if (winners[0] !== winners[1] && winners.includes(name)) row.className = "turned";
     return row;

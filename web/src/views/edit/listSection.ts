@@ -3,7 +3,7 @@ import { h } from "../parts/element";
 import type { Scene } from "../parts/view";
 import { button } from "./dom";
 import type { EditState } from "./editState";
-import { reached, sameEdits } from "./edits";
+import { firstChangedLayer, sameEdits } from "./edits";
 import { effectSection } from "./effect";
 import { editWords } from "./words";
 
@@ -53,6 +53,6 @@ function chipsOf({ source, choice, say }: Scene, state: EditState): HTMLElement[
 /** Asks the shell to lay the edited run beside this one, at a layer that the edits can have changed. */
 function compare({ el, choice, source }: Scene, state: EditState, trace: string): void {
   const { ran } = state.now.value;
-  choice.pick({ layer: reached(ran, choice.picked.peek().layer, source.info.layers.length) });
+  choice.pick({ layer: firstChangedLayer(ran, choice.picked.peek().layer, source.info.layers.length) });
   el.dispatchEvent(new CustomEvent("regard:compare", { detail: { trace }, bubbles: true, composed: true }));
 }

@@ -4,7 +4,7 @@ import type { Say } from "../../language/language";
 import type { TraceInfo } from "../../trace/source";
 import { h } from "../parts/element";
 import { button } from "./dom";
-import { mutedOf, toggleHead, toggleLayer } from "./edits";
+import { mutedHeads, toggleHead, toggleLayer } from "./edits";
 
 /** The grid of heads, and what marks the muted ones and the one in hand. */
 export function muteGrid(
@@ -38,7 +38,7 @@ export function muteGrid(
   const mark = (edits: readonly EditOf[], layer: number, head: number): void => {
     fill();
     for (const one of layers()) {
-      const heads = info.layers[one]!.shape[1], muted = mutedOf(edits, one, heads);
+      const heads = info.layers[one]!.shape[1], muted = mutedHeads(edits, one, heads);
       for (let at = 0; at < heads; at++) {
         const cell = cells.get(`${one} ${at}`)!;
         cell.setAttribute("aria-pressed", String(muted.has(at)));

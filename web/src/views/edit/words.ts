@@ -1,13 +1,13 @@
 /** What an edit does, in words. */
 import type { EditOf } from "../../hosts/server";
-import { shortened } from "../../paint/text";
+import { shortenText } from "../../paint/text";
 import type { Say } from "../../language/language";
 import { type TraceInfo, tokensOf } from "../../trace/source";
 
 /** The name of a query or key of a layer; its number where its text is not known. */
 export function nameOf(info: TraceInfo, layer: number, batch: number, which: "queries" | "keys", at: number): string {
   const text = tokensOf(info, layer, batch, which)?.shown[at];
-  return text === undefined ? String(at) : shortened(text, 24);
+  return text === undefined ? String(at) : shortenText(text, 24);
 }
 
 /** "layer 3, head 1, 5 muted" */

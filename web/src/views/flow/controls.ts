@@ -1,7 +1,7 @@
 /** What stands above and below the flow: the token, the residual share, how it is weighed, zoom, and words. */
 import { MOST_RESIDUAL } from "../../choose/choice";
-import { type Frame, button, fill, select, slider } from "../parts/dom";
-import { made } from "../parts/element";
+import { type ViewFrame, button, fillSelect, select, slider } from "../parts/dom";
+import { styled } from "../parts/element";
 import type { Scene } from "../parts/view";
 
 const STEPS = 18; // of the slider
@@ -17,9 +17,9 @@ export interface FlowSettings {
   readonly zoom: (factor: number) => void;
 }
 
-export function flowControls({ choice, say, signal }: Scene, { bar, foot }: Frame, settings: FlowSettings): FlowControls {
-  const residualWords = made("span"), byWords = made("span");
-  const residualValue = made("output", { minWidth: "32px", fontVariantNumeric: "tabular-nums" });
+export function flowControls({ choice, say, signal }: Scene, { bar, foot }: ViewFrame, settings: FlowSettings): FlowControls {
+  const residualWords = styled("span"), byWords = styled("span");
+  const residualValue = styled("output", { minWidth: "32px", fontVariantNumeric: "tabular-nums" });
   const share = slider(
     STEPS, (moved) => choice.draw({ residual: Math.round(moved * MOST_RESIDUAL * 100) / 100 }), signal,
   );
@@ -28,12 +28,12 @@ export function flowControls({ choice, say, signal }: Scene, { bar, foot }: Fram
   nearer.textContent = "+";
   farther.textContent = "−";
   const line = { display: "inline-flex", alignItems: "center", gap: "6px" };
-  const token = made("strong", {
+  const token = styled("strong", {
     maxWidth: "240px", overflow: "hidden", textOverflow: "ellipsis", whiteSpace: "nowrap",
   });
   bar.append(
-    token, made("label", line, residualWords, share, residualValue), made("label", line, byWords, by),
-    made("span", { ...line, gap: "3px" }, farther, nearer),
+    token, styled("label", line, residualWords, share, residualValue), styled("label", line, byWords, by),
+    styled("span", { ...line, gap: "3px" }, farther, nearer),
   );
 
   const update = (): void => {
@@ -43,13 +43,13 @@ export function flowControls({ choice, say, signal }: Scene, { bar, foot }: Fram
     share.setAttribute("aria-valuetext", residual.toFixed(2));
     residualValue.textContent = residual.toFixed(2);
     byWords.textContent = say("flow.by");
-    fill(by, [["weights", say("flow.weights")], ["values", say("flow.values")]], settings.by());
+    fillSelect(by, [["weights", say("flow.weights")], ["values", say("flow.values")]], settings.by());
     by.disabled = !settings.hasValues;
     by.title = settings.hasValues ? "" : say("flow.noValues");
     nearer.setAttribute("aria-label", say("flow.nearer"));
     farther.setAttribute("aria-label", say("flow.farther"));
     const words = [say("flow.read"), say("flow.colors"), say("flow.caution")];
-    foot.replaceChildren(...words.map((text, i) => made("span", i === 2 ? { color: "var(--view-warn)" } : {}, text)));
+    foot.replaceChildren(...words.map((text, i) => styled("span", i === 2 ? { color: "var(--view-warn)" } : {}, text)));
   };
   return { token, update };
 }

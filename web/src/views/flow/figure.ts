@@ -1,20 +1,20 @@
 /** What is seen of the flow view, as a figure with real text. */
 import { shortShare } from "../../paint/digits";
-import { scaled, weightColor } from "../../paint/color";
+import { scaleWeight, weightColor } from "../../paint/color";
 import { hatchFill, hatchSvg } from "../../paint/hatch";
 import { label, type Markup, node, svgDocument } from "../../paint/svg";
-import { largest, lineOf } from "./asking";
-import { BARS, columnsSeen, edgeOf, everyName, UPRIGHT } from "./layout";
-import { barsOf, barTop, type Drawing } from "./paint";
+import { largest, lineOf } from "./requests";
+import { BARS, visibleColumns, edgeOf, everyName, UPRIGHT } from "./layout";
+import { barsOf, barTop, type FlowDrawing } from "./paint";
 
 /** The columns that are seen and all lines; `notes` stand below. */
-export function figure(drawing: Drawing, notes: readonly string[]): string {
+export function figure(drawing: FlowDrawing, notes: readonly string[]): string {
   const { plan, flow, theme, width, left, query, labels, words, names, raw, scale } = drawing;
   const tops = labels.map((_, line) => largest(flow, line));
   const most = barTop(drawing);
   const inside: Markup[] = [], above: Markup[] = [], beside: Markup[] = [];
   for (const part of plan.parts) {
-    const [first, last] = columnsSeen(plan, part, left, width), each = everyName(plan.column);
+    const [first, last] = visibleColumns(plan, part, left, width), each = everyName(plan.column);
     const lines = labels.map((_, line) => lineOf(flow, part.name, line));
     const ranks = scale === "rank" ? lines.map((shares) => Float32Array.from(shares).sort()) : null;
     const heading = { "font-weight": 600, fill: theme.ink };
@@ -22,7 +22,7 @@ export function figure(drawing: Drawing, notes: readonly string[]): string {
     for (let token = first; token <= last; token++) {
       const x = part.start + token * plan.column - left, traced = part.name === "target" && token === query;
       for (let line = 0; line < plan.lines; line++) {
-        const t = scaled(lines[line]![token]!, scale, tops[line]!, ranks?.[line]);
+        const t = scaleWeight(lines[line]![token]!, scale, tops[line]!, ranks?.[line]);
         const y = plan.top + line * plan.line + 1, fill = weightColor(t, theme.dark);
         if (t > 0) inside.push(node("rect", { x, y, width: plan.column, height: plan.line - 2, fill }));
       }

@@ -1,11 +1,11 @@
 /** Where a token is fed from, layer by layer (rollout), with its raw attention below: the two differ. */
 import type { View } from "../parts/view";
-import { lineOf } from "./asking";
+import { lineOf } from "./requests";
 import { figure } from "./figure";
 import { FlowView } from "./flowView";
 import { listen } from "./input";
-import { columnsSeen } from "./layout";
-import type { Drawing } from "./paint";
+import { visibleColumns } from "./layout";
+import type { FlowDrawing } from "./paint";
 
 export const flow: View = (scene) => {
   const { el, choice, say, theme, signal } = scene;
@@ -22,7 +22,7 @@ export const flow: View = (scene) => {
   }, signal);
   view.scroll.surface.onResize(() => view.paint());
 
-  const painted = (): Drawing | null => {
+  const painted = (): FlowDrawing | null => {
     view.paint();
     return view.drawing;
   };
@@ -46,12 +46,12 @@ const probeOf = (view: FlowView) => ({
   visible: (): readonly [number, number] => {
     if (view.drawing === null) return [0, -1];
     const { plan, left, width } = view.drawing;
-    return columnsSeen(plan, plan.parts[plan.parts.length - 1]!, left, width);
+    return visibleColumns(plan, plan.parts[plan.parts.length - 1]!, left, width);
   },
 });
 
 /** One line per layer and token. */
-const tableOf = (drawing: Drawing | null): (string | number)[][] =>
+const tableOf = (drawing: FlowDrawing | null): (string | number)[][] =>
   drawing === null ? []
     : Array.from({ length: drawing.flow.lines }, (_, at) => drawing.plan.parts.flatMap((part) =>
       Array.from(lineOf(drawing.flow, part.name, at), (value, column) =>

@@ -1,24 +1,24 @@
 /** The flow of one token as it is drawn: asks for it, lays it out, paints it. */
 import { NEAREST } from "../../choose/choice";
-import { sentenceOf } from "../../language/errorText";
+import { errorText } from "../../language/errorText";
 import type { Flow } from "../../trace/source";
-import { type Frame, frame, perFrame, textMeasure } from "../parts/dom";
-import { type Names, names, shortLayerNames } from "../parts/names";
+import { type ViewFrame, viewFrame, perFrame, textMeasure } from "../parts/dom";
+import { type TokenNames, tokenNames, shortLayerNames } from "../parts/names";
 import { scroller } from "../parts/scroller";
 import type { Scene } from "../parts/view";
-import { type Traced, flows, rows, strongest, tracedOf } from "./asking";
+import { type TracedToken, flows, rows, strongest, tracedToken } from "./requests";
 import { type FlowControls, flowControls } from "./controls";
-import { LONGEST, type Over, type PartName, type Plan, planOf, towards } from "./layout";
-import { type Drawing, FONT, paintFlow } from "./paint";
+import { LONGEST, type FlowHit, type PartName, type Plan, planOf, scrollToToken } from "./layout";
+import { type FlowDrawing, FONT, paintFlow } from "./paint";
 
-type NamesByPart = Readonly<Record<PartName, Names>>;
+type NamesByPart = Readonly<Record<PartName, TokenNames>>;
 
 export class FlowView {
-  readonly frame: Frame;
+  readonly frame: ViewFrame;
   readonly scroll: ReturnType<typeof scroller>;
   readonly repaint: () => void;
-  drawing: Drawing | null = null;
-  hovered: Over | null = null;
+  drawing: FlowDrawing | null = null;
+  hovered: FlowHit | null = null;
   readonly controls: FlowControls;
   private readonly flow: ReturnType<typeof flows>;
   private readonly raw: ReturnType<typeof rows>;
@@ -30,7 +30,7 @@ export class FlowView {
 
   constructor(readonly scene: Scene) {
     const { el, source, signal } = scene;
-    this.frame = frame(el, signal);
+    this.frame = viewFrame(el, signal);
     this.scroll = scroller(this.frame.stage, signal);
     this.repaint = perFrame(() => this.paint(), signal);
     this.flow = flows(source, this.repaint, signal);
@@ -47,8 +47,8 @@ export class FlowView {
   }
 
   /** Which token is traced now. */
-  traced(): Traced | null {
-    return tracedOf(this.scene.source.info, this.scene.choice.picked.value);
+  traced(): TracedToken | null {
+    return tracedToken(this.scene.source.info, this.scene.choice.picked.value);
   }
 
   /** Nearer or farther; the middle of what is in sight stays there. */
@@ -67,7 +67,7 @@ export class FlowView {
     if (at === null) return frame.alert(say("flow.empty"));
     flow.ask({ query: at.query, batch: at.raw.batch, residual: scene.choice.drawn.value.residual, by: this.by() });
     this.raw.ask({ ...at.raw, query: at.query });
-    if (flow.error !== null) return frame.alert(say("flow.failed", { why: sentenceOf(flow.error) }));
+    if (flow.error !== null) return frame.alert(say("flow.failed", { why: errorText(flow.error) }));
     frame.alert("");
     if (flow.answer === null) return this.paintWaiting();
     this.drawing = this.compose(flow.answer, at);
@@ -75,7 +75,7 @@ export class FlowView {
     this.tell(this.drawing);
   }
 
-  private compose(flow: Flow, at: Traced): Drawing {
+  private compose(flow: Flow, at: TracedToken): FlowDrawing {
     const { scene, scroll } = this, { width, height } = scroll.surface.size(), { near, scale } = scene.choice.drawn.value;
     const named = this.namesOf(flow), labels = this.labelsOf(flow), query = this.flow.of?.query ?? at.query;
     const label = Math.min(Math.max(90, width * 0.2), Math.max(...labels.map(this.measure)) + 22);
@@ -96,13 +96,13 @@ export class FlowView {
     if (this.shown.query === query && this.shown.near === near) return;
     this.shown = { query, near };
     const { scroll } = this, target = plan.parts[plan.parts.length - 1]!;
-    scroll.to(towards(plan, target, query, scroll.left(), width), scroll.top());
+    scroll.to(scrollToToken(plan, target, query, scroll.left(), width), scroll.top());
   }
 
   private namesOf({ targetTokens, sourceTokens, n, m, source }: Flow): NamesByPart {
     const sources = source === null ? 0 : m, of = `${targetTokens} ${sourceTokens} ${n} ${sources}`;
     const { tokens } = this.scene.source.info;
-    const make = (which: number, count: number): Names => names(tokens[which] ?? null, count, this.measure);
+    const make = (which: number, count: number): TokenNames => tokenNames(tokens[which] ?? null, count, this.measure);
     if (this.names?.of !== of)
       this.names = { of, parts: { target: make(targetTokens, n), source: make(sourceTokens, sources) } };
     return this.names.parts;
@@ -115,17 +115,17 @@ export class FlowView {
     return [say("flow.inputs"), ...shortLayerNames(layers).slice(1).map(into), say("flow.token")].slice(-lines);
   }
 
-  private words(): Drawing["words"] {
+  private words(): FlowDrawing["words"] {
     const { say, source } = this.scene, { of, error } = this.raw;
     const rawAt = { layer: of === null ? "" : source.info.layers[of.layer]!.name, head: of?.head ?? 0 };
     return {
       largest: say("flow.largest"), rollout: say("flow.rollout"), source: say("flow.source"),
-      target: say("flow.target"), raw: error !== null ? sentenceOf(error) : say("flow.raw", rawAt),
+      target: say("flow.target"), raw: error !== null ? errorText(error) : say("flow.raw", rawAt),
     };
   }
 
   /** The token's name, and a sentence for screen readers. */
-  private tell({ flow, names: named, query }: Drawing): void {
+  private tell({ flow, names: named, query }: FlowDrawing): void {
     const { say } = this.scene, token = named.target.whole(query);
     this.controls.token.textContent = say("flow.of", { token, query });
     const list = strongest(flow, 0, 5).map(({ part, token: from, share }) =>

@@ -1,10 +1,10 @@
 /** Pointer, wheel and keys over the flow view. */
 import { hasModifier, pointerPlace, takeKey } from "../parts/dom";
 import { tip } from "../parts/tip";
-import { lineOf, topLayer } from "./asking";
+import { lineOf, topLayer } from "./requests";
 import type { FlowView } from "./flowView";
-import { type Over, under } from "./layout";
-import { type Drawing, barsOf } from "./paint";
+import { type FlowHit, under } from "./layout";
+import { type FlowDrawing, barsOf } from "./paint";
 
 /** Listens until the scene goes. */
 export function listen(view: FlowView): void {
@@ -56,14 +56,14 @@ export function listen(view: FlowView): void {
 }
 
 /** Tells the other views what the pointer is over: a weight of the raw attention, or only the token. */
-function pointAt(view: FlowView, { rawPart, query }: Drawing, { part, token }: Over): void {
+function pointAt(view: FlowView, { rawPart, query }: FlowDrawing, { part, token }: FlowHit): void {
   const raw = view.traced()?.raw, { choice } = view.scene;
   if (raw !== undefined && part.name === rawPart) choice.point({ layer: raw.layer, head: raw.head, query, key: token });
   else choice.point({ query });
 }
 
 /** The lines of the card beside the pointer. */
-function cardLines({ scene }: FlowView, drawing: Drawing, { part, token, row }: Over): string[] {
+function cardLines({ scene }: FlowView, drawing: FlowDrawing, { part, token, row }: FlowHit): string[] {
   const { say } = scene, line = typeof row === "number" ? row : 0, weights = barsOf(drawing, "raw", part.name);
   const share = lineOf(drawing.flow, part.name, line)[token]!, isBlocked = drawing.raw?.allowed[token] === 0;
   const weight = weights === null ? null : isBlocked ? say("flow.blocked") : weights[token]!.toPrecision(4);

@@ -10,7 +10,7 @@ export const UPRIGHT = 46; // from this width on names stand level
 export type PartName = "source" | "target";
 
 /** A stretch of columns: the tokens of the source or of the target. */
-export interface Part {
+export interface FlowPart {
   readonly name: PartName;
   readonly count: number;
   readonly start: number; // where its first column begins, in the whole
@@ -24,7 +24,7 @@ export interface Plan {
   readonly right: number; // room for the largest of each
   readonly top: number; // room for the names of tokens
   readonly lines: number;
-  readonly parts: readonly Part[];
+  readonly parts: readonly FlowPart[];
   readonly bars: readonly [rollout: number, raw: number]; // where they begin
   readonly width: number; // of the whole
   readonly height: number;
@@ -42,9 +42,9 @@ export function planOf(
   const column = Math.min(WIDEST, Math.max(NARROWEST, fit) * zoom);
   const name = Math.min(room.height < 420 ? 56 : LONGEST, widest);
   const top = (source > 0 ? 20 : 4) + (column >= UPRIGHT ? 26 : name * 0.87 + 22);
-  const under = BETWEEN + 16 + 2 * BARS + 38;
-  const line = Math.max(22, Math.min(40, Math.floor((room.height - top - under) / Math.max(1, lines))));
-  const parts: Part[] = [{ name: "target", count: target, start: label + source * column + gap }];
+  const hitUnder = BETWEEN + 16 + 2 * BARS + 38;
+  const line = Math.max(22, Math.min(40, Math.floor((room.height - top - hitUnder) / Math.max(1, lines))));
+  const parts: FlowPart[] = [{ name: "target", count: target, start: label + source * column + gap }];
   if (source > 0) parts.unshift({ name: "source", count: source, start: label });
   const below = top + lines * line + BETWEEN + 16;
   const bars = [below, below + BARS + 26] as const;
@@ -58,7 +58,7 @@ export function planOf(
 export const edgeOf = (plan: Plan, room: number): number => Math.min(room - plan.right, plan.width - plan.right - 8);
 
 /** First and last column of a part of which something is seen between the names of lines and the numbers. */
-export function columnsSeen(plan: Plan, part: Part, scroll: number, room: number): readonly [number, number] {
+export function visibleColumns(plan: Plan, part: FlowPart, scroll: number, room: number): readonly [number, number] {
   const first = Math.max(0, Math.floor((scroll + plan.left - part.start) / plan.column));
   return [first, Math.min(part.count, Math.ceil((scroll + edgeOf(plan, room) - part.start) / plan.column)) - 1];
 }
@@ -66,14 +66,14 @@ export function columnsSeen(plan: Plan, part: Part, scroll: number, room: number
 /** Every how manieth name has room. */
 export const everyName = (column: number): number => (column >= 15 ? 1 : 2 ** Math.ceil(Math.log2(15 / column)));
 
-export interface Over {
-  readonly part: Part;
+export interface FlowHit {
+  readonly part: FlowPart;
   readonly token: number;
   readonly row: number | "rollout" | "raw" | "names"; // a line, bars, or the names above
 }
 
 /** What a point of the window is over. */
-export function under(plan: Plan, x: number, y: number, left: number, top: number, room: number): Over | null {
+export function under(plan: Plan, x: number, y: number, left: number, top: number, room: number): FlowHit | null {
   if (x < plan.left || x > edgeOf(plan, room)) return null;
   const across = x + left, down = y + top;
   const part = plan.parts.find(({ start, count }) => across >= start && across < start + count * plan.column);
@@ -87,7 +87,7 @@ export function under(plan: Plan, x: number, y: number, left: number, top: numbe
 }
 
 /** Where to scroll so that a column is seen. */
-export function towards(plan: Plan, part: Part, token: number, scroll: number, room: number): number {
+export function scrollToToken(plan: Plan, part: FlowPart, token: number, scroll: number, room: number): number {
   const x = part.start + token * plan.column;
   const inside = x - scroll >= plan.left && x + plan.column - scroll <= edgeOf(plan, room);
   return inside ? scroll : Math.max(0, x - (room + plan.left - plan.right) / 2);

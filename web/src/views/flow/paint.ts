@@ -1,28 +1,28 @@
 /** The flow view on a canvas. Each line is coloured from nothing to its own largest share, which stands at its end. */
-import { ramp, type Scale, scaled, weightColor } from "../../paint/color";
+import { ramp, type Scale, scaleWeight, weightColor } from "../../paint/color";
 import { shortShare } from "../../paint/digits";
 import { hatch } from "../../paint/hatch";
-import { clip } from "../../paint/text";
+import { clipText } from "../../paint/text";
 import type { Theme } from "../../paint/theme";
 import type { Flow, Row } from "../../trace/source";
 import { FAMILY } from "../parts/dom";
-import type { Names } from "../parts/names";
-import { largest, lineOf } from "./asking";
-import { BARS, columnsSeen, edgeOf, everyName, UPRIGHT } from "./layout";
-import type { Over, Part, PartName, Plan } from "./layout";
+import type { TokenNames } from "../parts/names";
+import { largest, lineOf } from "./requests";
+import { BARS, visibleColumns, edgeOf, everyName, UPRIGHT } from "./layout";
+import type { FlowHit, FlowPart, PartName, Plan } from "./layout";
 
 export const FONT = `12px ${FAMILY}`;
 
-export interface Drawing {
+export interface FlowDrawing {
   readonly plan: Plan;
   readonly flow: Flow;
   readonly raw: Row | null;
   readonly rawPart: PartName;
   readonly query: number;
-  readonly names: Readonly<Record<PartName, Names>>;
+  readonly names: Readonly<Record<PartName, TokenNames>>;
   readonly labels: readonly string[]; // of the lines
   readonly words: Readonly<Record<"largest" | "rollout" | "raw" | PartName, string>>;
-  readonly over: Over | null;
+  readonly over: FlowHit | null;
   readonly scale: Scale;
   readonly theme: Theme;
   readonly width: number; // of the window
@@ -32,7 +32,7 @@ export interface Drawing {
 }
 
 /** The largest of both rows of bars: they stand on one scale, so that they can be compared. */
-export function barTop({ flow, raw }: Pick<Drawing, "flow" | "raw">): number {
+export function barTop({ flow, raw }: Pick<FlowDrawing, "flow" | "raw">): number {
   let most = largest(flow, 0);
   for (const weight of raw?.weights ?? []) if (weight > most) most = weight;
   return most;
@@ -40,13 +40,13 @@ export function barTop({ flow, raw }: Pick<Drawing, "flow" | "raw">): number {
 
 /** The values of a row of bars over a part; null where it does not look there. */
 export function barsOf(
-  drawing: Pick<Drawing, "flow" | "raw" | "rawPart">, which: "rollout" | "raw", part: PartName,
+  drawing: Pick<FlowDrawing, "flow" | "raw" | "rawPart">, which: "rollout" | "raw", part: PartName,
 ): ArrayLike<number> | null {
   if (which === "rollout") return lineOf(drawing.flow, part, 0);
   return part === drawing.rawPart ? (drawing.raw?.weights ?? null) : null;
 }
 
-function paintLines(pen: CanvasRenderingContext2D, drawing: Drawing, part: Part, first: number, last: number): void {
+function paintLines(pen: CanvasRenderingContext2D, drawing: FlowDrawing, part: FlowPart, first: number, last: number): void {
   const { plan, flow, scale, theme, top, left } = drawing, colors = ramp(theme.dark);
   const strip = document.createElement("canvas"); // one pixel per cell, painted large at once
   strip.width = Math.max(1, last - first + 1);
@@ -57,7 +57,7 @@ function paintLines(pen: CanvasRenderingContext2D, drawing: Drawing, part: Part,
     const shares = lineOf(flow, part.name, line), most = largest(flow, line);
     const sorted = scale === "rank" ? Float32Array.from(shares).sort() : undefined;
     for (let token = first; token <= last; token++) {
-      const from = 4 * Math.round(255 * scaled(shares[token]!, scale, most, sorted));
+      const from = 4 * Math.round(255 * scaleWeight(shares[token]!, scale, most, sorted));
       const to = 4 * (line * strip.width + token - first);
       for (let i = 0; i < 4; i++) image.data[to + i] = colors[from + i]!;
     }
@@ -73,7 +73,7 @@ function paintLines(pen: CanvasRenderingContext2D, drawing: Drawing, part: Part,
 }
 
 function paintBars(
-  pen: CanvasRenderingContext2D, drawing: Drawing, part: Part, which: "rollout" | "raw", first: number, last: number,
+  pen: CanvasRenderingContext2D, drawing: FlowDrawing, part: FlowPart, which: "rollout" | "raw", first: number, last: number,
 ): void {
   const { plan, theme, left, top, raw } = drawing, most = barTop(drawing);
   const values = barsOf(drawing, which, part.name);
@@ -94,7 +94,7 @@ function paintBars(
   }
 }
 
-function paintNames(pen: CanvasRenderingContext2D, drawing: Drawing, part: Part, first: number, last: number): void {
+function paintNames(pen: CanvasRenderingContext2D, drawing: FlowDrawing, part: FlowPart, first: number, last: number): void {
   const { plan, theme, left, names, query, over } = drawing, each = everyName(plan.column);
   for (let token = first; token <= last; token++) {
     const traced = part.name === "target" && token === query;
@@ -121,7 +121,7 @@ function paintNames(pen: CanvasRenderingContext2D, drawing: Drawing, part: Part,
 }
 
 type Box = readonly [x: number, y: number, width: number, height: number];
-function clipped(pen: CanvasRenderingContext2D, [x, y, width, height]: Box, paint: () => void): void {
+function withClip(pen: CanvasRenderingContext2D, [x, y, width, height]: Box, paint: () => void): void {
   pen.save();
   pen.beginPath();
   pen.rect(x, y, width, height);
@@ -130,7 +130,7 @@ function clipped(pen: CanvasRenderingContext2D, [x, y, width, height]: Box, pain
   pen.restore();
 }
 
-function paintSides(pen: CanvasRenderingContext2D, drawing: Drawing): void {
+function paintSides(pen: CanvasRenderingContext2D, drawing: FlowDrawing): void {
   const { plan, flow, labels, theme, width, top, words } = drawing;
   const measure = (text: string): number => pen.measureText(text).width;
   pen.font = FONT;
@@ -138,7 +138,7 @@ function paintSides(pen: CanvasRenderingContext2D, drawing: Drawing): void {
     const y = plan.top + (line + 0.5) * plan.line - top;
     pen.textAlign = "right";
     pen.fillStyle = line === plan.lines - 1 ? theme.query : theme.ink;
-    pen.fillText(clip(labels[line] ?? "", plan.left - 14, measure), plan.left - 8, y);
+    pen.fillText(clipText(labels[line] ?? "", plan.left - 14, measure), plan.left - 8, y);
     pen.textAlign = "left";
     pen.fillStyle = theme.pale;
     pen.fillText(shortShare(largest(flow, line)), edgeOf(plan, width) + 8, y);
@@ -156,21 +156,21 @@ function paintSides(pen: CanvasRenderingContext2D, drawing: Drawing): void {
 }
 
 /** Paints all that is seen. */
-export function paintFlow(pen: CanvasRenderingContext2D, drawing: Drawing): void {
+export function paintFlow(pen: CanvasRenderingContext2D, drawing: FlowDrawing): void {
   const { plan, theme, width, height, left, top, over, query, words } = drawing;
   pen.fillStyle = theme.ground;
   pen.fillRect(0, 0, width, height);
   pen.textBaseline = "middle";
   const inner = edgeOf(plan, width) - plan.left;
-  clipped(pen, [plan.left, plan.top, inner, height - plan.top], () => {
+  withClip(pen, [plan.left, plan.top, inner, height - plan.top], () => {
     for (const part of plan.parts) {
-      const [first, last] = columnsSeen(plan, part, left, width);
+      const [first, last] = visibleColumns(plan, part, left, width);
       if (last < first) continue;
       paintLines(pen, drawing, part, first, last);
       paintBars(pen, drawing, part, "rollout", first, last);
       paintBars(pen, drawing, part, "raw", first, last);
     }
-    const box = (part: Part, token: number, line: number, color: string): void => {
+    const box = (part: FlowPart, token: number, line: number, color: string): void => {
       pen.strokeStyle = color;
       pen.lineWidth = 2;
       const x = part.start + token * plan.column - left;
@@ -180,10 +180,10 @@ export function paintFlow(pen: CanvasRenderingContext2D, drawing: Drawing): void
     box(target, query, plan.lines - 1, theme.query);
     if (over !== null && typeof over.row === "number") box(over.part, over.token, over.row, theme.ink);
   });
-  clipped(pen, [0, plan.top, width, height - plan.top], () => paintSides(pen, drawing));
-  clipped(pen, [plan.left, 0, width - plan.left, plan.top], () => {
+  withClip(pen, [0, plan.top, width, height - plan.top], () => paintSides(pen, drawing));
+  withClip(pen, [plan.left, 0, width - plan.left, plan.top], () => {
     for (const part of plan.parts) {
-      paintNames(pen, drawing, part, ...columnsSeen(plan, part, left, width));
+      paintNames(pen, drawing, part, ...visibleColumns(plan, part, left, width));
       if (plan.parts.length < 2) continue;
       pen.font = `600 ${FONT}`;
       pen.textAlign = "left";

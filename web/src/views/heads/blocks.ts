@@ -7,7 +7,7 @@ export const BLOCK = 64; // queries
 const KEPT = 256; // blocks
 const FEW_COLUMNS = 32; // more hidden keys than this are read row by row
 
-export interface Wanted {
+export interface WantedHead {
   readonly at: HeadAt;
   readonly queries: number;
   readonly keys: number;
@@ -32,7 +32,7 @@ export class Blocks {
   }
 
   /** The blocks that are here of the queries from `first` to `last` of these heads; the others are asked. */
-  of(wanted: readonly Wanted[], first: number, last: number): Map<number, Block[]> {
+  of(wanted: readonly WantedHead[], first: number, last: number): Map<number, Block[]> {
     const found = new Map<number, Block[]>(), keys = new Set<string>(), missing: (() => void)[] = [];
     for (const want of wanted) {
       const here: Block[] = [];
@@ -64,7 +64,7 @@ export class Blocks {
     for (const key of this.failed) if (!keys.has(key)) this.failed.delete(key);
   }
 
-  private ask(key: string, want: Wanted, first: number): void {
+  private ask(key: string, want: WantedHead, first: number): void {
     const call = new AbortController();
     this.waiting.set(key, call);
     this.load(want, first, call.signal).then(
@@ -90,14 +90,14 @@ export class Blocks {
     );
   }
 
-  private async load(want: Wanted, first: number, signal: AbortSignal): Promise<Block> {
+  private async load(want: WantedHead, first: number, signal: AbortSignal): Promise<Block> {
     const queries = Math.min(BLOCK, want.queries - first);
     const top = await this.source.top(want.at, first, queries, want.count, signal);
     return { top, hidden: want.without.length === 0 ? null : await this.hidden(want, top, signal) };
   }
 
   /** Which share of each query went to the hidden keys: read from what came if that is all, else asked. */
-  private async hidden(want: Wanted, top: Top, signal: AbortSignal): Promise<Float32Array> {
+  private async hidden(want: WantedHead, top: Top, signal: AbortSignal): Promise<Float32Array> {
     const shares = new Float64Array(top.queries), without = new Set(want.without);
     if (top.count >= want.keys)
       top.keys.forEach((key, i) => {

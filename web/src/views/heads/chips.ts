@@ -4,7 +4,7 @@ import { headColor, inkOn } from "../../paint/color";
 import type { Theme } from "../../paint/theme";
 import type { Say } from "../../language/language";
 import { button } from "../parts/dom";
-import { made } from "../parts/element";
+import { styled } from "../parts/element";
 
 /** The heads that are shown: those chosen that the layer has, or the one in hand. */
 export function shownHeads(picked: Pick<Picked, "head" | "heads">, heads: number): readonly number[] {
@@ -15,7 +15,7 @@ export function shownHeads(picked: Pick<Picked, "head" | "heads">, heads: number
 type Heads = Pick<Picked, "head" | "heads">;
 
 /** What is picked after a chip was pressed: shown ones go, others come; the last one stays. */
-export function toggled(picked: Heads, heads: number, head: number): Heads {
+export function toggleHead(picked: Heads, heads: number, head: number): Heads {
   const shown = shownHeads(picked, heads);
   if (!shown.includes(head)) return { head, heads: [...shown, head].sort((a, b) => a - b) };
   const left = shown.filter((other) => other !== head);
@@ -38,11 +38,11 @@ export function chips(choice: Choice, signal: AbortSignal): Chips {
   let count = 0;
   const all = button(() => choice.pick({ heads: Array.from({ length: count }, (_, i) => i) }), signal);
   const one = button(() => choice.pick({ heads: [] }), signal);
-  const list = made("div", { display: "flex", flexWrap: "wrap", gap: "3px" });
-  const el = made("div", { display: "flex", flexWrap: "wrap", alignItems: "center", gap: "6px" }, list, all, one);
+  const list = styled("div", { display: "flex", flexWrap: "wrap", gap: "3px" });
+  const el = styled("div", { display: "flex", flexWrap: "wrap", alignItems: "center", gap: "6px" }, list, all, one);
   el.setAttribute("role", "group");
   const chip = (head: number): HTMLButtonElement => {
-    const found = button(() => choice.pick(toggled(choice.picked.value, count, head)), signal);
+    const found = button(() => choice.pick(toggleHead(choice.picked.value, count, head)), signal);
     Object.assign(found.style, { minWidth: "30px", padding: "2px 5px", borderWidth: "2px",
       borderStyle: ["solid", "dashed", "dotted"][Math.floor(head / 12) % 3]!, fontVariantNumeric: "tabular-nums" });
     found.addEventListener("dblclick", () => choice.pick({ head, heads: [] }), { signal });

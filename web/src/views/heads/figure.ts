@@ -1,10 +1,10 @@
 /** What is seen of the heads view, as a figure with real text. */
 import { headColor } from "../../paint/color";
 import { type Markup, label, node, svgDocument } from "../../paint/svg";
-import { aside, ending, HEADER, middle, type Sight, seen } from "./layout";
-import { dashOf, type Drawing, isLit, shades, strokeOf } from "./paint";
+import { aside, ending, HEADER, middle, type Sight, visibleQueries } from "./layout";
+import { dashOf, type HeadsDrawing, isLit, shades, strokeOf } from "./paint";
 
-function lineOf(drawing: Drawing, line: Drawing["lines"][number], sight: Sight): Markup {
+function lineOf(drawing: HeadsDrawing, line: HeadsDrawing["lines"][number], sight: Sight): Markup {
   const { left, right } = sight;
   const off = aside(sight, drawing.heads, line.head), end = ending(sight, line.key);
   const third = (right - left) / 3, from = middle(sight, line.query) + off, to = end.y + off;
@@ -18,13 +18,13 @@ function lineOf(drawing: Drawing, line: Drawing["lines"][number], sight: Sight):
   });
 }
 
-function namesOf(drawing: Drawing, side: "query" | "key", sight: Sight): Markup[] {
+function namesOf(drawing: HeadsDrawing, side: "query" | "key", sight: Sight): Markup[] {
   const { theme, heads } = drawing;
   const names = side === "query" ? drawing.queries : drawing.keys;
   const width = side === "query" ? sight.queryWidth : sight.keyWidth;
   const start = side === "query" ? sight.left - width : sight.right;
   const shaded = shades(drawing.lines, drawing.lit, heads);
-  const [first, last] = seen(sight, names.count), high = Math.min(28, sight.row);
+  const [first, last] = visibleQueries(sight, names.count), high = Math.min(28, sight.row);
   const out: Markup[] = [];
   for (let place = first; place <= last; place++) {
     const y = middle(sight, place), weights = shaded.side === side ? shaded.of.get(place) : undefined;
@@ -45,9 +45,9 @@ function namesOf(drawing: Drawing, side: "query" | "key", sight: Sight): Markup[
 }
 
 /** The part that is seen, the heads with their colours below it, and what a reader must know. */
-export function figure(drawing: Drawing, notes: readonly string[], headWord: string): string {
+export function figure(drawing: HeadsDrawing, notes: readonly string[], headWord: string): string {
   const { sight: whole, theme, heads, words } = drawing;
-  const [, lastQuery] = seen(whole, whole.queries), [, lastKey] = seen(whole, whole.keys);
+  const [, lastQuery] = visibleQueries(whole, whole.queries), [, lastKey] = visibleQueries(whole, whole.keys);
   const bottom = Math.min(whole.height, middle(whole, Math.max(lastQuery, lastKey)) + whole.row / 2 + 2);
   const sight = { ...whole, height: bottom };
   const legend = heads.flatMap((head, i) => {

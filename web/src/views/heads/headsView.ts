@@ -1,22 +1,22 @@
 /** The lines as they are drawn: what is in sight, asked for block by block, and painted once per frame. */
-import { sentenceOf } from "../../language/errorText";
-import { type Frame, frame, perFrame, textMeasure } from "../parts/dom";
-import { made } from "../parts/element";
+import { errorText } from "../../language/errorText";
+import { type ViewFrame, viewFrame, perFrame, textMeasure } from "../parts/dom";
+import { styled } from "../parts/element";
 import { scroller } from "../parts/scroller";
 import type { Scene } from "../parts/view";
 import { Blocks } from "./blocks";
-import { type Sight, columns, rowOf, seen, tall, towards } from "./layout";
+import { type Sight, columns, rowOf, visibleQueries, tall, scrollToQuery } from "./layout";
 import { type Block, type Line, linesOf, strongest } from "./lines";
-import { type Drawing, FONT, paintHeads } from "./paint";
-import { type State, litOf, stater, wantedOf } from "./state";
+import { type HeadsDrawing, FONT, paintHeads } from "./paint";
+import { type HeadsState, litOf, headsState, wantedOf } from "./state";
 import { notes, sentence } from "./words";
 
 const WHILE_MOVING = 500; // lines; all of them are drawn when the scrolling rests
 const REST = 120; // milliseconds
 
 export interface PaintedHeads {
-  readonly state: State;
-  readonly drawing: Drawing;
+  readonly state: HeadsState;
+  readonly drawing: HeadsDrawing;
   readonly notes: readonly string[];
 }
 
@@ -27,10 +27,10 @@ interface LinesInSight {
 }
 
 export class HeadsView {
-  readonly frame: Frame;
+  readonly frame: ViewFrame;
   readonly scroll: ReturnType<typeof scroller>;
   readonly repaint: () => void;
-  readonly state: () => State | null;
+  readonly state: () => HeadsState | null;
   painted: PaintedHeads | null = null;
   private readonly blocks: Blocks;
   private spoken = "";
@@ -40,15 +40,15 @@ export class HeadsView {
 
   constructor(readonly scene: Scene) {
     const { el, source, choice, signal } = scene;
-    this.frame = frame(el, signal);
+    this.frame = viewFrame(el, signal);
     this.scroll = scroller(this.frame.stage, signal);
-    this.state = stater(source, choice, textMeasure(this.scroll.surface.context, FONT));
+    this.state = headsState(source, choice, textMeasure(this.scroll.surface.context, FONT));
     this.repaint = perFrame(() => this.paint(), signal);
     this.blocks = new Blocks(source, this.repaint, signal);
     signal.addEventListener("abort", () => window.clearTimeout(this.restTimer), { once: true });
   }
 
-  private sightOf({ queries, keys }: State): Sight {
+  private sightOf({ queries, keys }: HeadsState): Sight {
     const { width, height } = this.scroll.surface.size();
     return {
       width, height, row: rowOf(height, Math.max(queries.count, keys.count)), scroll: this.scroll.top(),
@@ -57,8 +57,8 @@ export class HeadsView {
   }
 
   /** Lines of what is in sight, from the blocks that are here; the rest is asked for. */
-  private linesIn(state: State, sight: Sight): LinesInSight {
-    const range = seen(sight, state.queries.count), without = new Set(state.without);
+  private linesIn(state: HeadsState, sight: Sight): LinesInSight {
+    const range = visibleQueries(sight, state.queries.count), without = new Set(state.without);
     const byHead = range[1] < 0 ? new Map<number, Block[]>() : this.blocks.of(wantedOf(state), ...range);
     const lines = [...byHead].flatMap(([head, blocks]) =>
       blocks.flatMap((block) => linesOf(block, head, ...range, without, state.threshold)));
@@ -72,16 +72,16 @@ export class HeadsView {
     const row = rowOf(this.scroll.surface.size().height, Math.max(state.queries.count, state.keys.count));
     this.scroll.extent(0, tall(row, state.queries.count, state.keys.count));
     const sight = this.sightOf(state), inSight = this.linesIn(state, sight);
-    frame.alert(blocks.error === null ? "" : sentenceOf(blocks.error));
+    frame.alert(blocks.error === null ? "" : errorText(blocks.error));
     const drawing = this.drawingOf(state, sight, inSight.lines);
     const words = notes(state, inSight.lines, inSight.blocks, inSight.range, drawing.lit, say);
     this.painted = { state, drawing, notes: words };
     this.paintLines(drawing, state.threshold);
-    frame.foot.replaceChildren(...[say("heads.read"), ...words].map((text) => made("span", {}, text)));
+    frame.foot.replaceChildren(...[say("heads.read"), ...words].map((text) => styled("span", {}, text)));
     this.speak(state, inSight);
   }
 
-  private drawingOf(state: State, sight: Sight, lines: Line[]): Drawing {
+  private drawingOf(state: HeadsState, sight: Sight, lines: Line[]): HeadsDrawing {
     const { choice, say, theme } = this.scene;
     return {
       sight, lines, heads: state.heads, lit: litOf(state, choice.hover.value), pinned: state.pinned,
@@ -90,7 +90,7 @@ export class HeadsView {
     };
   }
 
-  private paintLines(drawing: Drawing, threshold: number): void {
+  private paintLines(drawing: HeadsDrawing, threshold: number): void {
     const { say } = this.scene, { context, ratio } = this.scroll.surface, { lines } = drawing;
     const few = this.isMoving ? { lines: strongest(lines, WHILE_MOVING), strand: 1 / ratio() } : {};
     const nothing = this.blocks.busy ? say("heads.loading") : say("heads.none", { threshold });
@@ -98,7 +98,7 @@ export class HeadsView {
   }
 
   /** The pinned row as a sentence, for screen readers. */
-  private speak(state: State, { lines, range }: LinesInSight): void {
+  private speak(state: HeadsState, { lines, range }: LinesInSight): void {
     const { query } = state.pinned, { head: picked } = this.scene.choice.picked.value;
     if (query === null || query < range[0] || query > range[1] || this.blocks.busy) return;
     const head = state.heads.includes(picked) ? picked : state.heads[0]!;
@@ -110,7 +110,7 @@ export class HeadsView {
   followQuery(): void {
     const state = this.state(), query = state?.pinned.query ?? null;
     if (state !== null && query !== null && query !== this.shownQuery && this.scroll.surface.size().height > 0)
-      this.scroll.to(0, towards(this.sightOf(state), query));
+      this.scroll.to(0, scrollToQuery(this.sightOf(state), query));
     this.shownQuery = query;
   }
 
@@ -133,6 +133,6 @@ export class HeadsView {
 
   /** The queries in sight, first and last. */
   visible(): readonly [number, number] {
-    return this.painted === null ? [0, -1] : seen(this.painted.drawing.sight, this.painted.state.queries.count);
+    return this.painted === null ? [0, -1] : visibleQueries(this.painted.drawing.sight, this.painted.state.queries.count);
   }
 }

@@ -2,7 +2,7 @@
 import { hasModifier, pointerPlace, takeKey } from "../parts/dom";
 import { tip } from "../parts/tip";
 import type { HeadsView } from "./headsView";
-import { type Over, moved, movedKey, overAt, pin } from "./pointer";
+import { type HeadsHit, stepQuery, stepKey, hitAt, pin } from "./pointer";
 import { lineCard, tokenCard } from "./words";
 
 /** Listens until the scene goes. */
@@ -13,9 +13,9 @@ export function listen(view: HeadsView): void {
     choice.point(null);
     card.hide();
   };
-  const overNow = (x: number, y: number): Over | null => {
+  const overNow = (x: number, y: number): HeadsHit | null => {
     const { painted } = view;
-    return painted === null ? null : overAt(painted.drawing.sight, painted.drawing.lines, painted.state.heads, x, y);
+    return painted === null ? null : hitAt(painted.drawing.sight, painted.drawing.lines, painted.state.heads, x, y);
   };
   canvas.addEventListener("pointermove", (event) => {
     const { x, y } = pointerPlace(event, canvas), over = overNow(x, y), { painted } = view;
@@ -53,9 +53,9 @@ export function listen(view: HeadsView): void {
 function stepByKey(view: HeadsView, name: string): { query?: number; key: number | null } | null {
   if (view.painted === null) return null;
   const { state, drawing } = view.painted, { query, key } = state.pinned, [first, last] = view.visible();
-  const next = moved(name, query, state.queries.count, Math.max(1, last - first));
+  const next = stepQuery(name, query, state.queries.count, Math.max(1, last - first));
   if (next !== null) return { query: next, key: null };
   const own = drawing.lines.filter((line) => line.query === query).sort((a, b) => b.weight - a.weight);
-  const nextKey = movedKey(name, key, own);
+  const nextKey = stepKey(name, key, own);
   return nextKey === null ? null : { key: nextKey };
 }

@@ -48,14 +48,14 @@ export function aside(sight: Sight, heads: readonly number[], head: number): num
 export const middle = (sight: Sight, place: number): number => HEADER + (place + 0.5) * sight.row - sight.scroll;
 
 /** The first and the last of `count` tokens of which anything is seen; [0, −1] where none is. */
-export function seen(sight: Sight, count: number): readonly [number, number] {
+export function visibleQueries(sight: Sight, count: number): readonly [number, number] {
   const first = Math.max(0, Math.floor(sight.scroll / sight.row));
   const last = Math.min(count, Math.ceil((sight.scroll + sight.height - HEADER) / sight.row)) - 1;
   return last < first ? [0, -1] : [first, last];
 }
 
 /** Where to scroll so that a place is seen; where it is already, nothing moves. */
-export function towards(sight: Sight, place: number): number {
+export function scrollToQuery(sight: Sight, place: number): number {
   const y = middle(sight, place);
   if (y >= HEADER + sight.row / 2 && y <= sight.height - sight.row) return sight.scroll;
   return Math.max(0, (place + 0.5) * sight.row - (sight.height - HEADER) / 2);
@@ -67,7 +67,7 @@ export interface Token {
 }
 
 /** What a point of the canvas is over: a token, or what is between. */
-export function under(sight: Sight, x: number, y: number): Token {
+export function tokenUnder(sight: Sight, x: number, y: number): Token {
   const place = Math.floor((y - HEADER + sight.scroll) / sight.row);
   const inside = (count: number): number | null => (y >= HEADER && place >= 0 && place < count ? place : null);
   if (x <= sight.left && x >= sight.left - sight.queryWidth - 40) return { query: inside(sight.queries), key: null };

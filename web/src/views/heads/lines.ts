@@ -11,7 +11,7 @@ export interface Line {
 }
 
 /** How many keys are asked per query, and whether no line can be missed so. */
-export interface Asked {
+export interface AskedKeys {
   readonly count: number;
   readonly whole: boolean;
 }
@@ -26,7 +26,7 @@ export interface Block {
  * How many keys to ask of each query so that no line from `threshold` on is missed: at most 1/threshold weights of a
  * row can be that large, and hidden keys may stand before them. `whole` is false where that would be too many.
  */
-export function howMany(keys: number, threshold: number, hidden: number): Asked {
+export function howMany(keys: number, threshold: number, hidden: number): AskedKeys {
   const needed = threshold > 0 ? Math.ceil(1 / threshold - 1e-9) : Infinity;
   const count = Math.min(keys, MOST, Math.max(FEWEST, needed) + hidden);
   return { count, whole: count >= Math.min(keys, needed + hidden) };

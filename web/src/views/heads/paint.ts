@@ -2,8 +2,8 @@
 import { headColor } from "../../paint/color";
 import type { Theme } from "../../paint/theme";
 import { FAMILY } from "../parts/dom";
-import type { Names } from "../parts/names";
-import { aside, ending, HEADER, middle, type Sight, seen } from "./layout";
+import type { TokenNames } from "../parts/names";
+import { aside, ending, HEADER, middle, type Sight, visibleQueries } from "./layout";
 import type { Line } from "./lines";
 
 export const FONT = `13px ${FAMILY}`;
@@ -16,15 +16,15 @@ export interface Lit {
   readonly head: number | null;
 }
 
-export interface Drawing {
+export interface HeadsDrawing {
   readonly sight: Sight;
   readonly lines: readonly Line[];
   readonly heads: readonly number[];
   readonly lit: Lit;
   readonly pinned: { readonly query: number | null; readonly key: number | null };
   readonly without: ReadonlySet<number>;
-  readonly queries: Names;
-  readonly keys: Names;
+  readonly queries: TokenNames;
+  readonly keys: TokenNames;
   readonly theme: Theme;
   readonly words: { readonly queries: string; readonly keys: string };
   /** One pixel of the screen while the reader scrolls: lines are made of such strands then. Null at rest. */
@@ -74,7 +74,7 @@ interface Bundle {
 }
 
 /** Lines in bundles, what lies on top last; those that fade lie below. A stroke per line would take much longer. */
-export function bundles({ sight, lines, lit }: Pick<Drawing, "sight" | "lines" | "lit">): Bundle[] {
+export function bundles({ sight, lines, lit }: Pick<HeadsDrawing, "sight" | "lines" | "lit">): Bundle[] {
   const found = new Map<string, Bundle>();
   for (const line of lines) {
     const step = Math.ceil(Math.sqrt(Math.min(1, line.weight)) * STEPS), on = isLit(line, lit);
@@ -93,7 +93,7 @@ export function strands(width: number, strand: number | null): readonly number[]
 }
 
 /** One stroke for a bundle; while the reader scrolls, a thin one without dashes. */
-function stroke(context: CanvasRenderingContext2D, { sight, heads, theme, strand }: Drawing, bundle: Bundle): void {
+function stroke(context: CanvasRenderingContext2D, { sight, heads, theme, strand }: HeadsDrawing, bundle: Bundle): void {
   const { left, right } = sight, third = (right - left) / 3, off = aside(sight, heads, bundle.head);
   const { width, alpha } = strokeOf((bundle.step / STEPS) ** 2, bundle.lit);
   context.setLineDash(strand === null ? dashOf(bundle.head) : []);
@@ -111,7 +111,7 @@ function stroke(context: CanvasRenderingContext2D, { sight, heads, theme, strand
 }
 
 /** Lines towards keys that are not seen, faded by one veil over all of them; the others over it. */
-function paintLines(context: CanvasRenderingContext2D, drawing: Drawing): void {
+function paintLines(context: CanvasRenderingContext2D, drawing: HeadsDrawing): void {
   const { sight, theme } = drawing, { left, right } = sight, all = bundles(drawing);
   context.save();
   context.beginPath();
@@ -130,13 +130,13 @@ function paintLines(context: CanvasRenderingContext2D, drawing: Drawing): void {
   context.restore();
 }
 
-function paintNames(context: CanvasRenderingContext2D, drawing: Drawing, side: "query" | "key"): void {
+function paintNames(context: CanvasRenderingContext2D, drawing: HeadsDrawing, side: "query" | "key"): void {
   const { sight, theme, heads, lit, pinned } = drawing;
   const names = side === "query" ? drawing.queries : drawing.keys;
   const width = side === "query" ? sight.queryWidth : sight.keyWidth;
   const start = side === "query" ? sight.left - width : sight.right;
   const shaded = shades(drawing.lines, lit, heads);
-  const [first, last] = seen(sight, names.count), high = Math.min(28, sight.row);
+  const [first, last] = visibleQueries(sight, names.count), high = Math.min(28, sight.row);
   context.textAlign = side === "query" ? "right" : "left";
   for (let place = first; place <= last; place++) {
     const y = middle(sight, place), weights = shaded.side === side ? shaded.of.get(place) : undefined;
@@ -170,7 +170,7 @@ function paintNames(context: CanvasRenderingContext2D, drawing: Drawing, side: "
 }
 
 /** Paints all that is seen; where there are no lines, `nothing` says why. */
-export function paintHeads(context: CanvasRenderingContext2D, drawing: Drawing, nothing: string): void {
+export function paintHeads(context: CanvasRenderingContext2D, drawing: HeadsDrawing, nothing: string): void {
   const { sight, theme, words } = drawing;
   context.globalAlpha = 1;
   context.fillStyle = theme.ground;

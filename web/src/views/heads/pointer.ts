@@ -1,6 +1,6 @@
 /** Pointer and keyboard in the heads view: hovering previews, clicking pins, arrows move the query. */
 import type { Choice } from "../../choose/choice";
-import { along, aside, ending, HEADER, middle, type Sight, under } from "./layout";
+import { along, aside, ending, HEADER, middle, type Sight, tokenUnder } from "./layout";
 import type { Line } from "./lines";
 
 const NEAR = 5; // pixels
@@ -20,14 +20,14 @@ export function lineAt(
   return best;
 }
 
-export interface Over {
+export interface HeadsHit {
   readonly query: number | null;
   readonly key: number | null;
   readonly line: Line | null;
 }
 
 /** What a click pins; a second click on a token lets it go. */
-export function pin(choice: Choice, over: Over): void {
+export function pin(choice: Choice, over: HeadsHit): void {
   const { query, key } = choice.picked.value;
   if (over.line !== null) choice.pick({ query: over.line.query, key: over.line.key, head: over.line.head });
   else if (over.query !== null) choice.pick({ query: query === over.query ? null : over.query, key: null });
@@ -35,15 +35,15 @@ export function pin(choice: Choice, over: Over): void {
 }
 
 /** What is under a place of the canvas. */
-export function overAt(
+export function hitAt(
   sight: Sight, lines: readonly Line[], heads: readonly number[], x: number, y: number,
-): Over {
-  const token = under(sight, x, y);
+): HeadsHit {
+  const token = tokenUnder(sight, x, y);
   return { ...token, line: token.query === null && token.key === null ? lineAt(sight, lines, heads, x, y) : null };
 }
 
 /** The query after a key of the keyboard; null where it moves none. */
-export function moved(pressed: string, query: number | null, count: number, page: number): number | null {
+export function stepQuery(pressed: string, query: number | null, count: number, page: number): number | null {
   const from = query ?? -1;
   const steps: Readonly<Record<string, number>> = {
     ArrowDown: from + 1, ArrowUp: query === null ? count - 1 : from - 1,
@@ -54,7 +54,7 @@ export function moved(pressed: string, query: number | null, count: number, page
 }
 
 /** The key after ArrowRight (next weaker) or ArrowLeft (next stronger) among a query's lines, strongest first. */
-export function movedKey(pressed: string, key: number | null, strongest: readonly Line[]): number | null {
+export function stepKey(pressed: string, key: number | null, strongest: readonly Line[]): number | null {
   if ((pressed !== "ArrowRight" && pressed !== "ArrowLeft") || strongest.length === 0) return null;
   const now = strongest.findIndex((line) => line.key === key);
   const next = pressed === "ArrowRight" ? now + 1 : now - 1;

@@ -1,17 +1,17 @@
 /** What the heads view shows for a choice: which layer and heads, which keys are left out, how many are asked. */
 import type { Choice, Hover } from "../../choose/choice";
 import type { Source } from "../../trace/source";
-import { type Names, namesOf } from "../parts/names";
-import type { Wanted } from "./blocks";
+import { type TokenNames, layerTokenNames } from "../parts/names";
+import type { WantedHead } from "./blocks";
 import { shownHeads } from "./chips";
 import { hiddenKeys, howMany } from "./lines";
 import type { Lit } from "./paint";
 
-export interface State {
+export interface HeadsState {
   readonly layer: number;
   readonly batch: number;
-  readonly queries: Names;
-  readonly keys: Names;
+  readonly queries: TokenNames;
+  readonly keys: TokenNames;
   readonly headCount: number;
   readonly heads: readonly number[];
   readonly threshold: number;
@@ -25,16 +25,16 @@ export interface State {
 const within = (place: number | null, count: number): number | null => (place !== null && place < count ? place : null);
 
 /** Gives the state of a choice; names are made once per layer. */
-export function stater(source: Source, choice: Choice, measure: (text: string) => number): () => State | null {
-  let made: { at: string; queries: Names; keys: Names; hidden: readonly number[] } | null = null;
+export function headsState(source: Source, choice: Choice, measure: (text: string) => number): () => HeadsState | null {
+  let made: { at: string; queries: TokenNames; keys: TokenNames; hidden: readonly number[] } | null = null;
   return () => {
     const { layer: wanted, batch: entry, query, key } = choice.picked.value, { threshold, hide } = choice.drawn.value;
     const layer = Math.min(wanted, source.info.layers.length - 1), info = source.info.layers[layer];
     if (info === undefined) return null;
     const batch = Math.min(entry, info.shape[0] - 1), at = `${layer} ${batch}`;
     if (made?.at !== at) {
-      const queries = namesOf(source.info, layer, batch, "queries", measure);
-      const keys = namesOf(source.info, layer, batch, "keys", measure);
+      const queries = layerTokenNames(source.info, layer, batch, "queries", measure);
+      const keys = layerTokenNames(source.info, layer, batch, "keys", measure);
       made = { at, queries, keys, hidden: hiddenKeys(keys.count, keys.special) };
     }
     const { queries, keys, hidden } = made, without = hide ? hidden : [];
@@ -47,14 +47,14 @@ export function stater(source: Source, choice: Choice, measure: (text: string) =
 }
 
 /** What to ask for these heads. */
-export const wantedOf = (state: State): Wanted[] =>
+export const wantedOf = (state: HeadsState): WantedHead[] =>
   state.heads.map((head) => ({
     at: { layer: state.layer, batch: state.batch, head }, queries: state.queries.count, keys: state.keys.count,
     count: state.count, without: state.without,
   }));
 
 /** What stands out: what the pointer is over, else what is pinned; one head while the pointer is over it. */
-export function litOf(state: State, hover: Hover): Lit {
+export function litOf(state: HeadsState, hover: Hover): Lit {
   const over = hover.layer === null || hover.layer === state.layer;
   const pointed = over && (hover.query !== null || hover.key !== null);
   const { query, key } = pointed ? hover : state.pinned;

@@ -2,14 +2,14 @@
 import type { Say } from "../../language/language";
 import { type Block, type Line, meanHidden } from "./lines";
 import type { Lit } from "./paint";
-import type { State } from "./state";
+import type { HeadsState } from "./state";
 
 const percent = (share: number): string => (share < 0.0995 ? (100 * share).toFixed(1) : (100 * share).toFixed(0));
 
 const falling = (lines: readonly Line[]): Line[] => [...lines].sort((a, b) => b.weight - a.weight);
 
 /** "猫 looks at cat 91 %, The 5 %": the strongest of one query in one head. */
-export function sentence(state: State, lines: readonly Line[], query: number, head: number, say: Say): string {
+export function sentence(state: HeadsState, lines: readonly Line[], query: number, head: number, say: Say): string {
   const own = falling(lines.filter((line) => line.query === query && line.head === head)).slice(0, 5);
   const name = state.queries.whole(query);
   if (own.length === 0) return say("heads.blind", { query: name, head, threshold: state.threshold });
@@ -20,7 +20,7 @@ export function sentence(state: State, lines: readonly Line[], query: number, he
 
 /** What must be said below the picture: what is seen, what was left out, and by which rule. */
 export function notes(
-  state: State, lines: readonly Line[], blocks: readonly Block[], range: readonly [number, number], lit: Lit, say: Say,
+  state: HeadsState, lines: readonly Line[], blocks: readonly Block[], range: readonly [number, number], lit: Lit, say: Say,
 ): string[] {
   const [first, last] = range, found: string[] = [];
   found.push(say("heads.range", { first, last, count: state.queries.count, lines: lines.length }));
@@ -34,7 +34,7 @@ export function notes(
 
 /** The card for a token: what it is, and its strongest partners by head. */
 export function tokenCard(
-  state: State, lines: readonly Line[], side: "query" | "key", place: number, say: Say,
+  state: HeadsState, lines: readonly Line[], side: "query" | "key", place: number, say: Say,
 ): string[] {
   const several = state.heads.length > 1;
   const [own, others] = side === "query" ? [state.queries, state.keys] : [state.keys, state.queries];
@@ -50,7 +50,7 @@ export function tokenCard(
 }
 
 /** The card for a line. */
-export const lineCard = (state: State, line: Line, say: Say): string[] => [
+export const lineCard = (state: HeadsState, line: Line, say: Say): string[] => [
   `${state.queries.whole(line.query)} → ${state.keys.whole(line.key)}`,
   `${say("head")} ${line.head}  ·  ${say("weight")} ${line.weight.toPrecision(4)}`,
 ];

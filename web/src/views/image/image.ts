@@ -1,7 +1,7 @@
 /** Attention over a picture: the patches that the chosen query looks at, laid over what the model saw. */
 import { fourDigits } from "../../paint/digits";
-import { sentenceFile } from "../parts/shape";
-import { dress } from "../parts/sheet";
+import { messageFile } from "../parts/shape";
+import { adoptStyle } from "../parts/sheet";
 import type { Scene, Shown, View } from "../parts/view";
 import { ImageView } from "./imageView";
 import { followChoice, listen, loadPicture } from "./input";
@@ -11,7 +11,7 @@ import { IMAGE } from "./style";
 /** The picture with the weights of one query. */
 export const image: View = (scene: Scene): Shown => {
   const { el, say, signal } = scene;
-  dress(el, IMAGE, signal);
+  adoptStyle(el, IMAGE, signal);
   const view = new ImageView(scene);
   followChoice(view);
   view.surface.onResize(view.draw);
@@ -22,7 +22,7 @@ export const image: View = (scene: Scene): Shown => {
   return {
     probe,
     svg: async () => {
-      if (!view.reading) return sentenceFile(view.absence(), scene.theme());
+      if (!view.reading) return messageFile(view.absence(), scene.theme());
       const ends = ["0", fourDigits(view.weighed?.top ?? 0)] as const;
       return pictureFile({ ...view.look(), over: -1 }, view.form(), view.chosenName(), ends);
     },

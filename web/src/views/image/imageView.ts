@@ -1,14 +1,14 @@
 /** A picture with the weights of one query over its patches, and what stands around it. */
 import { type Surface, surface } from "../../paint/canvas";
 import { fourDigits } from "../../paint/digits";
-import { shortened } from "../../paint/text";
+import { shortenText } from "../../paint/text";
 import { tokensOf } from "../../trace/source";
 import { h } from "../parts/element";
-import { colour } from "../parts/plainStyle";
+import { setColours } from "../parts/plainStyle";
 import type { Scene } from "../parts/view";
-import { chipsOf, elsewhere, legendOf } from "./around";
-import { type Look, type Weighed, paintFrame, weigh } from "./paint";
-import { type Frame, type Reading, framesIn, isWindowed } from "./patches";
+import { chipsOf, outsideWords, legendOf } from "./surroundings";
+import { type PictureLook, type PatchWeights, paintFrame, weigh } from "./paint";
+import { type PictureFrame, type Reading, framesIn, isWindowed } from "./patches";
 
 const EDGE = 4; // pixels around the picture
 
@@ -17,11 +17,11 @@ export class ImageView {
   readonly root: HTMLElement;
   readonly surface: Surface;
   reading: Reading | null = null; // how the picked layer reads the picture; null where it does not
-  weighed: Weighed | null = null;
+  weighed: PatchWeights | null = null;
   picture: HTMLImageElement | null = null;
   isPictureLost = false;
   cursor = -1; // the patch under the pointer or the keyboard
-  frames: readonly Frame[] = [];
+  frames: readonly PictureFrame[] = [];
   private weights: Float32Array | null = null; // of all tokens, also those outside the picture
   private isBeside = false; // the picture alone stands beside the weighed one
   private strength = 0.6;
@@ -60,7 +60,7 @@ export class ImageView {
     const at = this.place(), byRow = this.reading?.by === "row";
     const patch = byRow ? this.reading?.asks?.patchOf.get(at) : undefined;
     const name = patch !== undefined ? this.patchName(patch)
-      : shortened(this.tokenName(byRow ? "queries" : "keys", at), 24);
+      : shortenText(this.tokenName(byRow ? "queries" : "keys", at), 24);
     return this.scene.say(byRow ? "image.query" : "image.key", { name });
   }
 
@@ -70,7 +70,7 @@ export class ImageView {
     return say(isWindowed(source.info, choice.picked.peek().layer) ? "image.windows" : "image.none");
   }
 
-  look(): Look {
+  look(): PictureLook {
     const { picked, hover, drawn } = this.scene.choice, { grid, by, asks } = this.reading!;
     const hovered = by === "row" ? hover.peek().key : hover.peek().query;
     const pinned = by === "row" ? picked.peek().key : picked.peek().query;
@@ -117,7 +117,7 @@ export class ImageView {
     this.bar.replaceChildren(...this.controls());
     this.showChips(this.reading!);
     const outside = this.weights && by === "row"
-      ? elsewhere(this.weights, grid, (key) => this.tokenName("keys", key), say) : "";
+      ? outsideWords(this.weights, grid, (key) => this.tokenName("keys", key), say) : "";
     const missing = this.isPictureLost ? say("image.lost") : source.info.picture ? "" : say("image.plain");
     this.note.textContent = [missing, outside].filter(Boolean).join(" ");
     const { weighed, picture } = this, { scale } = choice.drawn.peek();
@@ -160,7 +160,7 @@ export class ImageView {
     this.root.remove();
     const box = h("div", { class: "rg" }, message);
     this.scene.el.replaceChildren(box);
-    colour(box, this.scene.theme());
+    setColours(box, this.scene.theme());
   }
 
   showLoading(): void {

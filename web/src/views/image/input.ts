@@ -1,7 +1,7 @@
 /** Pointer and keys over the patches, the choice that the view follows, and the picture itself. */
-import { sentenceOf } from "../../language/errorText";
+import { errorText } from "../../language/errorText";
 import { hasModifier, pointerPlace, takeKey } from "../parts/dom";
-import { colour } from "../parts/plainStyle";
+import { setColours } from "../parts/plainStyle";
 import type { ImageView } from "./imageView";
 import { type Reading, patchAt, readingOf } from "./patches";
 
@@ -21,7 +21,7 @@ export function listen(view: ImageView): void {
   stage.addEventListener("click", (event) => pick(view, under(event)));
   stage.addEventListener("keydown", (event) => {
     if (!view.reading || hasModifier(event)) return;
-    const next = stepped(view, view.reading, event.key);
+    const next = stepPatch(view, view.reading, event.key);
     if (next !== null) pointAt(view, next);
     else if (event.key === "Enter" || event.key === " ") pick(view, view.cursor);
     else return;
@@ -50,7 +50,7 @@ function pick(view: ImageView, patch: number): void {
 }
 
 /** The patch after an arrow key; null for other keys. */
-function stepped(view: ImageView, { grid }: Reading, key: string): number | null {
+function stepPatch(view: ImageView, { grid }: Reading, key: string): number | null {
   const by = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[key];
   if (by === undefined) return null;
   const now = view.cursor >= 0 ? view.cursor : Math.max(0, view.look().asked);
@@ -66,7 +66,7 @@ export function followChoice(view: ImageView): void {
   signal.addEventListener("abort", () => request?.stop.abort(), { once: true });
   choice.watch(() => {
     const { layer, batch, head, query, key } = choice.picked.value;
-    colour(root, scene.theme());
+    setColours(root, scene.theme());
     say("image.read");
     const shape = source.info.layers[layer]?.shape, reading = readingOf(source.info, layer, batch);
     if (!reading || !shape || head >= shape[1] || batch >= shape[0]) {
@@ -97,7 +97,7 @@ export function followChoice(view: ImageView): void {
 function load(view: ImageView, reading: Reading, at: number, stop: AbortSignal): void {
   if (!view.weighed) view.showLoading();
   view.load(reading, at, stop).catch((error: unknown) => {
-    if (!stop.aborted) view.showMessage(view.scene.say("image.failed", { why: sentenceOf(error) }), true);
+    if (!stop.aborted) view.showMessage(view.scene.say("image.failed", { why: errorText(error) }), true);
   });
 }
 

@@ -1,22 +1,22 @@
 /** The picture, its patches and their weights, on a canvas and as a file. */
-import { type Scale, inkOn, ramp, scaled, viridis, weightColor } from "../../paint/color";
+import { type Scale, inkOn, ramp, scaleWeight, viridis, weightColor } from "../../paint/color";
 import { hatch, hatchFill, hatchSvg } from "../../paint/hatch";
 import { type Markup, label, node, svgDocument } from "../../paint/svg";
 import type { Theme } from "../../paint/theme";
-import { type Frame, type Grid, patchFrame } from "./patches";
+import { type PictureFrame, type PatchGrid, patchFrame } from "./patches";
 
-export interface Weighed {
+export interface PatchWeights {
   readonly weights: Float32Array; // one per patch
   readonly allowed: Uint8Array;
   readonly top: number; // the largest of them
   readonly sorted: Float32Array;
 }
 
-export interface Look {
+export interface PictureLook {
   readonly theme: Theme;
-  readonly grid: Grid;
+  readonly grid: PatchGrid;
   readonly image: HTMLImageElement | null;
-  readonly weighed: Weighed | null;
+  readonly weighed: PatchWeights | null;
   readonly scale: Scale;
   readonly strength: number;
   readonly asked: number; // the patch that is the query; −1: none
@@ -25,7 +25,7 @@ export interface Look {
 }
 
 /** The weights of the patches, with what colours need to know. */
-export function weigh(grid: Grid, weights: Float32Array, allowed: Uint8Array): Weighed {
+export function weigh(grid: PatchGrid, weights: Float32Array, allowed: Uint8Array): PatchWeights {
   const mine = Float32Array.from(grid.places, (place) => weights[place] ?? NaN);
   return {
     weights: mine, allowed: Uint8Array.from(grid.places, (place) => allowed[place] ?? 0),
@@ -34,20 +34,20 @@ export function weigh(grid: Grid, weights: Float32Array, allowed: Uint8Array): W
 }
 
 /** The colour of a patch: viridis, laid thinly over a picture; without one, the map's own scale. */
-const colourOf = (look: Look, patch: number): string => {
+const colourOf = (look: PictureLook, patch: number): string => {
   const { weights, top, sorted } = look.weighed!;
-  const t = scaled(weights[patch]!, look.scale, top, sorted);
+  const t = scaleWeight(weights[patch]!, look.scale, top, sorted);
   return look.image ? viridis(t) : weightColor(t, look.theme.dark);
 };
 
-const inkFor = (look: Look, patch: number): string => {
+const inkFor = (look: PictureLook, patch: number): string => {
   const { weights, top, sorted } = look.weighed!;
-  const at = 4 * Math.round(255 * scaled(weights[patch]!, look.scale, top, sorted)), colours = ramp(look.theme.dark);
+  const at = 4 * Math.round(255 * scaleWeight(weights[patch]!, look.scale, top, sorted)), colours = ramp(look.theme.dark);
   return inkOn(colours[at]!, colours[at + 1]!, colours[at + 2]!);
 };
 
 /** Draws one frame; `bare` is the picture without weights. */
-export function paintFrame(context: CanvasRenderingContext2D, frame: Frame, look: Look, bare: boolean): void {
+export function paintFrame(context: CanvasRenderingContext2D, frame: PictureFrame, look: PictureLook, bare: boolean): void {
   const { theme, grid, weighed } = look;
   const patches = grid.rows * grid.columns;
   if (look.image) context.drawImage(look.image, frame.x, frame.y, frame.width, frame.height);
@@ -107,9 +107,9 @@ function stroke(context: CanvasRenderingContext2D, x: number, y: number, dx: num
 
 /** The picture with its weights as a file; the picture itself is held inside. */
 export function pictureFile(
-  look: Look, form: { width: number; height: number }, title: string, legend: readonly [string, string],
+  look: PictureLook, form: { width: number; height: number }, title: string, legend: readonly [string, string],
 ): string {
-  const wide = 480, frame: Frame = { x: 20, y: 40, width: wide, height: (wide * form.height) / form.width };
+  const wide = 480, frame: PictureFrame = { x: 20, y: 40, width: wide, height: (wide * form.height) / form.width };
   const parts: Markup[] = [
     node("rect", { width: wide + 40, height: frame.height + 100, fill: look.theme.ground }),
     hatchSvg("blocked", look.theme),

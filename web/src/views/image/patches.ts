@@ -1,7 +1,7 @@
 /** Where the patches of a picture stand among the tokens. Pure. */
 import { type TraceInfo, tokensOf, type Tokens } from "../../trace/source";
 
-export interface Grid {
+export interface PatchGrid {
   readonly rows: number;
   readonly columns: number;
   readonly places: Int32Array; // the token of each patch, row by row
@@ -12,7 +12,7 @@ export interface Grid {
  * The grid of these tokens: all that are not special where they are as many as patches, else the last rows × columns.
  * Null where there is no grid, or fewer tokens than patches.
  */
-export function gridOf(tokens: Tokens | null, count: number): Grid | null {
+export function gridOf(tokens: Tokens | null, count: number): PatchGrid | null {
   if (!tokens?.grid) return null;
   const [rows, columns] = tokens.grid;
   const patches = rows * columns;
@@ -27,8 +27,8 @@ export function gridOf(tokens: Tokens | null, count: number): Grid | null {
 /** How a layer and a picture belong together. */
 export interface Reading {
   readonly by: "row" | "column"; // keys are patches: a row is drawn; only queries are: a column is
-  readonly grid: Grid; // what is painted
-  readonly asks: Grid | null; // the queries, where they are patches of the same picture too
+  readonly grid: PatchGrid; // what is painted
+  readonly asks: PatchGrid | null; // the queries, where they are patches of the same picture too
   readonly chips: readonly number[]; // tokens outside the picture that can be chosen
   readonly first: number; // what is chosen when nobody chose
 }
@@ -43,7 +43,7 @@ export function readingOf(info: TraceInfo, layer: number, batch: number): Readin
   if (!shape || isWindowed(info, layer)) return null;
   const queries = tokensOf(info, layer, batch, "queries"), keys = tokensOf(info, layer, batch, "keys");
   const asks = gridOf(queries, shape[2]), grid = gridOf(keys, shape[3]);
-  const outside = (of: Grid | null, count: number): number[] =>
+  const outside = (of: PatchGrid | null, count: number): number[] =>
     Array.from({ length: count }, (_, place) => place).filter((place) => !of?.patchOf.has(place));
   if (grid) {
     const chips = outside(asks, shape[2]);
@@ -54,7 +54,7 @@ export function readingOf(info: TraceInfo, layer: number, batch: number): Readin
   return { by: "column", grid: asks, asks: null, chips: outside(null, shape[3]), first: 0 };
 }
 
-export interface Frame {
+export interface PictureFrame {
   readonly x: number;
   readonly y: number;
   readonly width: number;
@@ -64,7 +64,7 @@ export interface Frame {
 /** Where `count` pictures of this form stand in a room, as large as fits, with `gap` between them. */
 export function framesIn(
   room: { width: number; height: number }, form: { width: number; height: number }, count: number, gap: number,
-): Frame[] {
+): PictureFrame[] {
   const tall = count > 1 && room.height > room.width; // one above the other
   const across = tall ? 1 : count, down = tall ? count : 1;
   const scale = Math.max(
@@ -85,7 +85,7 @@ export function framesIn(
 }
 
 /** The place of a patch within a frame. */
-export const patchFrame = (frame: Frame, grid: Grid, patch: number): Frame => {
+export const patchFrame = (frame: PictureFrame, grid: PatchGrid, patch: number): PictureFrame => {
   const width = frame.width / grid.columns, height = frame.height / grid.rows;
   return {
     x: frame.x + (patch % grid.columns) * width, y: frame.y + Math.floor(patch / grid.columns) * height, width, height,
@@ -93,7 +93,7 @@ export const patchFrame = (frame: Frame, grid: Grid, patch: number): Frame => {
 };
 
 /** The patch under a point, −1 where there is none. */
-export function patchAt(frames: readonly Frame[], grid: Grid, x: number, y: number): number {
+export function patchAt(frames: readonly PictureFrame[], grid: PatchGrid, x: number, y: number): number {
   for (const frame of frames) {
     const column = Math.floor(((x - frame.x) / frame.width) * grid.columns);
     const row = Math.floor(((y - frame.y) / frame.height) * grid.rows);

@@ -1,8 +1,8 @@
 /** Names along the map: all of them where there is room, else ticks with numbers; the row and column in hand always. */
 import type { Hover } from "../../choose/choice";
 import type { Theme } from "../../paint/theme";
-import { type Box, type Camera, type Shape, seen, xOf, yOf } from "./geometry";
-import { type Names, widest } from "./names";
+import { type Box, type Camera, type MapShape, visiblePart, xOf, yOf } from "./geometry";
+import { type AxisNames, widest } from "./names";
 
 export interface AxisLabel {
   readonly which: "query" | "key" | "title";
@@ -45,7 +45,7 @@ export interface Rooms {
 }
 
 export function roomsOf(
-  queries: Names, keys: Names, width: number, height: number, measure: (text: string) => number, titles: number,
+  queries: AxisNames, keys: AxisNames, width: number, height: number, measure: (text: string) => number, titles: number,
 ): Rooms {
   const query = Math.ceil(Math.max(titles, 44, widest(queries, measure, Math.max(64, Math.min(140, width * 0.2)))));
   const longest = widest(keys, measure, Math.max(40, Math.min(120, height * 0.26)));
@@ -64,13 +64,13 @@ export function niceStep(least: number): number {
   return [1, 2, 5, 10].map((digit) => digit * power).find((step) => step >= least - 1e-9)!;
 }
 
-interface Look {
+interface AxesOptions {
   readonly camera: Camera;
-  readonly shape: Shape;
+  readonly shape: MapShape;
   readonly box: Box;
   readonly gutters: Gutters;
-  readonly queries: Names;
-  readonly keys: Names;
+  readonly queries: AxisNames;
+  readonly keys: AxisNames;
   readonly theme: Theme;
   readonly hover: Hover;
   readonly query: number | null;
@@ -80,9 +80,9 @@ interface Look {
 }
 
 /** Every label and tick of both axes, for the screen and for a figure alike. */
-export function axesOf(look: Look): Axes {
+export function axesOf(look: AxesOptions): Axes {
   const { camera, shape, box, theme, gutters } = look;
-  const part = seen(camera, shape, box);
+  const part = visiblePart(camera, shape, box);
   const labels: AxisLabel[] = [], ticks: Tick[] = [];
   const down = camera.scale * camera.stretch, across = camera.scale;
   const edge = Math.max(box.x, xOf(camera, box, 0));
@@ -137,7 +137,7 @@ export function axesOf(look: Look): Axes {
 }
 
 /** Whether all visible names of keys fit side by side. */
-function fitsAcross({ camera, keys, measure }: Look, left: number, right: number): boolean {
+function fitsAcross({ camera, keys, measure }: AxesOptions, left: number, right: number): boolean {
   if (camera.scale < 22) return false;
   for (let i = Math.floor(left); i < right; i++) if (measure(keys.at(i).text) + 8 > camera.scale) return false;
   return true;

@@ -4,12 +4,12 @@ import type { Theme } from "../../paint/theme";
 import type { Hover, Zoom } from "../../choose/choice";
 import { type Hidden, TILE, type TileAt } from "../../trace/source";
 import { type Colouring, pixels } from "./colours";
-import { type Box, type Camera, type Shape, seen, xOf, yOf } from "./geometry";
-import type { HeldTile } from "./tiles";
+import { type Box, type Camera, type MapShape, visiblePart, xOf, yOf } from "./geometry";
+import type { LoadedTile } from "./tiles";
 
-export interface Frame {
+export interface MapFrame {
   readonly camera: Camera;
-  readonly shape: Shape;
+  readonly shape: MapShape;
   readonly box: Box;
   readonly theme: Theme;
   readonly ratio: number;
@@ -22,13 +22,13 @@ export interface Frame {
 }
 
 /** A tile, and the part of the map for which it stands in. */
-export interface Drawn {
-  readonly held: HeldTile;
+export interface PlacedTile {
+  readonly held: LoadedTile;
   readonly part: Zoom;
 }
 
 /** The picture of a tile, one pixel per cell, painted again only when its colours changed. */
-export function pictureOf(held: HeldTile, by: Colouring): CanvasImageSource | null {
+export function pictureOf(held: LoadedTile, by: Colouring): CanvasImageSource | null {
   if (held.paintedAs === by.name) return held.picture;
   const canvas = document.createElement("canvas");
   canvas.width = held.tile.columns;
@@ -41,10 +41,10 @@ export function pictureOf(held: HeldTile, by: Colouring): CanvasImageSource | nu
 }
 
 /** For each tile that should be seen: itself, or the part of a coarser one that stands in for it. */
-export function toDraw(
-  wanted: readonly TileAt[], get: (at: TileAt) => HeldTile | undefined, topmost: number, shape: Shape,
-): Drawn[] {
-  const out: Drawn[] = [];
+export function tilesToDraw(
+  wanted: readonly TileAt[], get: (at: TileAt) => LoadedTile | undefined, topmost: number, shape: MapShape,
+): PlacedTile[] {
+  const out: PlacedTile[] = [];
   for (const at of wanted) {
     const side = TILE * 2 ** at.level;
     const part = {
@@ -97,7 +97,7 @@ const both = (a: Zoom, b: Zoom): Zoom => ({
 });
 
 /** Whether a tile holds cells that may not be looked at and are no padding. */
-export function hasBlocked(held: HeldTile, hidden: Hidden | null): boolean {
+export function hasBlocked(held: LoadedTile, hidden: Hidden | null): boolean {
   if (held.open || hidden === null) return !held.open;
   if (held.blockedBy?.hidden === hidden) return held.blockedBy.any;
   const { at, tile } = held, size = 2 ** at.level;
@@ -112,10 +112,10 @@ export function hasBlocked(held: HeldTile, hidden: Hidden | null): boolean {
 
 /** Paints the cells. `missing`: some tiles have nothing to stand in for them. */
 export function drawCells(
-  context: CanvasRenderingContext2D, frame: Frame, tiles: readonly Drawn[], missing: boolean,
+  context: CanvasRenderingContext2D, frame: MapFrame, tiles: readonly PlacedTile[], missing: boolean,
 ): void {
   const { camera, shape, box, theme, ratio, hidden } = frame;
-  const view = seen(camera, shape, box);
+  const view = visiblePart(camera, shape, box);
   const snap = (x: number): number => Math.round(x * ratio) / ratio;
   const hatches = hatchesOf(context, theme, ratio);
   const shift = {

@@ -1,5 +1,5 @@
 /** From a value to one of 256 colours, and the sentence's numbers behind it. */
-import { type Scale, divergingRamp, ramp, scaled } from "../../paint/color";
+import { type Scale, divergingRamp, ramp, scaleWeight } from "../../paint/color";
 import type { Tile } from "../../trace/source";
 
 /** How values become colours now. `name` changes whenever a picture made with it would. */
@@ -30,7 +30,7 @@ export function largest(tiles: readonly Tile[], pool: "max" | "mean"): number {
 }
 
 /** All values of these tiles that may be looked at, rising; of very many, one in `step`. */
-export function ranked(
+export function rankedValues(
   tiles: readonly Tile[], pool: "max" | "mean", diverging: boolean,
 ): { sorted: Float32Array; step: number } {
   const count = tiles.reduce(
@@ -63,14 +63,14 @@ export function colouring(
 ): Colouring {
   const near = visible.length > 0 ? visible : overview;
   const top = given ?? largest(pool === "mean" || overview.length === 0 ? near : overview, pool);
-  const { sorted, step } = scale === "rank" ? ranked(near, pool, diverging) : { sorted: new Float32Array(0), step: 1 };
+  const { sorted, step } = scale === "rank" ? rankedValues(near, pool, diverging) : { sorted: new Float32Array(0), step: 1 };
   const name = [pool, scale, top, dark, diverging, scale === "rank" ? ++made : 0].join(" ");
   return { name, scale, diverging, dark, pool, top, sorted, step, bytes: diverging ? divergingRamp(dark) : ramp(dark) };
 }
 
 /** Which of the 256 colours a value has. */
 export function shade(value: number, by: Colouring): number {
-  const t = scaled(Math.abs(value), by.scale, by.top, by.sorted);
+  const t = scaleWeight(Math.abs(value), by.scale, by.top, by.sorted);
   return Math.round(by.diverging ? 127.5 + (value < 0 ? -127.5 : 127.5) * t : 255 * t);
 }
 

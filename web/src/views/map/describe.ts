@@ -3,7 +3,7 @@ import { significant } from "../../paint/digits";
 import type { Say } from "../../language/language";
 import { placeIn, strongest } from "../../trace/rowFacts";
 import type { Row } from "../../trace/source";
-import type { Names } from "./names";
+import type { AxisNames } from "./names";
 
 /** The most digits, three at most, that fit into a cell; "" where not even one does. */
 export function cellText(value: number, width: number, measure: (text: string) => number): string {
@@ -16,7 +16,7 @@ export function cellText(value: number, width: number, measure: (text: string) =
 const percent = (weight: number): string => significant(100 * weight, weight >= 0.995 ? 3 : 2);
 
 /** A row as a sentence: "猫 looks at cat 91 %, The 5 %". */
-export function rowSentence(row: Row, query: number, queries: Names, keys: Names, say: Say): string {
+export function rowSentence(row: Row, query: number, queries: AxisNames, keys: AxisNames, say: Say): string {
   const shares = strongest(row, 3).map(
     ({ key, weight }) => say("map.share", { key: keys.at(key).full, share: percent(weight) })
   );
@@ -27,7 +27,7 @@ export function rowSentence(row: Row, query: number, queries: Names, keys: Names
 }
 
 /** A cell as a sentence, for when the selection moves by keyboard. */
-export const cellSentence = (row: Row, query: number, key: number, queries: Names, keys: Names, say: Say): string => {
+export const cellSentence = (row: Row, query: number, key: number, queries: AxisNames, keys: AxisNames, say: Say): string => {
   const { weight, rank, of, allowed } = placeIn(row, key);
   const about = { query: queries.at(query).full, key: keys.at(key).full, weight: significant(weight, 3), rank, of };
   return allowed ? say("map.cell", about) : say("map.closed", about);

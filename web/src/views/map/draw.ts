@@ -1,10 +1,10 @@
 /** One frame of the map: the cells, then grid, numbers, pins and the cross under the pointer. */
 import { inkOn } from "../../paint/color";
 import { TILE } from "../../trace/source";
-import { type Drawn, type Frame, drawCells } from "./cells";
+import { type PlacedTile, type MapFrame, drawCells } from "./cells";
 import { shade, valuesOf } from "./colours";
 import { cellText } from "./describe";
-import { seen, xOf, yOf } from "./geometry";
+import { visiblePart, xOf, yOf } from "./geometry";
 import { fontOf } from "./names";
 
 export const GRID_FROM = 12; // pixels of a cell
@@ -12,10 +12,10 @@ export const NUMBERS_FROM = 34;
 
 /** All that lies inside the axes. `missing`: some tiles have nothing to stand in for them. */
 export function drawMap(
-  context: CanvasRenderingContext2D, frame: Frame, tiles: readonly Drawn[], missing: boolean,
+  context: CanvasRenderingContext2D, frame: MapFrame, tiles: readonly PlacedTile[], missing: boolean,
   measure: (text: string) => number,
 ): void {
-  const { camera, shape, box, theme } = frame, view = seen(camera, shape, box);
+  const { camera, shape, box, theme } = frame, view = visiblePart(camera, shape, box);
   const x = xOf(camera, box, view.left), y = yOf(camera, box, view.top);
   const width = xOf(camera, box, view.right) - x, height = yOf(camera, box, view.bottom) - y;
   context.save();
@@ -33,9 +33,9 @@ export function drawMap(
 }
 
 /** Lines between cells that are large enough to be told apart. */
-function drawGrid(context: CanvasRenderingContext2D, { camera, shape, box, theme, ratio }: Frame): void {
+function drawGrid(context: CanvasRenderingContext2D, { camera, shape, box, theme, ratio }: MapFrame): void {
   if (camera.scale * Math.min(1, camera.stretch) < GRID_FROM) return;
-  const { left, right, top, bottom } = seen(camera, shape, box);
+  const { left, right, top, bottom } = visiblePart(camera, shape, box);
   const snap = (x: number): number => Math.round(x * ratio) / ratio; // whole pixels are sharp and quick
   const x0 = xOf(camera, box, left), y0 = yOf(camera, box, top);
   const width = xOf(camera, box, right) - x0, height = yOf(camera, box, bottom) - y0;
@@ -48,9 +48,9 @@ function drawGrid(context: CanvasRenderingContext2D, { camera, shape, box, theme
 
 /** Calls `each` with every visible cell of the tiles of level 0 and its value. */
 function eachCell(
-  frame: Frame, tiles: readonly Drawn[], each: (query: number, key: number, value: number) => void,
+  frame: MapFrame, tiles: readonly PlacedTile[], each: (query: number, key: number, value: number) => void,
 ): void {
-  const view = seen(frame.camera, frame.shape, frame.box);
+  const view = visiblePart(frame.camera, frame.shape, frame.box);
   for (const { held } of tiles) {
     if (held.at.level !== 0) continue;
     const { row, column } = held.at, values = valuesOf(held.tile, frame.by.pool);
@@ -66,7 +66,7 @@ function eachCell(
 
 /** The number in each cell, where there is room. */
 function drawNumbers(
-  context: CanvasRenderingContext2D, frame: Frame, tiles: readonly Drawn[], measure: (text: string) => number,
+  context: CanvasRenderingContext2D, frame: MapFrame, tiles: readonly PlacedTile[], measure: (text: string) => number,
 ): void {
   const { camera, box, by } = frame, high = camera.scale * camera.stretch;
   if (camera.scale < NUMBERS_FROM || high < 16 || frame.level !== 0) return;
@@ -81,8 +81,8 @@ function drawNumbers(
 }
 
 /** The pinned row and column, and a cross where the pointer is. */
-function drawPicks(context: CanvasRenderingContext2D, { camera, shape, box, theme, hover, query, key }: Frame): void {
-  const { left, right, top, bottom } = seen(camera, shape, box);
+function drawPicks(context: CanvasRenderingContext2D, { camera, shape, box, theme, hover, query, key }: MapFrame): void {
+  const { left, right, top, bottom } = visiblePart(camera, shape, box);
   const x0 = xOf(camera, box, left), x1 = xOf(camera, box, right), y0 = yOf(camera, box, top);
   const y1 = yOf(camera, box, bottom);
   const band = (at: number | null, down: boolean, color: string, wide: number): void => {

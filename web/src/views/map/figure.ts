@@ -6,22 +6,22 @@ import type { Say } from "../../language/language";
 import { type Axes, type AxisLabel } from "./axes";
 import { colourOf, shade, valuesOf } from "./colours";
 import { cellText } from "./describe";
-import { type Drawn, type Frame, pictureOf, runs } from "./cells";
+import { type PlacedTile, type MapFrame, pictureOf, runs } from "./cells";
 import { GRID_FROM, NUMBERS_FROM } from "./draw";
-import { seen, xOf, yOf } from "./geometry";
+import { visiblePart, xOf, yOf } from "./geometry";
 import { labelSvg, tickSvg } from "./labels";
-import { BAR, type Facts, hatchWords, marks, sentences } from "./legend";
-import type { Names } from "./names";
+import { BAR, type LegendFacts, hatchWords, marks, sentences } from "./legend";
+import type { AxisNames } from "./names";
 import { TILE } from "../../trace/source";
 
 const MOST_SQUARES = 64; // on a side
 
 export interface FigureOf {
-  readonly frame: Frame;
-  readonly tiles: readonly Drawn[];
+  readonly frame: MapFrame;
+  readonly tiles: readonly PlacedTile[];
   readonly axes: Axes;
-  readonly names: (of: AxisLabel) => Names | null;
-  readonly facts: Facts;
+  readonly names: (of: AxisLabel) => AxisNames | null;
+  readonly facts: LegendFacts;
   readonly title: string;
   readonly notes: readonly string[];
   readonly width: number;
@@ -40,7 +40,7 @@ export function figure(of: FigureOf): string {
   const words = [...sentences(facts, say), ...of.notes];
   const below = of.height + 8, lines = words.length + Math.ceil(facts.hatches.length);
   const height = below + 44 + 18 * lines, shift = 26;
-  const view = seen(camera, shape, box);
+  const view = visiblePart(camera, shape, box);
   const x = xOf(camera, box, view.left), y = yOf(camera, box, view.top);
   const size = { width: xOf(camera, box, view.right) - x, height: yOf(camera, box, view.bottom) - y };
   return svgDocument(of.width, height + shift, [
@@ -51,7 +51,7 @@ export function figure(of: FigureOf): string {
     node(
       "g",
       { transform: `translate(0 ${shift})` },
-      node("g", { "clip-path": `url(#${part})` }, ...hatched(frame), ...cells(of), ...picks(frame)),
+      node("g", { "clip-path": `url(#${part})` }, ...hatchRects(frame), ...cells(of), ...picks(frame)),
       node("rect", { x, y, ...size, fill: "none", stroke: theme.line }),
       ...axes.ticks.map((tick) => tickSvg(tick, theme)),
       ...axes.labels.map((one) => labelSvg(one, of.names(one), theme, measure)),
@@ -63,9 +63,9 @@ export function figure(of: FigureOf): string {
   ]);
 }
 
-function hatched(frame: Frame): Markup[] {
+function hatchRects(frame: MapFrame): Markup[] {
   const { camera, shape, box, hidden } = frame;
-  const view = seen(camera, shape, box);
+  const view = visiblePart(camera, shape, box);
   const rect = (kind: HatchKind, left: number, right: number, top: number, bottom: number): Markup =>
     node("rect", {
       x: xOf(camera, box, left), y: yOf(camera, box, top), width: (right - left) * camera.scale,
@@ -81,8 +81,8 @@ function hatched(frame: Frame): Markup[] {
 }
 
 /** The visible cells of a tile, as first row, end row, first column, end column within it. */
-function within({ held, part }: Drawn, frame: Frame): { top: number; bottom: number; left: number; right: number } {
-  const view = seen(frame.camera, frame.shape, frame.box), size = 2 ** held.at.level;
+function within({ held, part }: PlacedTile, frame: MapFrame): { top: number; bottom: number; left: number; right: number } {
+  const view = visiblePart(frame.camera, frame.shape, frame.box), size = 2 ** held.at.level;
   const row = held.at.row * TILE, column = held.at.column * TILE;
   return {
     top: Math.floor(Math.max(part.top, view.top) / size) - row,
@@ -95,12 +95,12 @@ function within({ held, part }: Drawn, frame: Frame): { top: number; bottom: num
 function cells(of: FigureOf): Markup[] {
   const { frame, tiles } = of;
   const { camera, shape, box } = frame;
-  const view = seen(camera, shape, box), size = 2 ** frame.level;
+  const view = visiblePart(camera, shape, box), size = 2 ** frame.level;
   const few = (view.right - view.left) / size <= MOST_SQUARES && (view.bottom - view.top) / size <= MOST_SQUARES;
   return few ? tiles.flatMap((one) => squares(one, of)) : picture(tiles, frame);
 }
 
-function squares(one: Drawn, { frame, measure }: FigureOf): Markup[] {
+function squares(one: PlacedTile, { frame, measure }: FigureOf): Markup[] {
   const { camera, box, by } = frame, { held } = one, size = 2 ** held.at.level;
   const values = valuesOf(held.tile, by.pool), { top, bottom, left, right } = within(one, frame), out: Markup[] = [];
   const width = size * camera.scale, height = width * camera.stretch;
@@ -122,8 +122,8 @@ function squares(one: Drawn, { frame, measure }: FigureOf): Markup[] {
 }
 
 /** All cells as one picture, so that no seam shows between tiles. */
-function picture(tiles: readonly Drawn[], frame: Frame): Markup[] {
-  const { camera, shape, box } = frame, size = 2 ** frame.level, view = seen(camera, shape, box);
+function picture(tiles: readonly PlacedTile[], frame: MapFrame): Markup[] {
+  const { camera, shape, box } = frame, size = 2 ** frame.level, view = visiblePart(camera, shape, box);
   const left = Math.floor(view.left / size), top = Math.floor(view.top / size);
   const canvas = document.createElement("canvas");
   canvas.width = Math.ceil(view.right / size) - left;
@@ -150,7 +150,7 @@ function picture(tiles: readonly Drawn[], frame: Frame): Markup[] {
   ];
 }
 
-function picks({ camera, shape, box, theme, query, key }: Frame): Markup[] {
+function picks({ camera, shape, box, theme, query, key }: MapFrame): Markup[] {
   const line = { fill: "none", "stroke-width": 2 };
   const all = {
     x: xOf(camera, box, 0), y: yOf(camera, box, 0), width: shape.keys * camera.scale,
@@ -164,7 +164,7 @@ function picks({ camera, shape, box, theme, query, key }: Frame): Markup[] {
   ];
 }
 
-function bar({ by }: Facts, ink: string, id: string): Markup[] {
+function bar({ by }: LegendFacts, ink: string, id: string): Markup[] {
   const stops = Array.from({ length: 33 }, (_, i) => {
     const at = 4 * Math.round((255 * i) / 32);
     return node("stop", {

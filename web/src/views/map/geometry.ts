@@ -2,7 +2,7 @@
 import { TILE } from "../../trace/source";
 import type { Zoom } from "../../choose/choice";
 
-export interface Shape {
+export interface MapShape {
   readonly queries: number;
   readonly keys: number;
 }
@@ -20,7 +20,7 @@ export interface Camera {
   readonly scale: number;
   readonly stretch: number;
 }
-export interface Place {
+export interface MapPlace {
   readonly query: number;
   readonly key: number;
 }
@@ -31,17 +31,17 @@ const SHORT_SIDE = 200; // pixels that a very flat or narrow map takes at least,
 const SHORT_CELL = 24;
 
 /** The camera that shows all of it: square cells, except where a map is so flat that they could not be seen. */
-export function whole(shape: Shape, box: Box): Camera {
+export function wholeCamera(shape: MapShape, box: Box): Camera {
   const across = Math.min(box.width / shape.keys, LARGEST_FIT);
   const down = Math.min(box.height / shape.queries, LARGEST_FIT);
   const square = Math.min(across, down);
   const wide = Math.max(square, Math.min(across, SHORT_CELL, SHORT_SIDE / shape.keys));
   const high = Math.max(square, Math.min(down, SHORT_CELL, SHORT_SIDE / shape.queries));
-  return held({ left: 0, top: 0, scale: wide, stretch: high / wide }, shape, box);
+  return clampCamera({ left: 0, top: 0, scale: wide, stretch: high / wide }, shape, box);
 }
 
 /** A camera held within its limits: never smaller than the whole, which stands in the middle; never outside. */
-export function held(camera: Camera, shape: Shape, box: Box): Camera {
+export function clampCamera(camera: Camera, shape: MapShape, box: Box): Camera {
   const { stretch } = camera;
   const fit = Math.min(
     box.width / shape.keys, box.height / shape.queries / stretch, LARGEST_FIT / Math.min(1, stretch),
@@ -56,17 +56,17 @@ export function held(camera: Camera, shape: Shape, box: Box): Camera {
 }
 
 /** The camera that shows this part; null is all of it. A part that makes no sense shows all. */
-export function towards(zoom: Zoom | null, shape: Shape, box: Box): Camera {
-  const all = whole(shape, box);
+export function cameraOf(zoom: Zoom | null, shape: MapShape, box: Box): Camera {
+  const all = wholeCamera(shape, box);
   if (zoom === null || !(zoom.right > zoom.left) || !(zoom.bottom > zoom.top)) return all;
   const scale = Math.min(box.width / (zoom.right - zoom.left), box.height / (zoom.bottom - zoom.top) / all.stretch);
   const left = (zoom.left + zoom.right) / 2 - box.width / scale / 2;
   const top = (zoom.top + zoom.bottom) / 2 - box.height / (scale * all.stretch) / 2;
-  return held({ left, top, scale, stretch: all.stretch }, shape, box);
+  return clampCamera({ left, top, scale, stretch: all.stretch }, shape, box);
 }
 
 /** The part that a camera shows, in weights. */
-export function seen(camera: Camera, shape: Shape, box: Box): Zoom {
+export function visiblePart(camera: Camera, shape: MapShape, box: Box): Zoom {
   const right = camera.left + box.width / camera.scale;
   const bottom = camera.top + box.height / (camera.scale * camera.stretch);
   return {
@@ -76,47 +76,47 @@ export function seen(camera: Camera, shape: Shape, box: Box): Zoom {
 }
 
 /** The same picture in a box that lies elsewhere: what was seen stays where it was on the screen. */
-export function reboxed(camera: Camera, from: Box, to: Box, shape: Shape): Camera {
+export function reboxCamera(camera: Camera, from: Box, to: Box, shape: MapShape): Camera {
   const left = camera.left + (to.x - from.x) / camera.scale;
   const top = camera.top + (to.y - from.y) / (camera.scale * camera.stretch);
-  return held({ ...camera, left, top }, shape, to);
+  return clampCamera({ ...camera, left, top }, shape, to);
 }
 
 /** Whether this camera shows all of the map. */
-export const isWhole = (camera: Camera, shape: Shape, box: Box): boolean =>
-  camera.scale <= whole(shape, box).scale * 1.0001;
+export const isWhole = (camera: Camera, shape: MapShape, box: Box): boolean =>
+  camera.scale <= wholeCamera(shape, box).scale * 1.0001;
 
 export const xOf = (camera: Camera, box: Box, key: number): number => box.x + (key - camera.left) * camera.scale;
 export const yOf = (camera: Camera, box: Box, query: number): number =>
   box.y + (query - camera.top) * camera.scale * camera.stretch;
 
 /** Nearer or farther around a point of the screen, which stays where it is. */
-export function zoomed(camera: Camera, factor: number, x: number, y: number, shape: Shape, box: Box): Camera {
+export function zoomCamera(camera: Camera, factor: number, x: number, y: number, shape: MapShape, box: Box): Camera {
   const { stretch } = camera;
-  const scale = held({ ...camera, scale: camera.scale * factor }, shape, box).scale;
+  const scale = clampCamera({ ...camera, scale: camera.scale * factor }, shape, box).scale;
   const key = camera.left + (x - box.x) / camera.scale, query = camera.top + (y - box.y) / (camera.scale * stretch);
   const left = key - (x - box.x) / scale, top = query - (y - box.y) / (scale * stretch);
-  return held({ left, top, scale, stretch }, shape, box);
+  return clampCamera({ left, top, scale, stretch }, shape, box);
 }
 
 /** As if the paper were pulled by so many pixels. */
-export const moved = (camera: Camera, dx: number, dy: number, shape: Shape, box: Box): Camera =>
-  held(
+export const panCamera = (camera: Camera, dx: number, dy: number, shape: MapShape, box: Box): Camera =>
+  clampCamera(
     { ...camera, left: camera.left - dx / camera.scale, top: camera.top - dy / (camera.scale * camera.stretch) },
     shape, box,
   );
 
 /** The camera, moved no farther than needed to show this place. */
-export function showing(camera: Camera, place: Partial<Place>, shape: Shape, box: Box): Camera {
-  const { right, bottom, left, top } = seen(camera, shape, box);
+export function cameraShowing(camera: Camera, place: Partial<MapPlace>, shape: MapShape, box: Box): Camera {
+  const { right, bottom, left, top } = visiblePart(camera, shape, box);
   const need = (at: number | undefined, first: number, last: number): number =>
     at === undefined ? 0 : at < first ? at - first : at + 1 > last ? Math.min(at + 1 - last, at - first) : 0;
   const across = need(place.key, left, right), down = need(place.query, top, bottom);
-  return held({ ...camera, left: camera.left + across, top: camera.top + down }, shape, box);
+  return clampCamera({ ...camera, left: camera.left + across, top: camera.top + down }, shape, box);
 }
 
 /** The weight under a point, null outside the map. */
-export function under(camera: Camera, shape: Shape, box: Box, x: number, y: number): Place | null {
+export function cellUnder(camera: Camera, shape: MapShape, box: Box, x: number, y: number): MapPlace | null {
   if (x < box.x || y < box.y || x >= box.x + box.width || y >= box.y + box.height) return null;
   const key = Math.floor(camera.left + (x - box.x) / camera.scale);
   const query = Math.floor(camera.top + (y - box.y) / (camera.scale * camera.stretch));
@@ -128,7 +128,7 @@ export const levelOf = (camera: Camera, ratio: number): number =>
   Math.max(0, Math.ceil(-Math.log2((camera.scale * Math.min(1, camera.stretch) * ratio) / 1.004)));
 
 /** The level at which one tile holds all. */
-export const overviewLevel = (shape: Shape): number =>
+export const overviewLevel = (shape: MapShape): number =>
   Math.max(0, Math.ceil(Math.log2(Math.max(shape.queries, shape.keys) / TILE)));
 
 /** Tiles of a level that show this part, those in the middle first. */

@@ -1,13 +1,13 @@
 /** What a map shows: one head of one layer, with the names of its rows and columns. */
 import type { Picked } from "../../choose/choice";
 import { type HeadAt, type Source, tokensOf } from "../../trace/source";
-import type { Shape } from "./geometry";
-import { type Names, namesOf } from "./names";
+import type { MapShape } from "./geometry";
+import { type AxisNames, axisNames } from "./names";
 
 export interface Head extends HeadAt {
-  readonly shape: Shape;
-  readonly queries: Names;
-  readonly keys: Names;
+  readonly shape: MapShape;
+  readonly queries: AxisNames;
+  readonly keys: AxisNames;
 }
 
 export const placeOf = ({ layer, batch, head }: HeadAt): HeadAt => ({ layer, batch, head });
@@ -22,7 +22,7 @@ export function headOf(source: Source, picked: Picked, before: Head | null): Hea
   const same = before !== null && before.layer === layer && before.batch === batch ? before : null;
   return {
     layer, batch, head, shape: { queries, keys },
-    queries: same?.queries ?? namesOf(tokensOf(source.info, layer, batch, "queries"), queries),
-    keys: same?.keys ?? namesOf(tokensOf(source.info, layer, batch, "keys"), keys),
+    queries: same?.queries ?? axisNames(tokensOf(source.info, layer, batch, "queries"), queries),
+    keys: same?.keys ?? axisNames(tokensOf(source.info, layer, batch, "keys"), keys),
   };
 }

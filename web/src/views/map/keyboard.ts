@@ -1,6 +1,6 @@
 /** Keys that move the selection over a map. */
 import type { Zoom } from "../../choose/choice";
-import type { Shape } from "./geometry";
+import type { MapShape } from "./geometry";
 
 export interface Pair {
   readonly query: number | null;
@@ -10,7 +10,7 @@ export interface Pair {
 const within = (at: number, count: number): number => Math.min(Math.max(at, 0), count - 1);
 
 /** The selection after a key; null where the key moves nothing. It starts at the corner of what is seen. */
-export function stepped(name: string, shift: boolean, from: Pair, shape: Shape, view: Zoom): Pair | null {
+export function stepSelection(name: string, shift: boolean, from: Pair, shape: MapShape, view: Zoom): Pair | null {
   const far = shift ? 10 : 1, page = Math.max(1, Math.floor(view.bottom - view.top) - 1);
   const move = (query: number, key: number): Pair => {
     const fresh = from.query === null && from.key === null;

@@ -1,15 +1,15 @@
 /** Axis labels on a canvas and in an SVG: the same text at the same place. */
-import { type Piece, clip, isolated } from "../../paint/text";
+import { type Piece, clipText, isolateText } from "../../paint/text";
 import { type Markup, node } from "../../paint/svg";
 import type { Theme } from "../../paint/theme";
 import { type AxisLabel, SLANT, type Tick } from "./axes";
-import { type Names, fontOf } from "./names";
+import { type AxisNames, fontOf } from "./names";
 
 const RIGHT_TO_LEFT = /[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
 
 /** The stretches of a label from left to right: a cut name is one, a whole one keeps its marks apart. */
-export function stretches(of: AxisLabel, names: Names | null, measure: (text: string) => number): Piece[] {
-  const cut = clip(of.text, of.room, measure);
+export function stretches(of: AxisLabel, names: AxisNames | null, measure: (text: string) => number): Piece[] {
+  const cut = clipText(of.text, of.room, measure);
   if (cut !== of.text || of.index < 0 || names === null) return [{ text: cut, mark: false }];
   const { pieces, text } = names.at(of.index);
   if (text !== of.text) return [{ text: cut, mark: false }];
@@ -18,7 +18,7 @@ export function stretches(of: AxisLabel, names: Names | null, measure: (text: st
 
 /** Paints the labels; those in hand come last and stand on a ground of their own. */
 export function paintLabels(
-  context: CanvasRenderingContext2D, labels: readonly AxisLabel[], namesOf: (of: AxisLabel) => Names | null,
+  context: CanvasRenderingContext2D, labels: readonly AxisLabel[], namesOf: (of: AxisLabel) => AxisNames | null,
   theme: Theme,
   measure: (text: string) => number, limits: { readonly left: number; readonly right: number },
 ): void {
@@ -40,7 +40,7 @@ export function paintLabels(
     }
     parts.forEach((part, i) => {
       context.fillStyle = part.mark ? theme.pale : of.color;
-      context.fillText(isolated(part.text), x, 0.5);
+      context.fillText(isolateText(part.text), x, 0.5);
       x += widths[i]!;
     });
     context.restore();
@@ -61,7 +61,7 @@ export function paintTicks(context: CanvasRenderingContext2D, ticks: readonly Ti
 const ANCHOR = { left: "start", center: "middle", right: "end" } as const;
 
 /** One label as SVG text. */
-export function labelSvg(of: AxisLabel, names: Names | null, theme: Theme, measure: (text: string) => number): Markup {
+export function labelSvg(of: AxisLabel, names: AxisNames | null, theme: Theme, measure: (text: string) => number): Markup {
   const parts = stretches(of, names, measure);
   return node(
     "text",

@@ -1,15 +1,15 @@
 /** What the colours mean, below the map: a bar with numbers, the rule of a pixel, and a key for each hatch in sight. */
 import { significant } from "../../paint/digits";
-import { unscaled } from "../../paint/color";
+import { unscaleWeight } from "../../paint/color";
 import { type HatchKind, hatch } from "../../paint/hatch";
 import type { Theme } from "../../paint/theme";
 import type { Say } from "../../language/language";
-import { made } from "../parts/element";
+import { styled } from "../parts/element";
 import type { Colouring } from "./colours";
 
 export const BAR = { width: 168, height: 10 };
 
-export interface Facts {
+export interface LegendFacts {
   readonly by: Colouring;
   readonly level: number;
   readonly sampled: number; // 0: exact
@@ -22,15 +22,15 @@ export function marks(by: Colouring): { at: number; text: string }[] {
   const places = by.scale === "log" && !by.diverging ? [0, 0.25, 0.5, 0.75, 1] : [0, 0.5, 1];
   return places.map((at) => {
     const value = by.diverging
-      ? Math.sign(at - 0.5) * unscaled(Math.abs(2 * at - 1), by.scale, by.top, by.sorted)
-      : unscaled(at, by.scale, by.top, by.sorted);
+      ? Math.sign(at - 0.5) * unscaleWeight(Math.abs(2 * at - 1), by.scale, by.top, by.sorted)
+      : unscaleWeight(at, by.scale, by.top, by.sorted);
     const text = significant(value, 3);
     return { at, text: by.diverging && at === 1 ? `+${text}` : text };
   });
 }
 
 /** The sentences of a legend: how colours are chosen, and what a pixel stands for. */
-export function sentences({ by, level, sampled, finer }: Facts, say: Say): string[] {
+export function sentences({ by, level, sampled, finer }: LegendFacts, say: Say): string[] {
   const top = significant(by.top, 3), n = 2 ** level;
   const kind = level === 0 ? "single" : by.pool === "max" ? "largest" : "mean";
   const colours =
@@ -48,7 +48,7 @@ const WORDS = { blocked: "map.blocked", padding: "map.padding", unknown: "map.un
 export const hatchWords = (kind: HatchKind, say: Say): string => say(WORDS[kind]);
 
 /** A legend in `el`; what it gives shows new facts, and does nothing where they are the old ones. */
-export function legend(el: HTMLElement, say: Say): (facts: Facts, theme: Theme) => void {
+export function legend(el: HTMLElement, say: Say): (facts: LegendFacts, theme: Theme) => void {
   let last = "";
   return (facts, theme) => {
     const words = sentences(facts, say), keys = facts.hatches.map((kind) => hatchWords(kind, say));
@@ -62,31 +62,31 @@ export function legend(el: HTMLElement, say: Say): (facts: Facts, theme: Theme) 
     });
     el.replaceChildren(
       bar(facts.by, theme),
-      ...words.map((text) => made("span", {}, text)),
-      ...facts.hatches.map((kind, i) => made("span", {}, swatch(kind, theme), keys[i]!)),
+      ...words.map((text) => styled("span", {}, text)),
+      ...facts.hatches.map((kind, i) => styled("span", {}, swatch(kind, theme), keys[i]!)),
     );
   };
 }
 
 function bar(by: Colouring, theme: Theme): HTMLElement {
-  const canvas = made("canvas", {
+  const canvas = styled("canvas", {
     display: "block", width: "100%", height: `${BAR.height}px`, marginTop: "2px", boxSizing: "border-box",
     border: `1px solid ${theme.line}`,
   });
   canvas.width = 256;
   canvas.height = 1;
   canvas.getContext("2d")?.putImageData(new ImageData(Uint8ClampedArray.from(by.bytes), 256, 1), 0, 0);
-  const numbers = marks(by).map(({ at, text }) => made("span", {
+  const numbers = marks(by).map(({ at, text }) => styled("span", {
     position: "absolute", top: `${BAR.height + 2}px`, left: `${100 * at}%`, transform: "translateX(-50%)",
     whiteSpace: "nowrap",
   }, text));
-  return made("span", {
+  return styled("span", {
     position: "relative", display: "inline-block", width: `${BAR.width}px`, height: "30px", margin: "0 20px",
   }, canvas, ...numbers);
 }
 
 function swatch(kind: HatchKind, theme: Theme): HTMLElement {
-  const canvas = made("canvas", {
+  const canvas = styled("canvas", {
     width: "24px", height: "14px", verticalAlign: "-2px", marginRight: "6px", border: `1px solid ${theme.line}`,
     boxSizing: "border-box",
   });

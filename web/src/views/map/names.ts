@@ -1,5 +1,5 @@
 /** The names of rows and columns: tokens where they are known, else numbers. Made when they are first drawn. */
-import { type Piece, pieces, shortened } from "../../paint/text";
+import { type Piece, pieces, shortenText } from "../../paint/text";
 import type { Tokens } from "../../trace/source";
 
 export const FONT = "system-ui, 'Noto Sans', 'Noto Sans CJK SC', sans-serif";
@@ -11,7 +11,7 @@ export interface Name {
   readonly pieces: readonly Piece[];
   readonly pale: boolean; // special tokens, and numbers in place of names
 }
-export interface Names {
+export interface AxisNames {
   readonly count: number;
   readonly known: boolean;
   readonly at: (i: number) => Name;
@@ -24,11 +24,11 @@ function nameOf(token: string | undefined, i: number, special: boolean): Name {
     return { text: String(i), full: String(i), pieces: [{ text: String(i), mark: false }], pale: true };
   const near = token.length > LONGEST ? `${token.slice(0, LONGEST / 2)}${token.slice(-LONGEST / 2)}` : token;
   const parts = pieces(near);
-  return { text: parts.map((part) => part.text).join(""), full: shortened(token, 160), pieces: parts, pale: special };
+  return { text: parts.map((part) => part.text).join(""), full: shortenText(token, 160), pieces: parts, pale: special };
 }
 
 /** The names of `count` rows or columns. */
-export function namesOf(tokens: Tokens | null, count: number): Names {
+export function axisNames(tokens: Tokens | null, count: number): AxisNames {
   const made = new Map<number, Name>();
   const at = (i: number): Name => {
     const name = made.get(i) ?? nameOf(tokens?.shown[i], i, tokens?.special?.[i] ?? false);
@@ -40,7 +40,7 @@ export function namesOf(tokens: Tokens | null, count: number): Names {
 }
 
 /** The width of the widest of these names, as far as a few hundred of them tell. */
-export function widest(names: Names, measure: (text: string) => number, most: number): number {
+export function widest(names: AxisNames, measure: (text: string) => number, most: number): number {
   const step = Math.max(1, Math.floor(names.count / 300));
   let width = 0;
   for (let i = 0; i < names.count && width < most; i += step)

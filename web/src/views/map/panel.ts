@@ -1,15 +1,16 @@
 /** A map as a panel: the map view is one of them, and comparing puts several side by side with a zoom in common. */
-import type { Scene, Shown } from "../parts/view";
+import type { Scene } from "../parts/view";
 import { PanelPainter } from "./panelDraw";
-import { probeOf, svgOf, tableFrom } from "./panelExport";
+import { type MapShown, probeOf, svgOf, tableFrom } from "./panelExport";
 import { followChoice, listenToGestures, pointingAt } from "./panelInput";
 import { type PanelOptions, PanelState } from "./panelState";
 import { stageIn } from "./stage";
 
+export type { MapProbe, MapShown } from "./panelExport";
 export type { PanelOptions } from "./panelState";
 
 /** A zoomable map in an element. Never throws; what goes wrong stands in it as a sentence. */
-export function mapPanel(scene: Scene, options: PanelOptions = {}): Shown {
+export function mapPanel(scene: Scene, options: PanelOptions = {}): MapShown {
   const el = options.el ?? scene.el;
   const state = new PanelState(scene, options, () => painter.draw());
   const stage = stageIn(el, options.title ?? "", {

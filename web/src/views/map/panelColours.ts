@@ -1,6 +1,6 @@
 /** The colours of a panel, made anew only where what they depend on has changed. */
 import type { Tile } from "../../trace/source";
-import type { Drawn } from "./cells";
+import type { PlacedTile } from "./cells";
 import { type Colouring, colouring } from "./colours";
 import type { Head } from "./head";
 import type { PanelOptions } from "./panelState";
@@ -14,7 +14,7 @@ export class PanelColours {
   constructor(private readonly scene: Scene, private readonly options: PanelOptions) {}
 
   /** For a head of which these tiles are drawn, at this level; `overview` is all of it in one tile, where it is here. */
-  of(head: Head, drawn: readonly Drawn[], overview: Tile | undefined, level: number): Colouring {
+  of(head: Head, drawn: readonly PlacedTile[], overview: Tile | undefined, level: number): Colouring {
     const { pool, scale } = this.scene.choice.drawn.peek(), { dark } = this.scene.theme();
     const top = this.options.top?.() ?? null;
     const near = drawn.filter(({ held }) => held.at.level === level).map(({ held }) => held);

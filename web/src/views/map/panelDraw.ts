@@ -1,15 +1,15 @@
 /** Draws a map panel: cells, axes, legend and labels, from what its state holds. */
 import { NOTHING } from "../../choose/choice";
-import { sentenceOf } from "../../language/errorText";
+import { errorText } from "../../language/errorText";
 import type { HatchKind } from "../../paint/hatch";
 import { type Axes, type AxisLabel, axesOf, roomsOf } from "./axes";
-import { type Drawn, type Frame, hasBlocked, toDraw } from "./cells";
+import { type PlacedTile, type MapFrame, hasBlocked, tilesToDraw } from "./cells";
 import { drawMap } from "./draw";
 import { type Camera, levelOf, overviewLevel, tilesIn, xOf } from "./geometry";
 import { type Head, placeOf } from "./head";
 import { paintLabels, paintTicks } from "./labels";
-import { type Facts, legend } from "./legend";
-import { type Names, ruler } from "./names";
+import { type LegendFacts, legend } from "./legend";
+import { type AxisNames, ruler } from "./names";
 import { PanelColours } from "./panelColours";
 import type { PaintedFrame, PanelState } from "./panelState";
 import type { Stage } from "./stage";
@@ -57,7 +57,7 @@ export class PanelPainter {
   }
 
   /** The labels of both axes, for the screen and for a figure alike. */
-  axesFor(head: Head, frame: Frame): Axes {
+  axesFor(head: Head, frame: MapFrame): Axes {
     const { say } = this.state.scene;
     return axesOf({
       ...frame, gutters: this.state.lens.gutters, queries: head.queries, keys: head.keys, measure: this.measure,
@@ -65,7 +65,7 @@ export class PanelPainter {
     });
   }
 
-  namesFor = ({ which }: AxisLabel): Names | null =>
+  namesFor = ({ which }: AxisLabel): AxisNames | null =>
     which === "title" ? null : which === "query" ? this.state.head!.queries : this.state.head!.keys;
 
   /** Asks for the tiles in sight, and decides what is drawn with those that are here. */
@@ -75,9 +75,9 @@ export class PanelPainter {
     const overview = { ...at, level: topmost, row: 0, column: 0 };
     const wanted = tilesIn(lens.seen()!, level).map((place) => ({ ...at, level, ...place }));
     tiles.want(level > topmost ? wanted : [overview, ...wanted]);
-    const drawn = toDraw(wanted, (one) => tiles.get(one), topmost, shape), missing = drawn.length < wanted.length;
+    const drawn = tilesToDraw(wanted, (one) => tiles.get(one), topmost, shape), missing = drawn.length < wanted.length;
     const { query, key } = scene.choice.picked.peek(), hover = scene.choice.hover.peek();
-    const frame: Frame = {
+    const frame: MapFrame = {
       camera, shape, box: lens.box, theme: scene.theme(), ratio, level, hidden: around.hidden(), query, key,
       by: this.colours.of(head, drawn, tiles.get(overview)?.tile, level),
       hover: hover.layer === null || hover.layer === head.layer ? hover : NOTHING,
@@ -86,7 +86,7 @@ export class PanelPainter {
     return { frame, tiles: drawn, missing, axes: this.axesFor(head, frame), facts };
   }
 
-  private factsOf({ by, level, hidden }: Frame, drawn: readonly Drawn[], missing: boolean): Facts {
+  private factsOf({ by, level, hidden }: MapFrame, drawn: readonly PlacedTile[], missing: boolean): LegendFacts {
     const padding = hidden !== null && (hidden.unseen.includes(1) || hidden.blind.includes(1));
     const present = { blocked: drawn.some(({ held }) => hasBlocked(held, hidden)), padding, unknown: missing };
     return {
@@ -108,7 +108,7 @@ export class PanelPainter {
   }
 
   /** The words around the picture: badge, name for screen readers, legend. */
-  private tell(head: Head, facts: Facts): void {
+  private tell(head: Head, facts: LegendFacts): void {
     const { around, lens, scene, showsWeights } = this.state, { say } = scene;
     const note = showsWeights ? around.note(say) : { text: "", about: "" };
     this.stage.badge(note.text, note.about);
@@ -128,6 +128,6 @@ export class PanelPainter {
     const info = scene.source.info.layers[layer];
     if (info === undefined) return scene.say("map.absent", { layer });
     if (head === null) return scene.say("map.empty", { queries: info.shape[2], keys: info.shape[3] });
-    return failure === null ? "" : scene.say("map.failed", { why: sentenceOf(failure) });
+    return failure === null ? "" : scene.say("map.failed", { why: errorText(failure) });
   }
 }

@@ -9,7 +9,15 @@ import type { Stage } from "./stage";
 import { type Cells, tableOf } from "./table";
 
 /** Numbers as drawn, for whoever checks them. */
-export function probeOf(state: PanelState, stage: Stage, painter: PanelPainter, el: HTMLElement): Shown["probe"] & object {
+export type MapProbe = ReturnType<typeof probeOf>;
+
+/** What a panel gives: like every view, with a probe whose functions are known. */
+export interface MapShown extends Shown {
+  readonly probe: MapProbe;
+  readonly svg: () => Promise<string>;
+}
+
+export function probeOf(state: PanelState, stage: Stage, painter: PanelPainter, el: HTMLElement) {
   const { lens } = state, { paper, plot } = stage;
   return {
     weight: (query: number, key: number) => state.weightAt(query, key),

@@ -1,27 +1,27 @@
 /** Pointer, wheel and keys over a map panel, and the choice that it follows. */
 import type { Pair } from "./keyboard";
-import { stepped } from "./keyboard";
+import { stepSelection } from "./keyboard";
 import { gestures } from "./gestures";
 import type { PanelPainter } from "./panelDraw";
 import type { PanelState } from "./panelState";
-import { type Pointing, pointingOver } from "./pointing";
+import { type Hover, hoverOver } from "./hover";
 import type { Stage } from "./stage";
-import { tip } from "./tip";
-import { voiceOf } from "./voice";
+import { mapTip } from "./tip";
+import { rowReader } from "./readAloud";
 
 /** What the pointer is over, with a tooltip beside it. */
-export function pointingAt(state: PanelState, stage: Stage): Pointing {
+export function pointingAt(state: PanelState, stage: Stage): Hover {
   const { scene } = state;
-  return pointingOver({
+  return hoverOver({
     choice: scene.choice, say: scene.say, theme: scene.theme, rows: state.showsWeights ? state.rows : null,
-    tip: tip(stage.plot), head: () => state.head, hidden: state.around.hidden, hit: state.hitAt, pixel: state.pixelAt,
+    tip: mapTip(stage.plot), head: () => state.head, hidden: state.around.hidden, hit: state.hitAt, pixel: state.pixelAt,
   });
 }
 
 /** Listens on the canvas until the scene goes. */
-export function listenToGestures(state: PanelState, stage: Stage, pointing: Pointing): void {
+export function listenToGestures(state: PanelState, stage: Stage, pointing: Hover): void {
   const { lens, scene } = state, { canvas } = stage.paper;
-  const readAloud = voiceOf(scene.choice, state.rows, scene.say, stage.say);
+  const readAloud = rowReader(scene.choice, state.rows, scene.say, stage.say);
   gestures(canvas, {
     zoom: lens.zoom,
     pan: (dx, dy) => {
@@ -36,7 +36,7 @@ export function listenToGestures(state: PanelState, stage: Stage, pointing: Poin
     key: (event) => {
       if (state.head === null || lens.seen() === null) return false;
       if (zoomByKey(state, event.key)) return true;
-      const next = stepped(event.key, event.shiftKey, scene.choice.picked.peek(), state.head.shape, lens.seen()!);
+      const next = stepSelection(event.key, event.shiftKey, scene.choice.picked.peek(), state.head.shape, lens.seen()!);
       if (next === null) return false;
       scene.choice.pick(next);
       readAloud(state.head);

@@ -1,19 +1,19 @@
 /** What a map panel knows: which head it shows, its tiles, what is in sight, and what was painted last. */
 import { TILE, type Tile, type TileAt } from "../../trace/source";
 import type { Scene } from "../parts/view";
-import { type Around, aroundOf } from "./around";
+import { type LayerNote, watchLayer } from "./layerNote";
 import type { Axes } from "./axes";
-import type { Drawn, Frame } from "./cells";
+import type { PlacedTile, MapFrame } from "./cells";
 import { valuesOf } from "./colours";
 import { FrameQueue } from "./frameQueue";
 import { type Head, headOf, placeOf } from "./head";
 import { type Hit, hitAt } from "./hit";
-import type { Facts } from "./legend";
-import { Lens } from "./lens";
-import { type Rows, rowsOf } from "./rows";
+import type { LegendFacts } from "./legend";
+import { Viewport } from "./viewport";
+import { type RowCache, rowCache } from "./rows";
 import { Tiles, cellIn } from "./tiles";
-import type { Pixel } from "./tiptext";
-import { type Zooming, zoomingOf } from "./zooming";
+import type { Pixel } from "./tipText";
+import { type SharedZoom, sharedZoom } from "./sharedZoom";
 
 export interface PanelOptions {
   /** Where tiles come from; without it, from the scene's source. `max` may hold signed differences. */
@@ -26,20 +26,20 @@ export interface PanelOptions {
 
 /** One frame as it was painted. */
 export interface PaintedFrame {
-  readonly frame: Frame;
-  readonly tiles: readonly Drawn[];
+  readonly frame: MapFrame;
+  readonly tiles: readonly PlacedTile[];
   readonly missing: boolean; // some tiles have nothing to stand in for them
   readonly axes: Axes;
-  readonly facts: Facts;
+  readonly facts: LegendFacts;
 }
 
 const STEP = 1.6; // one press of + or −
 
 export class PanelState {
-  readonly zooming: Zooming;
-  readonly rows: Rows;
-  readonly lens: Lens;
-  readonly around: Around;
+  readonly zooming: SharedZoom;
+  readonly rows: RowCache;
+  readonly lens: Viewport;
+  readonly around: LayerNote;
   readonly tiles: Tiles;
   readonly frames: FrameQueue;
   head: Head | null = null;
@@ -49,10 +49,10 @@ export class PanelState {
   constructor(readonly scene: Scene, readonly options: PanelOptions, draw: () => void) {
     const { source, choice, signal } = scene;
     this.frames = new FrameQueue(draw, () => this.isComplete(), signal);
-    this.zooming = zoomingOf(choice);
-    this.rows = rowsOf(source, signal);
-    this.lens = new Lens(this.zooming, this.frames.request);
-    this.around = aroundOf(source, this.frames.request, signal);
+    this.zooming = sharedZoom(choice);
+    this.rows = rowCache(source, signal);
+    this.lens = new Viewport(this.zooming, this.frames.request);
+    this.around = watchLayer(source, this.frames.request, signal);
     this.tiles = new Tiles((at, coarse, stop) => this.ask(at, coarse, stop), this.frames.request, (error) => {
       this.failure = error;
       this.frames.request();

@@ -3,12 +3,12 @@ import type { HeadAt, Row, Source } from "../../trace/source";
 
 const MOST = 24;
 
-export interface Rows {
+export interface RowCache {
   readonly peek: (at: HeadAt, query: number) => Row | null;
   readonly get: (at: HeadAt, query: number) => Promise<Row>;
 }
 
-export function rowsOf(source: Source, signal: AbortSignal): Rows {
+export function rowCache(source: Source, signal: AbortSignal): RowCache {
   const here = new Map<string, Row>(), coming = new Map<string, Promise<Row>>();
   const nameOf = (at: HeadAt, query: number): string => [at.layer, at.batch, at.head, query].join("/");
   const peek = (at: HeadAt, query: number): Row | null => here.get(nameOf(at, query)) ?? null;

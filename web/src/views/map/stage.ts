@@ -2,8 +2,8 @@
 import { type Surface, surface } from "../../paint/canvas";
 import type { Theme } from "../../paint/theme";
 import type { Say } from "../../language/language";
-import { dressed } from "../parts/dom";
-import { h, made } from "../parts/element";
+import { setThemeColours } from "../parts/dom";
+import { h, styled } from "../parts/element";
 import type { Box } from "./geometry";
 
 export interface Stage {
@@ -30,17 +30,17 @@ const WARNING = { background: "var(--view-raised)", color: "var(--view-warn)", b
 
 /** Fills `el`; `title` stands above the map. */
 export function stageIn(el: HTMLElement, title: string, moves: StageMoves, signal: AbortSignal): Stage {
-  const frame = made("div", {
+  const frame = styled("div", {
     position: "absolute", inset: "0", display: "flex", flexDirection: "column", overflow: "hidden",
     background: "var(--view-ground)",
   });
   if (getComputedStyle(el).position === "static") el.style.position = "relative";
-  const heading = made("div", {
+  const heading = styled("div", {
     padding: "4px 12px 0", fontWeight: "600", fontSize: "13px", color: "var(--view-ink)",
   }, title);
   heading.hidden = title === "";
-  const plot = made("div", { position: "relative", flex: "1 1 0", minHeight: "0", overflow: "hidden" });
-  const legend = made("div", { flex: "0 0 auto" });
+  const plot = styled("div", { position: "relative", flex: "1 1 0", minHeight: "0", overflow: "hidden" });
+  const legend = styled("div", { flex: "0 0 auto" });
   legend.dataset["part"] = "legend";
   frame.append(heading, plot, legend);
   el.append(frame);
@@ -66,13 +66,13 @@ export function stageIn(el: HTMLElement, title: string, moves: StageMoves, signa
     moves.changed();
   }, { signal });
 
-  const badge = made("div", {
+  const badge = styled("div", {
     alignSelf: "flex-end", flex: "0 0 auto", margin: "2px 8px", padding: "1px 8px", borderRadius: "9px",
     fontSize: "12px", lineHeight: "18px", maxWidth: "calc(100% - 16px)", boxSizing: "border-box",
     overflow: "hidden", textOverflow: "ellipsis", whiteSpace: "nowrap", ...WARNING,
   });
   badge.dataset["part"] = "badge";
-  const buttons = made("div", {
+  const buttons = styled("div", {
     position: "absolute", right: "8px", bottom: "8px", display: "flex", flexDirection: "column", gap: "4px",
     zIndex: "2",
   });
@@ -88,12 +88,12 @@ export function stageIn(el: HTMLElement, title: string, moves: StageMoves, signa
   };
   const three = [button("+", moves.nearer), button("−", moves.farther), button("", moves.whole)] as const;
   three[2].append(corners());
-  const voice = made("div", {
+  const voice = styled("div", {
     position: "absolute", width: "1px", height: "1px", overflow: "hidden", clipPath: "inset(50%)",
     whiteSpace: "nowrap",
   });
   voice.setAttribute("aria-live", "polite");
-  const alert = made("p", {
+  const alert = styled("p", {
     position: "absolute", right: "12px", maxWidth: "560px", boxSizing: "border-box", margin: "0", padding: "8px 12px",
     borderRadius: "6px", zIndex: "4", fontSize: "14px", lineHeight: "1.6", overflowWrap: "anywhere", ...WARNING,
   });
@@ -127,7 +127,7 @@ export function stageIn(el: HTMLElement, title: string, moves: StageMoves, signa
       alert.append(h("button", { type: "button", onclick: again, style }, words("map.again")));
     },
     wear: (theme) => {
-      if (theme !== worn) dressed(frame, theme);
+      if (theme !== worn) setThemeColours(frame, theme);
       worn = theme;
     },
     name: (words, label, whole) => {

@@ -4,7 +4,7 @@ import { type Hidden, TILE, type Tile, type TileAt } from "../../trace/source";
 export type AskTile = (at: TileAt, coarse: boolean, signal: AbortSignal) => Promise<Tile>;
 
 /** A tile that is here, with its picture once it was painted. */
-export interface HeldTile {
+export interface LoadedTile {
   readonly at: TileAt;
   readonly tile: Tile;
   readonly open: boolean; // nothing in it is blocked
@@ -25,7 +25,7 @@ interface Job {
 }
 
 export class Tiles {
-  private readonly here = new Map<string, HeldTile>(); // the least lately used first
+  private readonly here = new Map<string, LoadedTile>(); // the least lately used first
   private readonly asked = new Map<string, Job>();
   private readonly broken = new Set<string>();
   private wanted = new Map<string, TileAt>();
@@ -47,7 +47,7 @@ export class Tiles {
     return this.asked.size === 0 && this.next() === null;
   }
 
-  get(at: TileAt): HeldTile | undefined {
+  get(at: TileAt): LoadedTile | undefined {
     const name = nameOf(at), found = this.here.get(name);
     if (found !== undefined) {
       this.here.delete(name); // and last again: lately used
@@ -122,7 +122,7 @@ export class Tiles {
     );
   }
 
-  private put(name: string, held: HeldTile): void {
+  private put(name: string, held: LoadedTile): void {
     this.here.delete(name);
     this.here.set(name, held);
     for (const old of this.here.keys()) {

@@ -3,16 +3,16 @@ import { hatchFill, hatchSvg } from "../../paint/hatch";
 import { label, type Markup, node, svgDocument } from "../../paint/svg";
 import { legendSvg } from "../parts/legend";
 import { boxOf } from "./boxes";
-import { corner, extent, HEADER, rowsSeen } from "./layout";
-import { cellsSeen, type Drawing, everyHead } from "./paint";
+import { corner, extent, HEADER, visibleRows } from "./layout";
+import { visibleCells, type ModelDrawing, everyHead } from "./paint";
 import type { Pictures } from "./pictures";
 
 /** The figure; `notes` stand below it. */
-export function figure(drawing: Drawing, pictures: Pictures, notes: readonly string[]): string {
+export function figure(drawing: ModelDrawing, pictures: Pictures, notes: readonly string[]): string {
   const { grid, theme, layers, width, left, top } = drawing;
   const height = Math.min(drawing.height, extent(grid).height - top); // no empty space below
   const pictured = new Set<number>(), cells: Markup[] = [];
-  for (const { at, x, y } of cellsSeen(drawing)) {
+  for (const { at, x, y } of visibleCells(drawing)) {
     const [, , queries, keys] = layers[at.layer]!.shape, thumbs = pictures.of(at.layer);
     const box = boxOf(grid.cell, queries, keys);
     const place = { x: x + box.x, y: y + box.y, width: box.width, height: box.height };
@@ -41,7 +41,7 @@ export function figure(drawing: Drawing, pictures: Pictures, notes: readonly str
   });
   const words: Markup[] = [];
   if (!grid.sorted) {
-    const [first, last] = rowsSeen(grid, top, height);
+    const [first, last] = visibleRows(grid, top, height);
     words.push(
       node("rect", { width: grid.left - 1, height, fill: theme.ground }),
       node("rect", { width, height: HEADER - 1, fill: theme.ground }),

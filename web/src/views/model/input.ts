@@ -1,7 +1,7 @@
 /** Pointer and keys over the heads of a model. */
 import { hasModifier, pointerPlace, takeKey } from "../parts/dom";
 import { type Tip, tip } from "../parts/tip";
-import { type At, placeOf, stepped, towards, under } from "./layout";
+import { type At, placeOf, stepHead, scrollToCell, headUnder } from "./layout";
 import type { ModelView } from "./modelView";
 import { card } from "./words";
 
@@ -20,7 +20,7 @@ export function listen(view: ModelView): void {
   signal.addEventListener("abort", () => window.clearTimeout(timer), { once: true });
   const headAt = (event: MouseEvent): At | null => {
     const { x, y } = pointerPlace(event, canvas);
-    return view.drawing === null ? null : under(view.drawing.grid, x, y, scroll.left(), scroll.top());
+    return view.drawing === null ? null : headUnder(view.drawing.grid, x, y, scroll.left(), scroll.top());
   };
   canvas.addEventListener("pointermove", (event) => {
     const at = headAt(event);
@@ -40,7 +40,7 @@ export function listen(view: ModelView): void {
   }, { signal });
   scroll.box.addEventListener("keydown", (event) => {
     if (view.drawing === null || hasModifier(event)) return;
-    const next = stepped(view.drawing.grid, view.picked(), event.key);
+    const next = stepHead(view.drawing.grid, view.picked(), event.key);
     if (next === null && event.key !== "Enter") return;
     takeKey(event);
     leave(); // the keyboard has taken over from the pointer
@@ -72,7 +72,7 @@ function stepTo(view: ModelView, next: At): void {
   const { scroll, scene, drawing } = view, { width, height } = scroll.surface.size();
   scene.choice.pick(next);
   const at = placeOf(drawing!.grid, next);
-  const to = at === null ? null : towards(drawing!.grid, at.row, at.column, scroll.left(), scroll.top(), width, height);
+  const to = at === null ? null : scrollToCell(drawing!.grid, at.row, at.column, scroll.left(), scroll.top(), width, height);
   if (to !== null) scroll.to(to.left, to.top);
   const measures = view.measured.of(next.layer, view.batch) ?? { values: {}, notes: [] };
   view.frame.live.textContent = card(view.layers, next, measures, scene.say).join(", ");

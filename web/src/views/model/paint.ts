@@ -1,17 +1,17 @@
 /** The model view on a canvas: pictures of heads, the names of layers, the numbers of heads. */
 import type { Scale } from "../../paint/color";
-import { clip } from "../../paint/text";
+import { clipText } from "../../paint/text";
 import type { Theme } from "../../paint/theme";
 import type { LayerInfo } from "../../trace/source";
 import { FAMILY } from "../parts/dom";
 import { boxOf } from "./boxes";
-import { type At, corner, type Grid, headAt, HEADER, rowsSeen } from "./layout";
-import type { Rows } from "./rows";
+import { type At, corner, type HeadGrid, headAt, HEADER, visibleRows } from "./layout";
+import type { RowImages } from "./rows";
 
 export const FONT = `12px ${FAMILY}`;
 
-export interface Drawing {
-  readonly grid: Grid;
+export interface ModelDrawing {
+  readonly grid: HeadGrid;
   readonly width: number;
   readonly height: number;
   readonly ratio: number; // screen pixels per CSS pixel
@@ -30,7 +30,7 @@ export interface Drawing {
 /** Every how manieth head number has room. */
 export const everyHead = (cell: number): number => (cell >= 22 ? 1 : 4);
 
-type Window = Pick<Drawing, "grid" | "width" | "height" | "left" | "top">;
+type Window = Pick<ModelDrawing, "grid" | "width" | "height" | "left" | "top">;
 export interface Cell {
   readonly at: At;
   readonly x: number;
@@ -38,8 +38,8 @@ export interface Cell {
 }
 
 /** All heads that are seen, with the corner of their cell in the window. */
-export function* cellsSeen({ grid, width, height, left, top }: Window): Generator<Cell> {
-  const [first, last] = rowsSeen(grid, top, height);
+export function* visibleCells({ grid, width, height, left, top }: Window): Generator<Cell> {
+  const [first, last] = visibleRows(grid, top, height);
   const from = Math.max(0, Math.floor((left - 8) / grid.cell));
   const to = Math.min(grid.columns - 1, Math.ceil((left + width - grid.left) / grid.cell));
   for (let row = first; row <= last; row++)
@@ -53,7 +53,7 @@ const same = (a: At | null, b: At): boolean => a !== null && a.layer === b.layer
 
 /** An outline around a head: waiting, hovered or picked. */
 function outline(
-  pen: CanvasRenderingContext2D, drawing: Drawing, { at, x, y }: Cell, color: string, width: number,
+  pen: CanvasRenderingContext2D, drawing: ModelDrawing, { at, x, y }: Cell, color: string, width: number,
 ): void {
   const [, , queries, keys] = drawing.layers[at.layer]!.shape, box = boxOf(drawing.grid.cell, queries, keys);
   pen.strokeStyle = color;
@@ -61,7 +61,7 @@ function outline(
   pen.strokeRect(x + box.x - 0.5, y + box.y - 0.5, box.width + 1, box.height + 1);
 }
 
-function paintValue(pen: CanvasRenderingContext2D, { grid, theme, value }: Drawing, { at, x, y }: Cell): void {
+function paintValue(pen: CanvasRenderingContext2D, { grid, theme, value }: ModelDrawing, { at, x, y }: Cell): void {
   pen.textAlign = "center";
   pen.fillStyle = theme.ink;
   pen.fillText(value(at), x + grid.cell / 2, y + grid.cell + 6);
@@ -70,16 +70,16 @@ function paintValue(pen: CanvasRenderingContext2D, { grid, theme, value }: Drawi
 }
 
 /** Whole layers at once where they stand in rows, head by head where they are sorted. */
-function paintHeads(pen: CanvasRenderingContext2D, drawing: Drawing, rows: Rows): void {
+function paintHeads(pen: CanvasRenderingContext2D, drawing: ModelDrawing, rows: RowImages): void {
   const { grid, theme, height, left, top, ratio, scale } = drawing;
   const look = { cell: grid.cell, ratio, scale, theme }, side = Math.round(grid.cell * ratio);
   const marked: [Cell, string, number][] = [];
-  const [first, last] = rowsSeen(grid, top, height);
+  const [first, last] = visibleRows(grid, top, height);
   for (let layer = first; !grid.sorted && layer <= last; layer++) {
     const row = rows.of(layer, look), { x, y } = corner(grid, layer, 0);
     if (row !== null) pen.drawImage(row, x - left, y - top, row.width / ratio, grid.cell);
   }
-  for (const cell of cellsSeen(drawing)) {
+  for (const cell of visibleCells(drawing)) {
     const row = rows.of(cell.at.layer, look);
     if (row === null) outline(pen, drawing, cell, theme.line, 1); // until it comes
     else if (grid.sorted) pen.drawImage(row, cell.at.head * side, 0, side, side, cell.x, cell.y, grid.cell, grid.cell);
@@ -90,13 +90,13 @@ function paintHeads(pen: CanvasRenderingContext2D, drawing: Drawing, rows: Rows)
   for (const [cell, color, width] of marked) outline(pen, drawing, cell, color, width);
 }
 
-function paintLabels(pen: CanvasRenderingContext2D, drawing: Drawing): void {
+function paintLabels(pen: CanvasRenderingContext2D, drawing: ModelDrawing): void {
   const { grid, width, height, left, top, theme, labels } = drawing;
   const measure = (text: string): number => pen.measureText(text).width;
   pen.fillStyle = theme.ground;
   pen.fillRect(0, 0, grid.left - 1, height);
   pen.fillRect(0, 0, width, HEADER - 1);
-  const [first, last] = rowsSeen(grid, top, height);
+  const [first, last] = visibleRows(grid, top, height);
   pen.save();
   pen.beginPath();
   pen.rect(0, HEADER, grid.left, height - HEADER);
@@ -106,9 +106,9 @@ function paintLabels(pen: CanvasRenderingContext2D, drawing: Drawing): void {
     const y = corner(grid, row, 0).y - top + grid.cell / 2, [name, kind] = labels[row] ?? ["", ""];
     const two = kind !== "" && grid.cell >= 34;
     pen.fillStyle = theme.ink;
-    pen.fillText(clip(name, grid.left - 14, measure), grid.left - 7, two ? y - 7 : y);
+    pen.fillText(clipText(name, grid.left - 14, measure), grid.left - 7, two ? y - 7 : y);
     pen.fillStyle = theme.pale;
-    if (two) pen.fillText(clip(kind, grid.left - 14, measure), grid.left - 7, y + 8);
+    if (two) pen.fillText(clipText(kind, grid.left - 14, measure), grid.left - 7, y + 8);
   }
   pen.restore();
   pen.save();
@@ -122,11 +122,11 @@ function paintLabels(pen: CanvasRenderingContext2D, drawing: Drawing): void {
   pen.restore();
   pen.textAlign = "right";
   pen.fillStyle = theme.pale;
-  pen.fillText(clip(drawing.headWord, grid.left - 10, measure), grid.left - 7, HEADER / 2);
+  pen.fillText(clipText(drawing.headWord, grid.left - 10, measure), grid.left - 7, HEADER / 2);
 }
 
 /** Paints all that is seen. */
-export function paintModel(pen: CanvasRenderingContext2D, drawing: Drawing, rows: Rows): void {
+export function paintModel(pen: CanvasRenderingContext2D, drawing: ModelDrawing, rows: RowImages): void {
   pen.fillStyle = drawing.theme.ground;
   pen.fillRect(0, 0, drawing.width, drawing.height);
   pen.font = FONT;

@@ -1,5 +1,5 @@
 /** The small pictures of the heads: asked layer by layer as they are seen, coloured on one scale. */
-import { ramp, type Scale, scaled } from "../../paint/color";
+import { ramp, type Scale, scaleWeight } from "../../paint/color";
 import type { Source, Thumbs } from "../../trace/source";
 import { isAbort } from "../../language/errorText";
 
@@ -13,7 +13,7 @@ export function roundTop(most: number): number {
 }
 
 /** How many queries and keys one pixel stands for. */
-export function pooled(thumbs: Thumbs, queries: number, keys: number): number {
+export function isPooled(thumbs: Thumbs, queries: number, keys: number): number {
   const each = Math.max(queries / Math.max(1, thumbs.rows), keys / Math.max(1, thumbs.columns));
   return each <= 1 ? 1 : 2 ** Math.round(Math.log2(each));
 }
@@ -25,7 +25,7 @@ export function pixelsOf(
   const size = thumbs.rows * thumbs.columns, colors = ramp(dark), out = new Uint8ClampedArray(size * 4);
   for (let i = 0; i < size; i++) {
     if (thumbs.allowed[head * size + i] === 0) continue;
-    const at = 4 * Math.round(255 * scaled(thumbs.max[head * size + i]!, scale, top, all));
+    const at = 4 * Math.round(255 * scaleWeight(thumbs.max[head * size + i]!, scale, top, all));
     out[4 * i] = colors[at]!;
     out[4 * i + 1] = colors[at + 1]!;
     out[4 * i + 2] = colors[at + 2]!;

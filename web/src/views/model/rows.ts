@@ -9,20 +9,20 @@ import type { Pictures } from "./pictures";
 const KEPT = 160; // layers
 
 /** How large and in which colours. */
-export interface Look {
+export interface RowLook {
   readonly cell: number; // CSS pixels
   readonly ratio: number; // screen pixels per CSS pixel
   readonly scale: Scale;
   readonly theme: Theme;
 }
 
-export class Rows {
+export class RowImages {
   private readonly kept = new Map<number, { readonly how: string; readonly row: HTMLCanvasElement }>();
 
   constructor(private readonly layers: readonly LayerInfo[], private readonly pictures: Pictures) {}
 
   /** All heads of a layer beside each other, head h from h × cell × ratio on; null until its pictures are here. */
-  of(layer: number, look: Look): HTMLCanvasElement | null {
+  of(layer: number, look: RowLook): HTMLCanvasElement | null {
     const strip = this.pictures.strip(layer, look.scale, look.theme.dark), thumbs = this.pictures.of(layer);
     if (strip === null || thumbs === undefined) return null;
     const how = `${this.pictures.how(look.scale, look.theme.dark)} ${look.cell} ${look.ratio}`;

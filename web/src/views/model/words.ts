@@ -4,7 +4,7 @@ import type { LayerInfo, Measures } from "../../trace/source";
 import { shortLayerNames } from "../parts/names";
 import type { At } from "./layout";
 import type { Pictures } from "./pictures";
-import { pooled } from "./pictures";
+import { isPooled } from "./pictures";
 
 const MEASURES: Readonly<Record<string, Key>> = {
   entropy: "model.entropy", distance: "model.distance", sink: "model.sink", itself: "model.itself",
@@ -60,7 +60,7 @@ export function rule(layers: readonly LayerInfo[], pictures: Pictures, say: Say)
   layers.forEach((layer, i) => {
     const thumbs = pictures.of(i);
     if (thumbs === undefined) return;
-    most = Math.max(most, pooled(thumbs, layer.shape[2], layer.shape[3]));
+    most = Math.max(most, isPooled(thumbs, layer.shape[2], layer.shape[3]));
     sampled = Math.max(sampled, thumbs.sampled);
   });
   const how = most === 1 ? say("model.each") : say("model.largest", { n: most });

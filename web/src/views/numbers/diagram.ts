@@ -3,7 +3,7 @@ import type { Theme } from "../../paint/theme";
 import { svgDocument } from "../../paint/svg";
 import type { Say } from "../../language/language";
 import { fourDigits } from "../../paint/digits";
-import { type Shape, asElement, asMarkup, shape, words } from "../parts/shape";
+import { type Shape, asElement, asMarkup, shape, textShape } from "../parts/shape";
 import { isRoot } from "./steps";
 import { type StepName, type Work, sum } from "./work";
 
@@ -99,10 +99,10 @@ export function diagramOf(
           theme,
         )
       );
-      shapes.push(drawn(feed, left, top, feeds[i]!, theme, true));
+      shapes.push(drawStation(feed, left, top, feeds[i]!, theme, true));
       left += feeds[i]! + BETWEEN;
     });
-    shapes.push(drawn(station, main.x, main.y, own, theme, false));
+    shapes.push(drawStation(station, main.x, main.y, own, theme, false));
     before = { x: main.x + own, y: middle };
     x += size + GAP;
     end = Math.max(end, x - GAP + MARGIN);
@@ -113,7 +113,7 @@ export function diagramOf(
 const arrow = (d: string, theme: Theme): Shape =>
   shape("path", { d, fill: "none", stroke: theme.pale, "stroke-width": 1.3, "marker-end": "url(#numbers-arrow)" });
 
-function drawn(box: Box, x: number, y: number, width: number, theme: Theme, feed: boolean): Shape {
+function drawStation(box: Box, x: number, y: number, width: number, theme: Theme, feed: boolean): Shape {
   const fill = box.step === "q" ? theme.query : box.step === "k" || box.step === "value" ? theme.key : theme.ink;
   const middle = x + width / 2;
   const frame = {
@@ -122,7 +122,7 @@ function drawn(box: Box, x: number, y: number, width: number, theme: Theme, feed
   };
   const strong = { "text-anchor": "middle", fill: theme.ink, "font-size": 13, "font-weight": 600 };
   const texts = box.lines.map((line, i) =>
-    words(middle, y + 20 + LEADING * (i + 1), line, strong));
+    textShape(middle, y + 20 + LEADING * (i + 1), line, strong));
   return {
     ...shape(
       "g", {}, shape("rect", frame),
@@ -161,7 +161,7 @@ export function diagramFile(stations: readonly Station[], title: string, theme: 
 }
 
 /** A click or Enter on a station goes to its step. */
-function lively(element: SVGElement, step: string, go: (step: StepName) => void): void {
+function makeClickable(element: SVGElement, step: string, go: (step: StepName) => void): void {
   element.setAttribute("class", "station");
   element.setAttribute("data-step", step);
   element.setAttribute("tabindex", "0");
@@ -188,5 +188,5 @@ export function diagramElement(
     },
     marker(theme), ...picture.shapes,
   );
-  return asElement(whole, (element, step) => lively(element, step, go));
+  return asElement(whole, (element, step) => makeClickable(element, step, go));
 }

@@ -1,7 +1,7 @@
 /** Clicks on numbers, the pointer over them, arrows between the steps, and the choice that the view follows. */
-import { sentenceOf } from "../../language/errorText";
+import { errorText } from "../../language/errorText";
 import { hasModifier, takeKey } from "../parts/dom";
-import { colour } from "../parts/plainStyle";
+import { setColours } from "../parts/plainStyle";
 import type { NumbersView } from "./numbersView";
 
 /** The cell of the map that a number belongs to, as far as it says one; null where it says none. */
@@ -45,7 +45,7 @@ export function followChoice(view: NumbersView): void {
   signal.addEventListener("abort", () => request?.stop.abort(), { once: true });
   choice.watch(() => {
     const { layer, batch, head, query, key } = choice.picked.value;
-    colour(paper, scene.theme());
+    setColours(paper, scene.theme());
     say("numbers.read"); // so that a change of language draws again
     const shape = source.info.layers[layer]?.shape;
     const exists = shape && head < shape[1] && batch < shape[0] && shape[2] > 0 && shape[3] > 0;
@@ -72,7 +72,7 @@ function load(view: NumbersView, query: number, key: number | null, stop: AbortS
     .catch((error: unknown) => {
       if (stop.aborted) return;
       view.work = null;
-      view.showMessage(say("numbers.failed", { why: sentenceOf(error) }), true);
+      view.showMessage(say("numbers.failed", { why: errorText(error) }), true);
     })
     .finally(() => {
       if (!stop.aborted) paper.removeAttribute("aria-busy");

@@ -30,7 +30,7 @@ export const words = (text: string): Element => {
   return element;
 };
 /** A name of several letters, upright, as exp or tanh. */
-export const called = (name: string): Element => words(name);
+export const functionName = (name: string): Element => words(name);
 /** One of several cases: what it is, and when. */
 export const cases = (...lines: readonly (readonly [Part, Part])[]): Element =>
   row(

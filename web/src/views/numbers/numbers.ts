@@ -1,6 +1,6 @@
 /** A proof on paper: every step from q and k to what the head gives, with the model's own numbers. */
-import { sentenceFile } from "../parts/shape";
-import { dress } from "../parts/sheet";
+import { messageFile } from "../parts/shape";
+import { adoptStyle } from "../parts/sheet";
 import type { Scene, Shown, View } from "../parts/view";
 import { diagramFile, stationsOf } from "./diagram";
 import { followChoice, listen } from "./input";
@@ -12,7 +12,7 @@ import type { StepName } from "./work";
 /** Shows how one weight came about. Without a choice: the last query and its strongest key. */
 export const numbers: View = (scene: Scene): Shown => {
   const { el, say, signal } = scene;
-  dress(el, PAPER, signal);
+  adoptStyle(el, PAPER, signal);
   const view = new NumbersView(scene);
   el.replaceChildren(view.paper);
   followChoice(view);
@@ -24,7 +24,7 @@ export const numbers: View = (scene: Scene): Shown => {
     svg: async () => {
       const { work, steps } = view, theme = scene.theme();
       return work ? diagramFile(stationsOf(work, say), view.title(work), theme)
-        : sentenceFile(steps.textContent ?? "", theme);
+        : messageFile(steps.textContent ?? "", theme);
     },
     table: async () => tableOf(view),
   };

@@ -1,5 +1,5 @@
 /** The computation of one cell as it is shown: a diagram, and a section per step. */
-import { shortened } from "../../paint/text";
+import { shortenText } from "../../paint/text";
 import { type HeadAt, tokensOf } from "../../trace/source";
 import { h } from "../parts/element";
 import type { Scene } from "../parts/view";
@@ -43,7 +43,7 @@ export class NumbersView {
 
   title({ query, key }: Work): string {
     const quoted = (which: "queries" | "keys", place: number): string =>
-      `${place} “${shortened(this.names(which)(place), 24)}”`;
+      `${place} “${shortenText(this.names(which)(place), 24)}”`;
     return this.scene.say("numbers.cell", { query: quoted("queries", query), key: quoted("keys", key) });
   }
 

@@ -1,7 +1,7 @@
 /** The longer sums of the paper, written out: products by channel, the softmax of a row, and the mix of its values. */
 import { fourDigits } from "../../paint/digits";
 import { h } from "../parts/element";
-import { type Page, cell, framed, lines, nameCell, shownOf, tint } from "./tables";
+import { type Page, cell, inFigure, lines, nameCell, shownCount, tint } from "./tables";
 import { type Work, sum } from "./work";
 
 const pale = (text: string): HTMLElement => h("th", { scope: "row", class: "pale" }, text);
@@ -11,7 +11,7 @@ const empty = (): HTMLElement => h("td", {});
 export function productTable(work: Work, page: Page): HTMLElement {
   const { say } = page;
   const q = work.q!, k = work.k!, products = work.products!;
-  const count = shownOf(products.length, page.open);
+  const count = shownCount(products.length, page.open);
   const body = Array.from(
     { length: count }, (_, c) => h("tr", {}, pale(String(c + 1)), cell(q[c]!), cell(k[c]!), cell(products[c]!)),
   );
@@ -25,7 +25,7 @@ export function productTable(work: Work, page: Page): HTMLElement {
     );
   }
   body.push(h("tr", { class: "sum" }, pale(say("numbers.sum")), empty(), empty(), cell(sum(products), "hand")));
-  return framed("q · k", lines([say("numbers.channel"), "q", "k", "q × k"], body));
+  return inFigure("q · k", lines([say("numbers.channel"), "q", "k", "q × k"], body));
 }
 
 /** The keys of the row: score, score less the largest, power of e, share; then the others, the sink, the total. */
@@ -79,7 +79,7 @@ export function softmaxTable(work: Work, page: Page): HTMLElement {
   body.push(
     h("tr", { class: "sum" }, pale(say("numbers.total")), empty(), empty(), cell(sum(powers)), cell(sum(shares)))
   );
-  return framed(
+  return inFigure(
     `${say("numbers.largest")} m = ${fourDigits(highest)}`,
     lines([say("key"), "s", "s − m", "exp(s − m)", `÷ ${fourDigits(total)} = w`], body),
   );
@@ -99,20 +99,20 @@ export function weightTable(work: Work, page: Page): HTMLElement {
     const rest = numbers.rest[r]!, words = page.say("numbers.together", { count: more, value: fourDigits(rest) });
     body.push(h("tr", { class: "rest" }, pale(words), cell(rest)));
   }
-  return framed("w", lines([page.say("key"), "w"], body));
+  return inFigure("w", lines([page.say("key"), "w"], body));
 }
 
 /** Channel by channel: v, and v times the weight in hand. */
 export function valueTable(work: Work, page: Page): HTMLElement {
   const v = work.v!, weighted = work.weighted!;
-  const count = shownOf(v.length, page.open);
+  const count = shownCount(v.length, page.open);
   const body = Array.from(
     { length: count }, (_, c) => h("tr", {}, pale(String(c + 1)), cell(v[c]!), cell(weighted[c]!, "hand")),
   );
   if (count < v.length) body.push(
     h("tr", { class: "rest" }, pale(page.say("numbers.more", { count: v.length - count })), empty(), empty())
   );
-  return framed(
+  return inFigure(
     `w = ${fourDigits(work.weight)}`, lines([page.say("numbers.channel"), "v", `${fourDigits(work.weight)} × v`], body),
   );
 }
@@ -122,7 +122,7 @@ export function mixTable(work: Work, page: Page): HTMLElement {
   const { say } = page;
   const { numbers, r } = work;
   const { e, columns } = numbers, width = columns.length, mix = work.mix!, others = work.others!;
-  const channels = Array.from({ length: shownOf(e, page.open) }, (_, c) => c);
+  const channels = Array.from({ length: shownCount(e, page.open) }, (_, c) => c);
   const left = e - channels.length;
   const end = (): HTMLElement[] => (left > 0 ? [h("td", { class: "pale" }, "…")] : []);
   const body = Array.from(columns, (key, j) => {
@@ -164,5 +164,5 @@ export function mixTable(work: Work, page: Page): HTMLElement {
     say("key"), "w", ...channels.map((c) => `w v, ${c + 1}`),
     ...(left > 0 ? [say("numbers.more", { count: left })] : [])
   ];
-  return framed("∑ w v", lines(head, body));
+  return inFigure("∑ w v", lines(head, body));
 }

@@ -1,9 +1,9 @@
 /** What stands on the paper for each step: a sentence, the cell in hand with its numbers, and the tables. */
 import { fourDigits } from "../../paint/digits";
-import { after, agree, roughly } from "./digits";
+import { inBrackets, doAgree, twoDigits } from "./digits";
 import { type Child, h } from "../parts/element";
 import { mixTable, productTable, softmaxTable, valueTable, weightTable } from "./reckonings";
-import { type MatrixOf, type Page, matrix, shownOf, strip } from "./tables";
+import { type MatrixOf, type Page, matrix, shownCount, strip } from "./tables";
 import { type StepName, type Work, cappedOf, scaledOf, sum } from "./work";
 
 /** The sentence that says what the step does. */
@@ -29,9 +29,9 @@ const reckoning = (parts: string, result: string, whole: number | string): HTMLE
 
 /** Says whether two ways to one number agree. */
 export function check(name: string, mine: number, theirs: number, size: number, page: Page): HTMLElement {
-  const same = agree(mine, theirs, size);
+  const same = doAgree(mine, theirs, size);
   const words = same ? page.say("numbers.same") : page.say(
-    "numbers.differs", { difference: roughly(Math.abs(mine - theirs)) },
+    "numbers.differs", { difference: twoDigits(Math.abs(mine - theirs)) },
   );
   return h(
     "p", { class: same ? "check" : "check wrong", title: `${mine}, ${theirs}` },
@@ -98,7 +98,7 @@ const dotTables: TablesOf = (work, page) => {
 
 const scaleTables: TablesOf = (work, page) => {
   const { numbers } = work, dotAt = cellOf(work, numbers.dot!), dot = dotAt(work.r, work.c);
-  const by = isRoot(work) ? `${fourDigits(dot)} / √${numbers.d}` : `${fourDigits(dot)} × ${after(numbers.scale)}`;
+  const by = isRoot(work) ? `${fourDigits(dot)} / √${numbers.d}` : `${fourDigits(dot)} × ${inBrackets(numbers.scale)}`;
   return [
     reckoning(by, fourDigits(work.scaled!), work.scaled!),
     wholeMap("s", work, page, (r, c) => scaledOf(numbers, dotAt(r, c))),
@@ -116,7 +116,7 @@ const softcapTables: TablesOf = (work, page) => {
 const biasTables: TablesOf = (work, page) => {
   const biasAt = cellOf(work, work.numbers.bias!), before = cappedAt(work), sum = work.capped! + work.bias!;
   return [
-    reckoning(`${fourDigits(work.capped!)} + ${after(work.bias!)}`, fourDigits(sum), sum),
+    reckoning(`${fourDigits(work.capped!)} + ${inBrackets(work.bias!)}`, fourDigits(sum), sum),
     wholeMap("b", work, page, biasAt),
     wholeMap("s", work, page, (r, c) => before(r, c) + biasAt(r, c)),
   ];
@@ -135,7 +135,7 @@ const maskTables: TablesOf = (work, page) => {
 const softmaxTables: TablesOf = (work, page) => {
   if (work.blind) return [];
   const { total, highest, weights } = work.numbers;
-  const power = work.allowed ? `exp(${fourDigits(work.score!)} − ${after(highest![work.r]!)})` : "0";
+  const power = work.allowed ? `exp(${fourDigits(work.score!)} − ${inBrackets(highest![work.r]!)})` : "0";
   return [
     reckoning(`${power} / ${fourDigits(total![work.r]!)}`, fourDigits(work.weight), work.weight),
     softmaxTable(work, page),
@@ -153,7 +153,7 @@ const valueTables: TablesOf = (work, page) => {
 const mixTables: TablesOf = (work, page) => {
   const { kernel, mix, e } = work.numbers, difference = kernel && kernelDifference(work);
   const words = difference === null ? page.say("numbers.noKernel")
-    : page.say("numbers.kernelSays", { difference: roughly(difference) });
+    : page.say("numbers.kernelSays", { difference: twoDigits(difference) });
   return [
     mixTable(work, page),
     h("p", { class: difference === null ? "pale" : "check" }, words),
@@ -191,7 +191,7 @@ function rowsOf(
 ): MatrixOf {
   return {
     name, rows: [...(kind === "query" ? work.numbers.rows : work.numbers.columns)], rowKind: kind,
-    columns: Array.from({ length: shownOf(width, page.open) }, (_, i) => i), columnKind: "channel", width,
+    columns: Array.from({ length: shownCount(width, page.open) }, (_, i) => i), columnKind: "channel", width,
     value: (r, c) => values[r * width + c]!, hand: [hand, -1], strength: 0.45,
   };
 }

@@ -1,6 +1,6 @@
 /** Numbers as tables that can be read, selected and copied: matrices with token names, and strips of channels. */
 import { inkOn, ramp } from "../../paint/color";
-import { clip, shortened, visible } from "../../paint/text";
+import { clipText, shortenText, markInvisible } from "../../paint/text";
 import type { Theme } from "../../paint/theme";
 import type { Say } from "../../language/language";
 import { fourDigits } from "../../paint/digits";
@@ -19,7 +19,7 @@ export interface Page {
 }
 
 /** How many of `count` channels are shown. */
-export const shownOf = (count: number, open: boolean): number => (open || count <= FEW ? count : FIRST);
+export const shownCount = (count: number, open: boolean): number => (open || count <= FEW ? count : FIRST);
 
 /** Puts the colour of t (0 to 1) behind an element; `strength` 1 is the map's own colour. */
 export function tint(element: HTMLElement, t: number, theme: Theme, strength: number): void {
@@ -33,9 +33,9 @@ export function tint(element: HTMLElement, t: number, theme: Theme, strength: nu
 
 /** The name of a token as it stands in a table: cut in the middle, whole in the title. */
 export function nameCell(kind: "query" | "key", text: string, at: number, hand = false): HTMLElement {
-  const name = clip(visible(text), 12, (part) => [...part].length);
+  const name = clipText(markInvisible(text), 12, (part) => [...part].length);
   return h(
-    "th", { scope: "row", class: hand ? `${kind} hand` : kind, title: `${at} ${shortened(text)}` }, h("bdi", {}, name),
+    "th", { scope: "row", class: hand ? `${kind} hand` : kind, title: `${at} ${shortenText(text)}` }, h("bdi", {}, name),
   );
 }
 
@@ -89,7 +89,7 @@ export function matrix(of: MatrixOf, page: Page): HTMLElement {
     if (left > 0) line.append(h("td", { class: "pale" }, "…"));
     return line;
   });
-  return framed(
+  return inFigure(
     of.name,
     h(
       "table", { class: "matrix" }, h("thead", {}, h("tr", {}, h("td", { class: "corner" }), ...head)),
@@ -105,7 +105,7 @@ function columnName(text: string, at: number, hand: boolean): HTMLElement {
 }
 
 /** A table with its name, in a frame that the keyboard can scroll. */
-export function framed(name: string, table: HTMLTableElement): HTMLElement {
+export function inFigure(name: string, table: HTMLTableElement): HTMLElement {
   return h(
     "figure", {}, h("figcaption", {}, name),
     h("div", { class: "frame", tabindex: 0, role: "region", "aria-label": name }, table),
@@ -114,7 +114,7 @@ export function framed(name: string, table: HTMLTableElement): HTMLElement {
 
 /** A vector as a strip of numbers, the first few of a long one. */
 export function strip(values: Float32Array, page: Page): HTMLElement {
-  const count = shownOf(values.length, page.open);
+  const count = shownCount(values.length, page.open);
   const numbers: Child[] = Array.from(values.subarray(0, count), (value, i) =>
     h("li", { title: `${i + 1}: ${value}` }, fourDigits(value)));
   if (count < values.length) numbers.push(

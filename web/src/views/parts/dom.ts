@@ -1,6 +1,6 @@
 /** Small pieces of a page, made without markup strings: text reaches it only as text. */
 import type { Theme } from "../../paint/theme";
-import { made, type Style } from "./element";
+import { styled, type Style } from "./element";
 
 export const FAMILY = "system-ui, 'Noto Sans', 'Noto Sans CJK SC', sans-serif"; // as in figures
 
@@ -11,7 +11,7 @@ const SMALL: Style = {
 
 /** A button; its words are set by whoever knows the language. */
 export function button(pressed: () => void, signal: AbortSignal): HTMLButtonElement {
-  const found = made("button", SMALL);
+  const found = styled("button", SMALL);
   found.type = "button";
   found.addEventListener("click", pressed, { signal });
   return found;
@@ -19,7 +19,7 @@ export function button(pressed: () => void, signal: AbortSignal): HTMLButtonElem
 
 /** A list to choose from. */
 export function select(chosen: (value: string) => void, signal: AbortSignal): HTMLSelectElement {
-  const list = made("select", SMALL);
+  const list = styled("select", SMALL);
   list.addEventListener("change", () => chosen(list.value), { signal });
   return list;
 }
@@ -27,12 +27,12 @@ export function select(chosen: (value: string) => void, signal: AbortSignal): HT
 type Option = readonly [value: string, words: string];
 
 /** Fills a list with values and their words, if they are others than before. */
-export function fill(list: HTMLSelectElement, options: readonly Option[], now: string): void {
+export function fillSelect(list: HTMLSelectElement, options: readonly Option[], now: string): void {
   const same = list.options.length === options.length &&
     options.every(([value, words], i) => list.options[i]!.value === value && list.options[i]!.textContent === words);
   if (!same)
     list.replaceChildren(...options.map(([value, words]) => {
-      const option = made("option", {}, words);
+      const option = styled("option", {}, words);
       option.value = value;
       return option;
     }));
@@ -41,7 +41,7 @@ export function fill(list: HTMLSelectElement, options: readonly Option[], now: s
 
 /** A slider between 0 and 1 in `steps`. */
 export function slider(steps: number, moved: (share: number) => void, signal: AbortSignal): HTMLInputElement {
-  const range = made("input", { width: "110px", margin: "0", accentColor: "var(--view-focus)", cursor: "pointer" });
+  const range = styled("input", { width: "110px", margin: "0", accentColor: "var(--view-focus)", cursor: "pointer" });
   range.type = "range";
   range.min = "0";
   range.max = String(steps);
@@ -50,7 +50,7 @@ export function slider(steps: number, moved: (share: number) => void, signal: Ab
   return range;
 }
 
-export interface Frame {
+export interface ViewFrame {
   readonly root: HTMLElement;
   readonly bar: HTMLElement; // controls
   readonly stage: HTMLElement; // what is painted
@@ -62,29 +62,29 @@ export interface Frame {
 }
 
 /** Controls above, a stage that takes the room that is left, words below. */
-export function frame(el: HTMLElement, signal: AbortSignal): Frame {
+export function viewFrame(el: HTMLElement, signal: AbortSignal): ViewFrame {
   const row: Style = {
     display: "flex", flexWrap: "wrap", alignItems: "center", gap: "6px 14px", padding: "6px 12px", fontSize: "13px",
     flex: "none", overflowY: "auto",
   };
-  const bar = made("div", { ...row, maxHeight: "40%", borderBottom: "1px solid var(--view-line)" });
-  const stage = made("div", { position: "relative", flex: "1 1 0", minHeight: "0", overflow: "hidden" });
-  const foot = made("div", {
+  const bar = styled("div", { ...row, maxHeight: "40%", borderBottom: "1px solid var(--view-line)" });
+  const stage = styled("div", { position: "relative", flex: "1 1 0", minHeight: "0", overflow: "hidden" });
+  const foot = styled("div", {
     ...row, gap: "1px 14px", lineHeight: "1.35", borderTop: "1px solid var(--view-line)", color: "var(--view-pale)",
     maxHeight: "38%",
   });
-  const live = made("div", {
+  const live = styled("div", {
     position: "absolute", width: "1px", height: "1px", overflow: "hidden", clipPath: "inset(50%)",
   });
   live.setAttribute("aria-live", "polite");
-  const warning = made("p", {
+  const warning = styled("p", {
     position: "absolute", left: "0", right: "0", top: "0", margin: "0", padding: "24px 32px", color: "var(--view-warn)",
     background: "var(--view-ground)", bottom: "0", zIndex: "2", overflowY: "auto", fontSize: "14px",
   });
   warning.setAttribute("role", "alert");
   warning.hidden = true;
   stage.append(warning);
-  const root = made("div", {
+  const root = styled("div", {
     position: "absolute", inset: "0", display: "flex", flexDirection: "column", overflow: "hidden", fontFamily: FAMILY,
     color: "var(--view-ink)", background: "var(--view-ground)",
   }, bar, stage, foot, live);
@@ -99,14 +99,14 @@ export function frame(el: HTMLElement, signal: AbortSignal): Frame {
       warning.hidden = sentence === "";
     },
     dress: (theme) => {
-      if (theme !== worn) dressed(root, theme);
+      if (theme !== worn) setThemeColours(root, theme);
       worn = theme;
     },
   };
 }
 
 /** Gives an element, and all in it, the colours by name: `var(--view-ink)`. */
-export function dressed(root: HTMLElement, theme: Theme): void {
+export function setThemeColours(root: HTMLElement, theme: Theme): void {
   for (const name of ["ground", "raised", "ink", "pale", "line", "focus", "warn"] as const)
     root.style.setProperty(`--view-${name}`, theme[name]);
   root.style.colorScheme = theme.dark ? "dark" : "light"; // sliders and lists follow it

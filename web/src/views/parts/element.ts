@@ -28,6 +28,6 @@ export function h<Name extends keyof HTMLElementTagNameMap>(
 }
 
 /** An element with this style and these children. */
-export const made = <Name extends keyof HTMLElementTagNameMap>(
+export const styled = <Name extends keyof HTMLElementTagNameMap>(
   name: Name, style: Style = {}, ...children: readonly Child[]
 ): HTMLElementTagNameMap[Name] => h(name, { style }, ...children);

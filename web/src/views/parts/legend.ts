@@ -2,7 +2,7 @@
 import { ramp } from "../../paint/color";
 import { label, type Markup, node } from "../../paint/svg";
 import type { Theme } from "../../paint/theme";
-import { made } from "./element";
+import { styled } from "./element";
 
 const WIDE = 96, HIGH = 10;
 
@@ -12,12 +12,12 @@ export interface Legend {
 }
 
 export function legend(): Legend {
-  const bar = made("canvas", { width: `${WIDE}px`, height: `${HIGH}px`, border: "1px solid var(--view-line)" });
+  const bar = styled("canvas", { width: `${WIDE}px`, height: `${HIGH}px`, border: "1px solid var(--view-line)" });
   bar.width = 256;
   bar.height = 1;
-  const [low, high] = [made("span"), made("span")];
+  const [low, high] = [styled("span"), styled("span")];
   const row = { display: "inline-flex", alignItems: "center", gap: "6px", fontVariantNumeric: "tabular-nums" };
-  const el = made("span", row, low, bar, high);
+  const el = styled("span", row, low, bar, high);
   let painted: boolean | null = null;
   return {
     el,

@@ -1,8 +1,8 @@
 /** Tokens by place, as they are shown. */
-import { clip, isolated, shortened, visible } from "../../paint/text";
+import { clipText, isolateText, shortenText, markInvisible } from "../../paint/text";
 import { type Tokens, type TraceInfo, tokensOf } from "../../trace/source";
 
-export interface Names {
+export interface TokenNames {
   readonly count: number;
   readonly raw: (place: number) => string; // the token itself, or its number where it is not known
   readonly short: (place: number, width: number) => string; // with marks, cut to a width
@@ -14,10 +14,10 @@ export interface Names {
 const LOOKED_AT = 4000; // names that are measured to size a column
 
 /** The names of some tokens; `measure` gives the width of a text in the font they are drawn in. */
-export function names(tokens: Tokens | null, count: number, measure: (text: string) => number): Names {
+export function tokenNames(tokens: Tokens | null, count: number, measure: (text: string) => number): TokenNames {
   const kept = new Map<string, string>(); // names that were cut, by width and token
   const raw = (place: number): string => tokens?.shown[place] ?? String(place);
-  const seen = (place: number): string => visible(raw(place).slice(0, 1000));
+  const seen = (place: number): string => markInvisible(raw(place).slice(0, 1000));
   const short = (place: number, width: number): string => {
     const text = raw(place);
     const key = text.length > 200 ? `${text.slice(0, 100)}${text.length}${text.slice(-100)}` : text;
@@ -26,7 +26,7 @@ export function names(tokens: Tokens | null, count: number, measure: (text: stri
     if (found === undefined) {
       if (kept.size > 20_000) kept.clear();
       const ends = text.length > 1000 ? `${text.slice(0, 500)}${text.slice(-500)}` : text; // the middle is cut anyway
-      found = clip(visible(ends), width, measure);
+      found = clipText(markInvisible(ends), width, measure);
       kept.set(at, found);
     }
     return found;
@@ -43,23 +43,23 @@ export function names(tokens: Tokens | null, count: number, measure: (text: stri
     return measured[1];
   };
   return {
-    count, raw, short, whole: (place) => isolated(shortened(raw(place), 120)),
+    count, raw, short, whole: (place) => isolateText(shortenText(raw(place), 120)),
     special: (place) => tokens?.special?.[place] ?? false, widest,
   };
 }
 
 /** The names of a layer's queries or keys. */
-export function namesOf(
+export function layerTokenNames(
   info: TraceInfo, layer: number, batch: number, which: "queries" | "keys", measure: (text: string) => number,
-): Names {
+): TokenNames {
   const shape = info.layers[layer]?.shape ?? [0, 0, 0, 0];
-  return names(tokensOf(info, layer, batch, which), shape[which === "queries" ? 2 : 3], measure);
+  return tokenNames(tokensOf(info, layer, batch, which), shape[which === "queries" ? 2 : 3], measure);
 }
 
 /** The name of one token, with marks for what cannot be seen; its number where the text is not known. */
 export const tokenName = (tokens: Tokens | null, at: number, most = 40): string => {
   const text = tokens?.shown[at];
-  return text === undefined ? `${at}` : shortened(text, most);
+  return text === undefined ? `${at}` : shortenText(text, most);
 };
 
 /** Short names of layers: without what all of them have in common. */

@@ -2,7 +2,7 @@
 import type { Theme } from "../../paint/theme";
 
 /** Gives the element the theme's colours as variables. */
-export function colour(el: HTMLElement, theme: Theme): void {
+export function setColours(el: HTMLElement, theme: Theme): void {
   for (const name of ["ground", "raised", "ink", "pale", "line", "query", "key", "focus", "warn", "hatch"] as const)
     el.style.setProperty(`--r-${name}`, theme[name]);
 }

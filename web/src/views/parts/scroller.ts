@@ -1,6 +1,6 @@
 /** A window onto something larger: the browser scrolls, and one canvas of the window's size shows what is there. */
 import { type Surface, surface } from "../../paint/canvas";
-import { made } from "./element";
+import { styled } from "./element";
 
 export interface Scroller {
   readonly box: HTMLElement; // takes the focus and the scrolling
@@ -15,12 +15,12 @@ export interface Scroller {
 
 /** Fills `stage` with such a window. */
 export function scroller(stage: HTMLElement, signal: AbortSignal): Scroller {
-  const box = made("div", { position: "absolute", inset: "0", overflow: "auto", outline: "none" });
-  const held = made("div", { position: "sticky", left: "0", top: "0", overflow: "hidden", touchAction: "pan-x pan-y" });
-  const whole = made("div", { position: "relative", minWidth: "100%", minHeight: "100%" }, held);
+  const box = styled("div", { position: "absolute", inset: "0", overflow: "auto", outline: "none" });
+  const held = styled("div", { position: "sticky", left: "0", top: "0", overflow: "hidden", touchAction: "pan-x pan-y" });
+  const whole = styled("div", { position: "relative", minWidth: "100%", minHeight: "100%" }, held);
   box.tabIndex = 0;
   box.append(whole);
-  const ring = made("div", {
+  const ring = styled("div", {
     position: "absolute", inset: "0", pointerEvents: "none", border: "2px solid var(--view-focus)", zIndex: "1",
   });
   ring.hidden = true;

@@ -14,7 +14,7 @@ export const shape = (
 ): Shape => ({ name, attributes, inside });
 
 /** A line of text. */
-export const words = (x: number, y: number, text: string, attributes: Shape["attributes"] = {}): Shape =>
+export const textShape = (x: number, y: number, text: string, attributes: Shape["attributes"] = {}): Shape =>
   shape("text", { x, y, "font-size": 12, ...attributes }, text);
 
 /** As text, for a file. */
@@ -35,10 +35,10 @@ export function asElement(
 }
 
 /** A file that holds a sentence, where there is no picture to give. */
-export const sentenceFile = (text: string, theme: Theme): string =>
+export const messageFile = (text: string, theme: Theme): string =>
   svgDocument(
     640, 48,
     [
-      shape("rect", { width: 640, height: 48, fill: theme.ground }), words(16, 28, text, { fill: theme.ink }),
+      shape("rect", { width: 640, height: 48, fill: theme.ground }), textShape(16, 28, text, { fill: theme.ink }),
     ].map(asMarkup),
   );

@@ -4,7 +4,7 @@
  * A style sheet for as long as the view stands, in the document or the shadow root that holds it. Constructed sheets
  * need no inline style, so a strict content policy lets them through.
  */
-export function dress(el: HTMLElement, css: string, signal: AbortSignal): void {
+export function adoptStyle(el: HTMLElement, css: string, signal: AbortSignal): void {
   const put = (): void => {
     if (signal.aborted) return;
     const root = el.getRootNode() as Document | ShadowRoot;

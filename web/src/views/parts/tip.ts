@@ -1,5 +1,5 @@
 /** A small card beside the pointer, kept inside its stage. */
-import { type Child, made } from "./element";
+import { type Child, styled } from "./element";
 
 export interface Card {
   /** Places are those of the stage. */
@@ -11,7 +11,7 @@ const AWAY = 16, EDGE = 4; // pixels from the pointer, and from the edges
 
 /** A card on a stage that is dressed; it stands below right of the pointer, or wherever there is room. */
 export function card(stage: HTMLElement): Card {
-  const box = made("div", {
+  const box = styled("div", {
     position: "absolute", left: "0", top: "0", zIndex: "3", pointerEvents: "none", padding: "6px 10px",
     background: "var(--view-raised)", color: "var(--view-ink)", border: "1px solid var(--view-line)",
     borderRadius: "6px", boxShadow: "0 2px 8px rgb(0 0 0 / 0.2)", fontSize: "13px", lineHeight: "18px",
@@ -27,7 +27,7 @@ export function card(stage: HTMLElement): Card {
   };
   return {
     show: (x, y, ...children) => {
-      box.replaceChildren(made("div", {}, ...children));
+      box.replaceChildren(styled("div", {}, ...children));
       box.hidden = false;
       const left = beside(x, box.offsetWidth, stage.clientWidth), top = beside(y, box.offsetHeight, stage.clientHeight);
       box.style.transform = `translate(${left}px, ${top}px)`;
@@ -48,6 +48,6 @@ export interface Tip {
 export function tip(stage: HTMLElement): Tip {
   const { show, hide } = card(stage);
   const line = (words: string, i: number): HTMLElement =>
-    made("div", { whiteSpace: "pre-wrap", ...(i === 0 ? { fontWeight: "600" } : {}) }, words);
+    styled("div", { whiteSpace: "pre-wrap", ...(i === 0 ? { fontWeight: "600" } : {}) }, words);
   return { show: (x, y, lines) => show(x, y, ...lines.map(line)), hide };
 }

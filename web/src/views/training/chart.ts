@@ -3,9 +3,9 @@ import { headColor } from "../../paint/color";
 import type { Theme } from "../../paint/theme";
 import type { TrainingCard } from "../../hosts/server";
 import { fourDigits } from "../../paint/digits";
-import { type Shape, shape, words } from "../parts/shape";
+import { type Shape, shape, textShape } from "../parts/shape";
 
-export interface Line {
+export interface ScoreLine {
   readonly name: string;
   // `at`: which step of the card; -1 where nothing was shown
   readonly points: readonly { readonly at: number; readonly step: number; readonly value: number }[];
@@ -14,7 +14,7 @@ export interface Line {
 const MOST = 8;
 
 /** The loss of training under `name`, then a line per score in the order in which they first come. */
-export function linesOf(card: TrainingCard, name: string): Line[] {
+export function linesOf(card: TrainingCard, name: string): ScoreLine[] {
   const losses = card.losses.map(([step, value]) => ({ at: card.steps.indexOf(step), step, value }));
   return [...(losses.length ? [{ name, points: losses }] : []), ...scoresOf(card)];
 }
@@ -25,7 +25,7 @@ export function spanOf(card: TrainingCard): readonly [number, number] {
   return steps.length ? [Math.min(...steps), Math.max(...steps)] : [0, 1];
 }
 
-function scoresOf(card: TrainingCard): Line[] {
+function scoresOf(card: TrainingCard): ScoreLine[] {
   const names = [...new Set(card.scores.flatMap((score) => Object.keys(score)))].slice(0, MOST);
   return names
     .map((name) => ({
@@ -42,7 +42,7 @@ export const CHART = { width: 250, height: 142 };
 const LEFT = 58, RIGHT = 14, TOP = 26, BOTTOM = 34;
 
 /** Where a step and a value stand, between the first and the last step. A line of equal values lies in the middle. */
-export function placing(line: Line, [first, last]: readonly [number, number]): {
+export function chartScales(line: ScoreLine, [first, last]: readonly [number, number]): {
   x: (step: number) => number;
   y: (value: number) => number;
   low: number;
@@ -60,9 +60,9 @@ export function placing(line: Line, [first, last]: readonly [number, number]): {
 
 /** A chart; the step `now` is marked, and its value stands beside the name. */
 export function chartOf(
-  line: Line, span: readonly [number, number], now: number, place: number, theme: Theme,
+  line: ScoreLine, span: readonly [number, number], now: number, place: number, theme: Theme,
 ): Shape {
-  const { x, y, low, high } = placing(line, span), colour = headColor(place, theme.dark);
+  const { x, y, low, high } = chartScales(line, span), colour = headColor(place, theme.dark);
   const floor = CHART.height - BOTTOM, edge = CHART.width - RIGHT;
   const here = line.points.find((point) => point.step === now);
   const rule = (y0: number): Shape => shape("line", { x1: LEFT, x2: edge, y1: y0, y2: y0, stroke: theme.line });
@@ -72,13 +72,13 @@ export function chartOf(
   const pale = { fill: theme.pale }, strong = { fill: theme.ink, "font-weight": 600 };
   return shape(
     "g", {},
-    words(LEFT, 15, line.name, strong),
-    ...(here ? [words(edge, 15, fourDigits(here.value), { ...strong, "text-anchor": "end" })] : []),
+    textShape(LEFT, 15, line.name, strong),
+    ...(here ? [textShape(edge, 15, fourDigits(here.value), { ...strong, "text-anchor": "end" })] : []),
     rule(y(high)), ...(high === low ? [] : [rule(y(low))]),
-    words(LEFT - 6, y(high) + 4, fourDigits(high), { ...pale, "text-anchor": "end" }),
-    ...(high === low ? [] : [words(LEFT - 6, y(low) + 4, fourDigits(low), { ...pale, "text-anchor": "end" })]),
-    words(LEFT, floor + 18, String(span[0]), pale),
-    ...(span[1] > span[0] ? [words(edge, floor + 18, String(span[1]), { ...pale, "text-anchor": "end" })] : []),
+    textShape(LEFT - 6, y(high) + 4, fourDigits(high), { ...pale, "text-anchor": "end" }),
+    ...(high === low ? [] : [textShape(LEFT - 6, y(low) + 4, fourDigits(low), { ...pale, "text-anchor": "end" })]),
+    textShape(LEFT, floor + 18, String(span[0]), pale),
+    ...(span[1] > span[0] ? [textShape(edge, floor + 18, String(span[1]), { ...pale, "text-anchor": "end" })] : []),
     shape(
       "line",
       {

@@ -1,5 +1,5 @@
 /** The controls of a training: which run, which example, which step, and a button that plays the steps. */
-import { shortened } from "../../paint/text";
+import { shortenText } from "../../paint/text";
 import type { TrainingCard } from "../../hosts/server";
 import type { Say } from "../../language/language";
 import { h } from "../parts/element";
@@ -53,7 +53,7 @@ export function playerControls(moves: PlayerMoves, say: Say): PlayerControls {
     runLabel.replaceChildren(say("training.run"), runs);
     exampleLabel.replaceChildren(say("training.example"), examples);
     exampleLabel.hidden = card.examples < 2;
-    runs.replaceChildren(...cards.map((one, i) => h("option", { value: i }, shortened(one.name, 60))));
+    runs.replaceChildren(...cards.map((one, i) => h("option", { value: i }, shortenText(one.name, 60))));
     runs.value = String(cards.indexOf(card));
     const count = Math.min(card.examples, MOST_EXAMPLES);
     examples.replaceChildren(...Array.from({ length: count }, (_, i) => h("option", { value: i }, String(i + 1))));

@@ -1,13 +1,14 @@
 /** Plays a training: the map at a step, the controls above it and the scores beside it. */
-import { sentenceOf } from "../../language/errorText";
+import { errorText } from "../../language/errorText";
 import type { Server, TrainingCard } from "../../hosts/server";
 import type { Source } from "../../trace/source";
 import { h } from "../parts/element";
 import type { Scene } from "../parts/view";
 import { type PlayerControls, playerControls } from "./controls";
-import { openings } from "./openings";
+import { stepSources } from "./stepSources";
 import { scoreCharts, scoreTable, scoresBeside } from "./scores";
-import { type MapProbe, StepMap } from "./stepMap";
+import type { MapProbe } from "../map/panel";
+import { StepMap } from "./stepMap";
 
 const BEAT = 800; // milliseconds that a step stands while it plays
 
@@ -19,7 +20,7 @@ export class Player {
   private request = 0;
   private arriving: Promise<void> = Promise.resolve();
   private timer: ReturnType<typeof setTimeout> | undefined;
-  private readonly open: ReturnType<typeof openings>;
+  private readonly open: ReturnType<typeof stepSources>;
   private readonly map: StepMap;
   private readonly controls: PlayerControls;
   private readonly scores = h("div", { class: "scores" });
@@ -31,7 +32,7 @@ export class Player {
   ) {
     this.card = cards[0]!;
     this.at = this.card.steps.length - 1;
-    this.open = openings(server);
+    this.open = stepSources(server);
     this.map = new StepMap(scene, tell);
     this.controls = playerControls({
       pickRun: (run) => this.pickRun(run),
@@ -110,7 +111,7 @@ export class Player {
       (error: unknown) => {
         if (!isCurrent()) return;
         this.pause();
-        this.map.showMessage(scene.say("training.failed", { why: sentenceOf(error) }), "alert");
+        this.map.showMessage(scene.say("training.failed", { why: errorText(error) }), "alert");
       },
     );
     const next = card.steps[at + 1];

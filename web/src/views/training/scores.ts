@@ -5,7 +5,7 @@ import { svgDocument } from "../../paint/svg";
 import type { Theme } from "../../paint/theme";
 import { h } from "../parts/element";
 import { asElement, asMarkup, shape } from "../parts/shape";
-import { CHART, type Line, chartOf, linesOf, spanOf, stepAt } from "./chart";
+import { CHART, type ScoreLine, chartOf, linesOf, spanOf, stepAt } from "./chart";
 
 /** A chart per score, with the step at `at` marked; a click on one goes to the step below the pointer. */
 export function scoreCharts(
@@ -41,7 +41,7 @@ export function scoresBeside(picture: string, card: TrainingCard, at: number, th
 export function scoreTable(card: TrainingCard, say: Say): (string | number)[][] {
   const lines = linesOf(card, say("training.loss"));
   const steps = new Set(lines.flatMap((line) => line.points.map((point) => point.step)));
-  const value = (line: Line, step: number): number | "" =>
+  const value = (line: ScoreLine, step: number): number | "" =>
     line.points.find((point) => point.step === step)?.value ?? "";
   return [
     [say("training.step"), ...lines.map((line) => line.name)],

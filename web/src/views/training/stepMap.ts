@@ -1,19 +1,14 @@
 /** The map at a step of a training. The next one is drawn below it and takes its place when it is done: no flicker. */
 import type { Source } from "../../trace/source";
-import { mapPanel } from "../map/panel";
+import { type MapProbe, type MapShown, mapPanel } from "../map/panel";
 import { h } from "../parts/element";
-import type { Scene, Shown } from "../parts/view";
+import type { Scene } from "../parts/view";
 
 const PATIENCE = 600; // milliseconds that the old map stays at most
 
-export interface MapProbe {
-  readonly settled: () => Promise<void>;
-  readonly weight: (query: number, key: number) => number | null;
-}
-
 export class StepMap {
   readonly element = h("div", { class: "map" });
-  private panel: { readonly shown: Shown; readonly box: HTMLElement; readonly stop: AbortController } | null = null;
+  private panel: { readonly shown: MapShown; readonly box: HTMLElement; readonly stop: AbortController } | null = null;
 
   /** `tell` hears whose map is shown. */
   constructor(private readonly scene: Scene, private readonly tell: (source: Source | null) => void) {
@@ -25,11 +20,11 @@ export class StepMap {
   }
 
   get probe(): MapProbe | null {
-    return (this.panel?.shown.probe as unknown as MapProbe | undefined) ?? null;
+    return this.panel?.shown.probe ?? null;
   }
 
   async svg(): Promise<string> {
-    return this.panel?.shown.svg ? this.panel.shown.svg() : "";
+    return this.panel?.shown.svg() ?? "";
   }
 
   /** A sentence in place of the map. */

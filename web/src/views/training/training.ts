@@ -1,12 +1,12 @@
 /** How a map grew: the same example at every kept step of a training, with the scores beside it. */
 import { signal as live } from "@preact/signals";
 import type { Server, TrainingCard } from "../../hosts/server";
-import { sentenceOf } from "../../language/errorText";
+import { errorText } from "../../language/errorText";
 import type { Source } from "../../trace/source";
 import { h } from "../parts/element";
-import { colour } from "../parts/plainStyle";
-import { sentenceFile } from "../parts/shape";
-import { dress } from "../parts/sheet";
+import { setColours } from "../parts/plainStyle";
+import { messageFile } from "../parts/shape";
+import { adoptStyle } from "../parts/sheet";
 import type { Scene, Shown, View } from "../parts/view";
 import { Player } from "./player";
 import { TRAINING } from "./style";
@@ -16,7 +16,7 @@ const PAUSE = 2000; // milliseconds until it is asked what is new
 /** The maps of a training, step by step. */
 export const training: View = (scene: Scene): Shown => {
   const { el, choice, say, signal, server } = scene;
-  dress(el, TRAINING, signal);
+  adoptStyle(el, TRAINING, signal);
   const view = new TrainingView(scene);
   el.replaceChildren(view.root);
   const probe = {
@@ -26,13 +26,13 @@ export const training: View = (scene: Scene): Shown => {
     settled: async (): Promise<void> => { await view.player?.settled(); },
   };
   Object.assign(el, { regard: probe });
-  choice.watch(() => colour(view.root, scene.theme()), signal);
+  choice.watch(() => setColours(view.root, scene.theme()), signal);
   if (!server) view.showMessage(say("training.served"), false);
   else view.pollTrainings(server);
   return {
     probe, of: view.source,
     svg: async () =>
-      view.player?.svg() ?? sentenceFile(say(server ? "training.none" : "training.served"), scene.theme()),
+      view.player?.svg() ?? messageFile(say(server ? "training.none" : "training.served"), scene.theme()),
     table: async () => view.player?.table() ?? [],
   };
 };
@@ -61,7 +61,7 @@ class TrainingView {
         (cards) => { if (!signal.aborted) this.show(cards, server); },
         (error: unknown) => {
           if (!signal.aborted && !this.player)
-            this.showMessage(say("training.failed", { why: sentenceOf(error) }), true);
+            this.showMessage(say("training.failed", { why: errorText(error) }), true);
         },
       ).finally(later);
     };

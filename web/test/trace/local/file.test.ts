@@ -1,8 +1,8 @@
 /** Files that are no whole trace: each is told in one sentence, none is believed. */
 import { describe, expect, it } from "vitest";
-import { TraceError, openHeld } from "../../../src/trace/local/source";
-import { brain, halves } from "../../../src/trace/float16";
-import { unpacked } from "../../../src/trace/local/unpack";
+import { TraceError, openLocalSource } from "../../../src/trace/local/source";
+import { bfloat16, float16Table } from "../../../src/trace/float16";
+import { unpack } from "../../../src/trace/local/unpack";
 import { bytesOf } from "./read";
 
 const sound = bytesOf("pair.trace");
@@ -70,7 +70,7 @@ describe("a file is refused in one sentence", () => {
       header[first]!.data_offsets = header[first]!.data_offsets.map((at) => at + 8);
     }), /overlap or leave a gap|would end/],
   ])("%s", (_, bytes, sentence) => {
-    const open = (): unknown => openHeld(bytes());
+    const open = (): unknown => openLocalSource(bytes());
     expect(open).toThrow(TraceError);
     expect(open).toThrow(sentence);
     expect(open).toThrow(expect.objectContaining({ code: expect.stringMatching(/^file\.\w+$/) }));
@@ -78,7 +78,7 @@ describe("a file is refused in one sentence", () => {
 
   it("and a newer one is told apart", () => {
     try {
-      openHeld(said((words) => (words.version = 7)));
+      openLocalSource(said((words) => (words.version = 7)));
     } catch (error) {
       expect(error).toMatchObject({ code: "file.newer", about: { version: 7, known: 2 } });
     }
@@ -90,11 +90,11 @@ describe("a file that is sound", () => {
     const shifted = new Uint8Array(sound.length + 3);
     shifted.set(sound, 3);
     const at = { layer: 0, batch: 0, head: 1 };
-    expect(await openHeld(shifted.subarray(3)).row(at, 2)).toEqual(await openHeld(sound).row(at, 2));
-    expect(await openHeld(sound.slice().buffer).row(at, 2)).toEqual(await openHeld(sound).row(at, 2));
+    expect(await openLocalSource(shifted.subarray(3)).row(at, 2)).toEqual(await openLocalSource(sound).row(at, 2));
+    expect(await openLocalSource(sound.slice().buffer).row(at, 2)).toEqual(await openLocalSource(sound).row(at, 2));
   });
 
-  it.each<[string, (source: ReturnType<typeof openHeld>) => Promise<unknown>]>([
+  it.each<[string, (source: ReturnType<typeof openLocalSource>) => Promise<unknown>]>([
     ["Layer 9", (s) => s.row({ layer: 9, batch: 0, head: 0 }, 0)],
     ["entry 1", (s) => s.row({ layer: 0, batch: 1, head: 0 }, 0)],
     ["head 4", (s) => s.row({ layer: 0, batch: 0, head: 4 }, 0)],
@@ -103,28 +103,28 @@ describe("a file that is sound", () => {
     ["Key 0.5", (s) => s.column({ layer: 0, batch: 0, head: 0 }, 0.5)],
     ["no tile", (s) => s.tile({ layer: 0, batch: 0, head: 0, level: 99, row: 0, column: 0 }, false)],
   ])("refuses what it does not have: %s", async (sentence, ask) => {
-    await expect(ask(openHeld(sound))).rejects.toThrow(sentence);
+    await expect(ask(openLocalSource(sound))).rejects.toThrow(sentence);
   });
 });
 
 describe("what a page holds", () => {
   const text = new TextDecoder().decode(bytesOf("pair.packed"));
   it("is the file, byte by byte", async () => {
-    expect(await unpacked(text, sound.length)).toEqual(sound);
+    expect(await unpack(text, sound.length)).toEqual(sound);
   });
 
   it.each([["cut", text.slice(0, 4000)], ["cut within a letter", text.slice(0, 4001)], ["no base64", "<script>"], ["empty", ""],
     ["changed", text.slice(0, 2000) + (text[2000] === "A" ? "B" : "A") + text.slice(2001)]])("is told where it is %s", async (_, some) => {
-    await expect(unpacked(some, sound.length)).rejects.toThrow(TraceError);
+    await expect(unpack(some, sound.length)).rejects.toThrow(TraceError);
   });
 });
 
 describe("numbers of 16 bits", () => {
   it("are exact", () => {
-    const table = halves();
+    const table = float16Table();
     expect([table[0x3c00], table[0xc000], table[0x7bff], table[0x0001], table[0x7c00], table[0x3555]]).toEqual(
       [1, -2, 65504, 2 ** -24, Infinity, 0.333251953125]);
     expect([table[0x7e00], table[0x8000]]).toEqual([NaN, -0]);
-    expect([brain(0x3f80), brain(0xc040), brain(0x0080)]).toEqual([1, -3, 2 ** -126]);
+    expect([bfloat16(0x3f80), bfloat16(0xc040), bfloat16(0x0080)]).toEqual([1, -3, 2 ** -126]);
   });
 });

@@ -1,6 +1,6 @@
 /** What Python wrote for us: traces, and what it says is in them. */
 import { readFileSync } from "node:fs";
-import { Reals, type Stored } from "../../../src/trace/bytes";
+import { Reals, type StoredArray } from "../../../src/trace/bytes";
 import { readContainer } from "../../../src/trace/local/container";
 import type { Measures } from "../../../src/trace/source";
 
@@ -19,7 +19,7 @@ export class Expected {
   has(name: string): boolean {
     return this.file.arrays.has(name);
   }
-  stored(name: string): Stored {
+  stored(name: string): StoredArray {
     return this.file.arrays.get(name)!;
   }
   /** The numbers at these leading places, such as one row of one head. */

@@ -1,10 +1,10 @@
 /** Every kind of map, every question, against what Python's AttentionMap says of the same file. */
 import { describe, expect, it } from "vitest";
-import { openHeld } from "../../../src/trace/local/source";
+import { openLocalSource } from "../../../src/trace/local/source";
 import type { Measures, Source } from "../../../src/trace/source";
 import { Expected, apart, bytesOf } from "./read";
 
-const kinds = openHeld(bytesOf("kinds.trace")), pair = openHeld(bytesOf("pair.trace")), long = openHeld(bytesOf("long.trace"));
+const kinds = openLocalSource(bytesOf("kinds.trace")), pair = openLocalSource(bytesOf("pair.trace")), long = openLocalSource(bytesOf("long.trace"));
 const python = new Expected("kinds"), pythonPair = new Expected("pair"), pythonLong = new Expected("long");
 const NEAR = 1e-6;
 
@@ -23,7 +23,7 @@ describe("what is known before a number is asked", () => {
     expect(info.layers.map((layer) => layer.name)).toContain("stitched");
     expect(info.layers[0]).toMatchObject({ kind: "self", how: "asked", shape: [2, 3, 7, 7], values: true, scores: true });
     expect(info.layers.find(({ name }) => name === "stored")).toMatchObject({ how: "stored", scores: false, values: false });
-    expect(openHeld(bytesOf("kinds.trace"), { run: 0, info: { name: "cat" } }).info).toMatchObject({ run: 0, name: "cat" });
+    expect(openLocalSource(bytesOf("kinds.trace"), { run: 0, info: { name: "cat" } }).info).toMatchObject({ run: 0, name: "cat" });
     expect(pair.info.layers.map(({ side }) => side)).toEqual(["encoder", "encoder", "decoder", "decoder", "decoder", "decoder"]);
     expect([pair.info.precision, long.info.precision]).toEqual(["float32", "float16"]);
   });
@@ -84,7 +84,7 @@ describe.each([["kinds", kinds, python], ["pair", pair, pythonPair]] as const)("
             expect(share === 0).toBe(open.length === 0);
             expect(share === 255).toBe(open.length === inside.length);
           }
-        const coarse = await openHeld(bytesOf(source === kinds ? "kinds.trace" : "pair.trace")).tile({ ...at, level, row: 0, column: 0 }, true);
+        const coarse = await openLocalSource(bytesOf(source === kinds ? "kinds.trace" : "pair.trace")).tile({ ...at, level, row: 0, column: 0 }, true);
         expect(coarse.sampled).toBe(level ? size : 0);
         const middle = Math.min(size, q) >> 1;
         expect(Math.abs(coarse.max[0]! - Math.max(0, ...Array.from({ length: Math.min(size, k) }, (_, j) => cell(middle, j)).map(({ w }) => w)))).toBeLessThan(NEAR);
@@ -197,7 +197,7 @@ describe("what was made in Python", () => {
   it("is told as it came", async () => {
     const measures: Measures = { values: { entropy: [1, 2] }, notes: [] };
     const proof = { status: "proven", output: 1, kernel: 2, normaliser: null, why: "" } as const;
-    const source = openHeld(bytesOf("long.trace"), { proofs: [proof], measures: [[measures]], info: { error: 0.25 } });
+    const source = openLocalSource(bytesOf("long.trace"), { proofs: [proof], measures: [[measures]], info: { error: 0.25 } });
     expect([await source.proof(0), await source.measures(0, 0), source.info.error]).toEqual([proof, measures, 0.25]);
     expect(await long.proof(0)).toMatchObject({ status: "unproven" });
   });

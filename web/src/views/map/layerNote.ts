@@ -3,7 +3,7 @@ import type { Say } from "../../language/language";
 import type { Hidden, LayerInfo, Proof, Source } from "../../trace/source";
 import { type Head, placeOf } from "./head";
 
-export interface Around {
+export interface LayerNote {
   readonly hidden: () => Hidden | null; // null: not known yet
   readonly note: (say: Say) => { readonly text: string; readonly about: string }; // "" where there is nothing to say
   readonly look: (head: Head) => void;
@@ -12,7 +12,7 @@ export interface Around {
 const NOTHING: Hidden = { blind: new Uint8Array(0), unseen: new Uint8Array(0) };
 
 /** Asks when the head changes and calls `changed` when it knows more. A source that cannot tell hides nothing. */
-export function aroundOf(source: Source, changed: () => void, signal: AbortSignal): Around {
+export function watchLayer(source: Source, changed: () => void, signal: AbortSignal): LayerNote {
   let hidden: Hidden | null = null, hiddenOf = "";
   let layer = -1, proof: Proof | null = null;
   const look = (head: Head): void => {

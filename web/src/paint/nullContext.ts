@@ -3,7 +3,7 @@
 const LETTER = 7; // pixels, about
 
 /** Takes every call and every property; text is measured by its length. */
-export function silent(canvas: HTMLCanvasElement): CanvasRenderingContext2D {
+export function nullContext(canvas: HTMLCanvasElement): CanvasRenderingContext2D {
   const kept: Record<string | symbol, unknown> = {
     canvas,
     measureText: (text: string) => ({ width: LETTER * text.length }),

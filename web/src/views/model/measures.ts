@@ -4,13 +4,13 @@ import { isAbort } from "../../language/errorText";
 import type { At } from "./layout";
 
 /** Heads by a measure; those that have none come last, equal ones stay in the model's order. */
-export function sorted(heads: readonly At[], value: (at: At) => number | null, falling: boolean): At[] {
+export function sortHeads(heads: readonly At[], value: (at: At) => number | null, falling: boolean): At[] {
   const known = heads.filter((at) => value(at) !== null), unknown = heads.filter((at) => value(at) === null);
   return [...known.sort((a, b) => (falling ? -1 : 1) * (value(a)! - value(b)!)), ...unknown];
 }
 
-export class Measured {
-  private readonly found = new Map<string, Measures>();
+export class MeasureStore {
+  private readonly measures = new Map<string, Measures>();
   private readonly asked = new Map<string, Promise<Measures>>();
   private call: AbortController | null = null;
   error: unknown = null;
@@ -22,7 +22,7 @@ export class Measured {
   }
 
   of(layer: number, batch: number): Measures | undefined {
-    return this.found.get(`${layer} ${batch}`);
+    return this.measures.get(`${layer} ${batch}`);
   }
 
   value(at: At, batch: number, measure: string): number | null {
@@ -57,7 +57,7 @@ export class Measured {
     this.asked.set(at, coming);
     coming.then(
       (measures) => {
-        this.found.set(at, measures);
+        this.measures.set(at, measures);
         this.changed();
       },
       (error: unknown) => {

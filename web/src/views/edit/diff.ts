@@ -1,7 +1,7 @@
 /** Where two texts and two lists of chances differ. */
 import type { Chance } from "../../trace/source";
 
-export interface Part {
+export interface TextPart {
   readonly text: string;
   readonly changed: boolean;
 }
@@ -11,7 +11,7 @@ const partsOf = (text: string): string[] =>
   text.match(/[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]|[\p{L}\p{N}\p{M}]+|\s+|./gsu) ?? [];
 
 /** Both texts in stretches; a stretch that the other text does not have in this order is marked. */
-export function differing(before: string, after: string): readonly [Part[], Part[]] {
+export function diffTexts(before: string, after: string): readonly [TextPart[], TextPart[]] {
   const a = partsOf(before), b = partsOf(after);
   if (a.length > LONGEST || b.length > LONGEST) {
     const changed = before !== after;
@@ -23,8 +23,8 @@ export function differing(before: string, after: string): readonly [Part[], Part
     for (let j = b.length - 1; j >= 0; j--)
       common[i * width + j] = a[i] === b[j] ? common[(i + 1) * width + j + 1]! + 1
         : Math.max(common[(i + 1) * width + j]!, common[i * width + j + 1]!);
-  const left: Part[] = [], right: Part[] = [];
-  const add = (to: Part[], text: string, changed: boolean): void => {
+  const left: TextPart[] = [], right: TextPart[] = [];
+  const add = (to: TextPart[], text: string, changed: boolean): void => {
     const last = to[to.length - 1];
     if (last?.changed === changed) to[to.length - 1] = { text: last.text + text, changed };
     else to.push({ text, changed });

@@ -5,7 +5,7 @@ import type { Source } from "../../trace/source";
 const MOST = 12;
 
 /** Opens a step, or gives the one that is open. One that failed is asked again. */
-export function openings(server: Server): (id: string, step: number, example: number) => Promise<Source> {
+export function stepSources(server: Server): (id: string, step: number, example: number) => Promise<Source> {
   const held = new Map<string, Promise<Source>>();
   return (id, step, example) => {
     const name = JSON.stringify([id, step, example]);

@@ -3,11 +3,11 @@ import type { Choice } from "../../choose/choice";
 import type { Say } from "../../language/language";
 import { cellSentence, rowSentence } from "./describe";
 import type { Head } from "./head";
-import type { Rows } from "./rows";
+import type { RowCache } from "./rows";
 
 const AFTER = 200; // milliseconds
 
-export function voiceOf(choice: Choice, rows: Rows, say: Say, speak: (sentence: string) => void): (head: Head) => void {
+export function rowReader(choice: Choice, rows: RowCache, say: Say, speak: (sentence: string) => void): (head: Head) => void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   return (head) => {
     clearTimeout(timer);

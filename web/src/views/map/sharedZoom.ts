@@ -4,21 +4,21 @@ import type { Choice, Zoom } from "../../choose/choice";
 
 const REST = 180; // milliseconds
 
-export interface Zooming {
+export interface SharedZoom {
   readonly live: Signal<Zoom | null>;
   readonly move: (zoom: Zoom | null) => void;
   readonly follow: (zoom: Zoom | null) => void; // the choice says so
 }
 
-const all = new WeakMap<Choice["picked"], Zooming>(); // choices that differ only in how they are drawn pick as one
+const all = new WeakMap<Choice["picked"], SharedZoom>(); // choices that differ only in how they are drawn pick as one
 
-export function zoomingOf(choice: Choice): Zooming {
+export function sharedZoom(choice: Choice): SharedZoom {
   const known = all.get(choice.picked);
   if (known !== undefined) return known;
   let written = choice.picked.peek().zoom;
   let timer: ReturnType<typeof setTimeout> | undefined;
   const live = signal(written);
-  const made: Zooming = {
+  const made: SharedZoom = {
     live,
     move: (zoom) => {
       live.value = zoom;

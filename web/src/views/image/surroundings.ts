@@ -1,11 +1,11 @@
 /** What stands around the picture: tokens to choose, a legend, and what lies outside it. */
-import { type Scale, unscaled, viridis, weightColor } from "../../paint/color";
-import { clip, shortened, visible } from "../../paint/text";
+import { type Scale, unscaleWeight, viridis, weightColor } from "../../paint/color";
+import { clipText, shortenText, markInvisible } from "../../paint/text";
 import type { Say } from "../../language/language";
 import { fourDigits } from "../../paint/digits";
 import { h } from "../parts/element";
-import type { Weighed } from "./paint";
-import type { Grid } from "./patches";
+import type { PatchWeights } from "./paint";
+import type { PatchGrid } from "./patches";
 
 const CHIPS = 60; // so many tokens can be chosen at a time; the others through the other views
 
@@ -29,9 +29,9 @@ export function chipsOf({ tokens, at, kind, name, pick, say }: ChipsOf): HTMLEle
       "button",
       {
         type: "button", class: `chip ${kind}`, "aria-pressed": String(token === at),
-        title: `${token} ${shortened(text)}`, onclick: () => pick(token),
+        title: `${token} ${shortenText(text)}`, onclick: () => pick(token),
       },
-      h("bdi", {}, clip(visible(text), 16, (part) => [...part].length)),
+      h("bdi", {}, clipText(markInvisible(text), 16, (part) => [...part].length)),
     );
   });
   if (left > 0) chips.push(h("span", { class: "pale" }, say("image.moreTokens", { count: left })));
@@ -39,22 +39,22 @@ export function chipsOf({ tokens, at, kind, name, pick, say }: ChipsOf): HTMLEle
 }
 
 /** What the query gives to tokens that are no patches; nothing where all are. */
-export function elsewhere(weights: Float32Array, grid: Grid, name: (token: number) => string, say: Say): string {
+export function outsideWords(weights: Float32Array, grid: PatchGrid, name: (token: number) => string, say: Say): string {
   const out = Array.from(weights, (weight, key) => ({ weight, key })).filter(({ key }) => !grid.patchOf.has(key));
   if (out.length === 0) return "";
   const share = out.reduce((total, one) => total + one.weight, 0);
   const first = out
     .sort((a, b) => b.weight - a.weight)
     .slice(0, 4)
-    .map(({ weight, key }) => `${shortened(name(key), 16)} ${fourDigits(weight)}`);
+    .map(({ weight, key }) => `${shortenText(name(key), 16)} ${fourDigits(weight)}`);
   return `${say("image.elsewhere", { share: fourDigits(share) })} ${first.join(", ")}${out.length > 4 ? " …" : ""}`;
 }
 
 /** The colours and the weights that they stand for; over a picture they are viridis. */
-export function legendOf({ top, sorted }: Weighed, over: boolean, scale: Scale, dark: boolean, say: Say): HTMLElement[] {
+export function legendOf({ top, sorted }: PatchWeights, over: boolean, scale: Scale, dark: boolean, say: Say): HTMLElement[] {
   const steps = Array.from({ length: 13 }, (_, i) => (over ? viridis(i / 12) : weightColor(i / 12, dark)));
   const strip = h("span", { class: "strip", "aria-hidden": "true" });
   strip.style.backgroundImage = `linear-gradient(to right, ${steps.join(", ")})`;
-  const ends = [unscaled(0, scale, top, sorted), top].map((end) => h("span", {}, fourDigits(end)));
+  const ends = [unscaleWeight(0, scale, top, sorted), top].map((end) => h("span", {}, fourDigits(end)));
   return [h("span", { class: "pale" }, say("image.legend")), ends[0]!, strip, ends[1]!];
 }

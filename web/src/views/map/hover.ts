@@ -5,31 +5,31 @@ import type { Say } from "../../language/language";
 import type { Hidden } from "../../trace/source";
 import type { Head } from "./head";
 import type { Hit } from "./hit";
-import type { Rows } from "./rows";
-import type { Tip } from "./tip";
-import { type Pixel, tipText } from "./tiptext";
+import type { RowCache } from "./rows";
+import type { MapTip } from "./tip";
+import { type Pixel, tipText } from "./tipText";
 
 const AFTER = 60; // milliseconds that the pointer rests before a row is asked for
 
-export interface PointingOver {
+export interface HoverContext {
   readonly choice: Choice;
   readonly say: Say;
   readonly theme: () => Theme;
-  readonly rows: Rows | null; // null: cells are no weights, so that a row says nothing of them
-  readonly tip: Tip;
+  readonly rows: RowCache | null; // null: cells are no weights, so that a row says nothing of them
+  readonly tip: MapTip;
   readonly head: () => Head | null;
   readonly hidden: () => Hidden | null;
   readonly hit: (x: number, y: number) => Hit | null;
   readonly pixel: (query: number, key: number) => Pixel | null;
 }
 
-export interface Pointing {
+export interface Hover {
   readonly over: (x: number, y: number) => Hit | null;
   readonly again: () => void; // the map moved or changed below the pointer
   readonly leave: () => void;
 }
 
-export function pointingOver(map: PointingOver): Pointing {
+export function hoverOver(map: HoverContext): Hover {
   const { choice, rows, tip } = map;
   let pointed: { x: number; y: number; hit: Hit } | null = null;
   let timer: ReturnType<typeof setTimeout> | undefined;

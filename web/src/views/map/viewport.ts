@@ -3,10 +3,10 @@ import type { Zoom } from "../../choose/choice";
 import type { Size } from "../../paint/canvas";
 import { type Gutters, NAMED_FROM, type Rooms } from "./axes";
 import {
-  type Box, type Camera, type Place, type Shape, held, isWhole, moved, reboxed, seen, showing, towards, whole, xOf, yOf,
-  zoomed,
+  type Box, type Camera, type MapPlace, type MapShape, clampCamera, isWhole, panCamera, reboxCamera, visiblePart, cameraShowing, cameraOf, wholeCamera, xOf, yOf,
+  zoomCamera,
 } from "./geometry";
-import type { Zooming } from "./zooming";
+import type { SharedZoom } from "./sharedZoom";
 
 /** What the gutters leave. */
 const boxIn = (gutters: Gutters, { width, height }: Size): Box => ({
@@ -15,19 +15,19 @@ const boxIn = (gutters: Gutters, { width, height }: Size): Box => ({
 });
 const NONE: Gutters = { left: 0, top: 0, right: 0, bottom: 0, names: { query: 0, key: 0 } };
 
-export class Lens {
+export class Viewport {
   camera: Camera | null = null; // null: there is nothing to see, or no room
   gutters: Gutters = NONE;
   box: Box = { x: 0, y: 0, width: 1, height: 1 };
-  private shape: Shape = { queries: 1, keys: 1 };
+  private shape: MapShape = { queries: 1, keys: 1 };
   private size: Size = { width: 0, height: 0 };
   private rooms: Rooms | null = null;
   private own: Zoom | null | undefined; // the zoom as which this camera was told
 
-  constructor(private readonly zooming: Zooming, private readonly changed: () => void) {}
+  constructor(private readonly zooming: SharedZoom, private readonly changed: () => void) {}
 
   /** A new shape, new names or another size: where names and cells go. Null: nowhere. */
-  layOut(shape: Shape | null, size: Size, rooms: Rooms | null): void {
+  layOut(shape: MapShape | null, size: Size, rooms: Rooms | null): void {
     this.camera = null;
     this.rooms = shape === null ? null : rooms;
     if (shape === null || rooms === null) return;
@@ -43,13 +43,13 @@ export class Lens {
     const zoom = this.zooming.live.peek();
     if (this.rooms === null || (this.camera !== null && this.own === zoom)) return;
     this.own = zoom;
-    this.camera = towards(zoom, this.shape, this.box);
+    this.camera = cameraOf(zoom, this.shape, this.box);
     this.makeRoom();
-    if (this.camera !== null && zoom !== null) this.camera = towards(zoom, this.shape, this.box);
+    if (this.camera !== null && zoom !== null) this.camera = cameraOf(zoom, this.shape, this.box);
   }
 
   seen(): Zoom | null {
-    return this.camera === null ? null : seen(this.camera, this.shape, this.box);
+    return this.camera === null ? null : visiblePart(this.camera, this.shape, this.box);
   }
 
   whole(): boolean {
@@ -57,13 +57,13 @@ export class Lens {
   }
 
   /** Each of these says whether anything changed. */
-  showAll = (): boolean => this.to(whole(this.shape, this.box));
+  showAll = (): boolean => this.to(wholeCamera(this.shape, this.box));
   zoom = (factor: number, x: number, y: number): boolean =>
-    this.camera !== null && this.to(zoomed(this.camera, factor, x, y, this.shape, this.box));
+    this.camera !== null && this.to(zoomCamera(this.camera, factor, x, y, this.shape, this.box));
   pan = (dx: number, dy: number): boolean =>
-    this.camera !== null && this.to(moved(this.camera, dx, dy, this.shape, this.box));
-  show = (place: Partial<Place>): boolean =>
-    this.camera !== null && this.to(showing(this.camera, place, this.shape, this.box));
+    this.camera !== null && this.to(panCamera(this.camera, dx, dy, this.shape, this.box));
+  show = (place: Partial<MapPlace>): boolean =>
+    this.camera !== null && this.to(cameraShowing(this.camera, place, this.shape, this.box));
 
   /** Nearer around this place where it is in sight, else around the middle. */
   step(factor: number, query: number | null, key: number | null): boolean {
@@ -83,7 +83,7 @@ export class Lens {
     if (camera === null || !Number.isFinite(next.scale + next.left + next.top)) return false;
     const near = (a: number, b: number): boolean => Math.abs(a - b) < 1e-9;
     if (near(next.scale, camera.scale) && near(next.left, camera.left) && near(next.top, camera.top)) return false;
-    this.camera = held(next, this.shape, this.box);
+    this.camera = clampCamera(next, this.shape, this.box);
     this.makeRoom();
     this.own = this.whole() ? null : this.seen();
     this.zooming.move(this.own ?? null);
@@ -95,11 +95,11 @@ export class Lens {
   private makeRoom(): void {
     const { rooms, camera, size, shape } = this;
     if (rooms === null || camera === null) return;
-    const always = whole(shape, boxIn(rooms.numbered, size)).scale >= NAMED_FROM;
+    const always = wholeCamera(shape, boxIn(rooms.numbered, size)).scale >= NAMED_FROM;
     const gutters = always || camera.scale >= NAMED_FROM ? rooms.named : rooms.numbered;
     if (gutters === this.gutters) return;
     const box = boxIn(gutters, size);
-    this.camera = this.whole() ? whole(shape, box) : reboxed(camera, this.box, box, shape);
+    this.camera = this.whole() ? wholeCamera(shape, box) : reboxCamera(camera, this.box, box, shape);
     this.gutters = gutters;
     this.box = box;
   }

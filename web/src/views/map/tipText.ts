@@ -4,7 +4,7 @@ import { placeIn } from "../../trace/rowFacts";
 import type { Row } from "../../trace/source";
 import type { Say } from "../../language/language";
 import type { Hit } from "./hit";
-import type { Names } from "./names";
+import type { AxisNames } from "./names";
 import type { TipLine, TipText } from "./tip";
 
 /** A pixel and the weights that it stands for. */
@@ -16,8 +16,8 @@ export interface Pixel {
 
 export interface TipAbout {
   readonly hit: Hit;
-  readonly queries: Names;
-  readonly keys: Names;
+  readonly queries: AxisNames;
+  readonly keys: AxisNames;
   readonly row: Row | null; // null: not here yet, or not asked
   readonly pixel: Pixel | null;
   readonly pool: "max" | "mean";
@@ -27,7 +27,7 @@ export interface TipAbout {
 }
 
 export function tipText({ hit, queries, keys, row, pixel, pool, difference, padding, say }: TipAbout): TipText {
-  const named = (names: Names, i: number): string =>
+  const named = (names: AxisNames, i: number): string =>
     (names.at(i).full === String(i) ? `${i}` : `${names.at(i).full} #${i}`);
   const query = hit.query === null ? null : named(queries, hit.query);
   const key = hit.key === null ? null : named(keys, hit.key);

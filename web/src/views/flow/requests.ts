@@ -11,22 +11,22 @@ export function topLayer(info: TraceInfo): number {
 }
 
 /** Whether two layers have the same queries. Their lists of tokens may differ: what is fed, and what is written. */
-function together(info: TraceInfo, one: number, other: number): boolean {
+function haveSameQueries(info: TraceInfo, one: number, other: number): boolean {
   const [a, b] = [info.layers[one], info.layers[other]];
   return a !== undefined && b !== undefined && a.side === b.side && a.shape[2] === b.shape[2];
 }
 
-export interface Traced {
+export interface TracedToken {
   readonly query: number;
   readonly raw: HeadAt; // the head in hand where it has the same queries, else one of the top layer
   readonly part: PartName; // over which tokens that head looks
 }
 
 /** Which token is traced for a choice; the last where none is picked, or where what is picked stands elsewhere. */
-export function tracedOf(info: TraceInfo, picked: Picked): Traced | null {
+export function tracedToken(info: TraceInfo, picked: Picked): TracedToken | null {
   const top = topLayer(info), above = info.layers[top];
   if (above === undefined || above.shape[2] === 0) return null;
-  const batch = Math.min(picked.batch, above.shape[0] - 1), own = together(info, picked.layer, top);
+  const batch = Math.min(picked.batch, above.shape[0] - 1), own = haveSameQueries(info, picked.layer, top);
   const layer = own ? picked.layer : top, { shape, kind } = info.layers[layer]!;
   const query = own && picked.query !== null ? Math.min(picked.query, above.shape[2] - 1) : above.shape[2] - 1;
   const raw = { layer, batch, head: Math.min(picked.head, shape[1] - 1) };
@@ -94,14 +94,14 @@ export function largest(flow: Flow, line: number): number {
   return most;
 }
 
-export interface Fed {
+export interface FedFrom {
   readonly part: PartName;
   readonly token: number;
   readonly share: number;
 }
 
 /** The tokens that a token is fed from, the largest share first. */
-export function strongest(flow: Flow, line: number, count: number): Fed[] {
+export function strongest(flow: Flow, line: number, count: number): FedFrom[] {
   const all = PARTS.flatMap((part) =>
     Array.from(lineOf(flow, part, line), (share, token) => ({ part, token, share })));
   return all.filter(({ share }) => share > 0).sort((a, b) => b.share - a.share).slice(0, count);

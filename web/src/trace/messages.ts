@@ -1,0 +1,156 @@
+/**
+ * The messages between a page and the server.
+ * Made from src/regard/app/protocol/messages.py: change that, then run
+ * `python -m regard.app.protocol.typescript web/src/trace/messages.ts`.
+ */
+
+/** One change of the attention. */
+export interface EditSpec {
+  readonly kind: "mute" | "block" | "uniform" | "scale";
+  readonly layer: number; // counts the layers of the trace
+  readonly heads: readonly number[] | null; // null: all
+  readonly query: number | null;
+  readonly key: number | null;
+  readonly factor: number | null;
+}
+
+/** A model, and what it should read. */
+export interface RunRequest {
+  readonly model: string;
+  readonly text: string;
+  readonly steps: number; // tokens to write at most; 0: only read
+  readonly temperature: number; // 0: the likeliest token
+  readonly edits: readonly EditSpec[];
+  readonly picture: string | null; // a data: address, for models that read pictures
+}
+
+/** Edits under which a trace's run is made again. */
+export interface EditRequest {
+  readonly edits: readonly EditSpec[];
+}
+
+/** Another name for a trace. */
+export interface RenameRequest {
+  readonly name: string;
+}
+
+/** A model that can run. */
+export interface ModelInfo {
+  readonly name: string;
+  readonly about: string;
+  readonly task: "generate" | "translate" | "read" | "see";
+  readonly reads: "text" | "pair" | "picture" | "numbers"; // pair: a text that it writes another for
+  readonly writes: "text" | null; // null: it only reads
+  readonly tasks: readonly ("generate" | "translate" | "read" | "see")[]; // the first is what it is made for
+  readonly example: string; // a text that shows it well
+}
+
+/** A trace that the server keeps. */
+export interface TraceCard {
+  readonly id: string;
+  readonly name: string;
+  readonly model: string;
+  readonly text: string;
+  readonly made: string; // ISO time
+}
+
+/** A training run whose maps can be looked at, step by step. */
+export interface TrainingCard {
+  readonly id: string;
+  readonly name: string;
+  readonly steps: readonly number[];
+  readonly examples: number;
+  readonly scores: readonly Readonly<Record<string, number>>[]; // one per step
+  readonly losses: readonly (readonly [number, number])[]; // step and training loss, also between these steps
+}
+
+/** The id under which a trace can be opened. */
+export interface TraceReference {
+  readonly trace: string;
+}
+
+/** A token or a class, and its probability. */
+export interface Probability {
+  readonly name: string;
+  readonly share: number;
+}
+
+/** What the model gave: a text that it wrote, the next tokens, or classes; the strongest first. */
+export interface ModelOutput {
+  readonly text: string | null;
+  readonly next: readonly Probability[] | null;
+  readonly classes: readonly Probability[] | null;
+}
+
+/** The picture that patches were cut from. */
+export interface ShownPicture {
+  readonly address: string; // a data: or blob: address
+  readonly width: number;
+  readonly height: number;
+}
+
+/** What a run gave before and after edits. */
+export interface EditEffect {
+  readonly before: readonly Probability[];
+  readonly after: readonly Probability[];
+  readonly beforeText: string | null;
+  readonly afterText: string | null;
+  readonly kl: number | null; // KL divergence in nats, mean over the positions
+  readonly trace: string; // the edited run
+}
+
+/** What is being done. `step` and `name` say it for those who read another language. */
+export interface ProgressEvent {
+  readonly kind: "progress";
+  readonly text: string;
+  readonly share: number | null; // how much of it is done, where that is known
+  readonly step: "waiting" | "loading" | "translating";
+  readonly name?: string; // of the model that is loaded
+}
+
+/** A token that was written, as the text that it adds. */
+export interface TokenEvent {
+  readonly kind: "token";
+  readonly text: string;
+  readonly number: number;
+  readonly of: number;
+}
+
+/** What was seen so far can be opened under this id. */
+export interface RowsEvent {
+  readonly kind: "rows";
+  readonly trace: string;
+}
+
+/** The run is over, and kept. */
+export interface DoneEvent {
+  readonly kind: "done";
+  readonly trace: string;
+  readonly text: string | null;
+}
+
+/** What went wrong beside the run, which goes on. */
+export interface TroubleEvent {
+  readonly kind: "trouble";
+  readonly text: string;
+  readonly code?: string;
+  readonly about?: Readonly<Record<string, unknown>>;
+}
+
+/** The run failed, and why. */
+export interface FailedEvent {
+  readonly kind: "failed";
+  readonly text: string;
+  readonly code?: string;
+  readonly about?: Readonly<Record<string, unknown>>;
+}
+
+/** A request that was refused: one sentence, and its code where there is one. */
+export interface ErrorAnswer {
+  readonly error: string;
+  readonly code?: string;
+  readonly about?: Readonly<Record<string, unknown>>;
+}
+
+/** What arrives while a model runs. */
+export type RunEvent = ProgressEvent | TokenEvent | RowsEvent | DoneEvent | TroubleEvent | FailedEvent;
