@@ -30,9 +30,11 @@ export function translation(id: string, source: readonly string[], target: reado
 
 const MODELS: readonly ModelInfo[] = [
   { name: "en-zh", about: "a small translator, English to Chinese", task: "translate",
-    example: "The cat sat on the mat" },
-  { name: "induction", about: "a small GPT that repeats", task: "generate", example: "A B C D A B" },
-  { name: "shapes", about: "says what it sees", task: "see", example: "" },
+    reads: "pair", writes: "text", tasks: ["translate"], example: "The cat sat on the mat" },
+  { name: "induction", about: "a small GPT that repeats", task: "generate",
+    reads: "text", writes: "text", tasks: ["generate", "read"], example: "A B C D A B" },
+  { name: "shapes", about: "says what it sees", task: "see",
+    reads: "picture", writes: null, tasks: ["see"], example: "" },
 ];
 
 export interface FakeServer extends Server {
@@ -86,7 +88,7 @@ export function fakeServer(): FakeServer {
     run: async (ask, heard, signal) => {
       alive(0);
       const id = `r${++count}`;
-      heard({ kind: "progress", text: `loading ${ask.model}`, share: 0.2 });
+      heard({ kind: "progress", text: `loading ${ask.model}`, share: 0.2, step: "loading", name: ask.model });
       await wait(200);
       if (ask.text.length > 400) return heard({ kind: "failed",
         text: `the text has ${ask.text.length} characters, the model takes 400: shorten it.` });

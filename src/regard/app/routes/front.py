@@ -46,9 +46,9 @@ def add(app: FastAPI, door: Door) -> None:
 
     @open_to_all
     async def script() -> Response:
-        from regard.views.explorer.bundle import bundle
+        from regard.views.explorer.bundle import read_bundle
 
-        return Response(bundle(), media_type="text/javascript")
+        return Response(read_bundle(), media_type="text/javascript")
 
     routes: list[tuple[str, Any]] = [("/", front), ("/assets/regard.js", script)]
     for path, endpoint in routes:

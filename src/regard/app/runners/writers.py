@@ -10,9 +10,10 @@ from regard.app.runners.probabilities import Prediction
 from regard.app.runners.runner import Inputs
 from regard.app.runners.spelling import Speller
 from regard.app.runners.text import TextRunner
+from regard.decode import Limits, stream
 from regard.models.context import max_tokens
 from regard.models.folder import open_model
-from regard.models.gpt import GPT, choose
+from regard.models.gpt import GPT
 from regard.trace.record.trace import Trace
 
 
@@ -33,17 +34,17 @@ class WriterRunner(TextRunner):
     def stream(self, inputs: Inputs, monitor: RunMonitor, trace: Trace | None) -> Prediction:
         ids = list(inputs["ids"])
         steps, generator = inputs["steps"], torch.Generator().manual_seed(inputs["seed"])
-        cache, new = self.model.make_cache(), torch.tensor([ids])
-        speller = Speller(self.tokenizer, ids)
-        for number in range(steps + 1):  # the last time only to read what was written last
-            logits = self.model(new, cache)[0, -1]
-            if number < steps:
-                new = choose(logits[None], inputs["temperature"], generator)
-                ids.append(int(new))
-                if trace is not None:
-                    monitor.token(speller(ids), number + 1, steps)
-                    monitor.look(trace)
+        state, speller = self.model.begin(torch.tensor([ids])), Speller(self.tokenizer, ids)
+        limits = Limits(longest=steps, end=None)
+        tokens = stream(state, 1, temperature=inputs["temperature"], generator=generator, limits=limits)
+        for number, token in enumerate(tokens, 1):
+            ids.append(int(token))
+            if trace is not None:
+                monitor.token(speller(ids), number, steps)
+                monitor.look(trace)
             monitor.must_go_on()
+        logits = state(torch.tensor([ids[-1:] if steps else ids]))[0]  # what was written last is read, too
+        monitor.must_go_on()
         inputs["fed"], inputs["written"] = ids, ids[len(inputs["ids"]) :]
         return Prediction(logits, self.token_name)
 

@@ -42,7 +42,7 @@ def array_type(node: dict[str, Any]) -> str:
     inner = type_of(node["items"])
     if length is not None and length == node.get("maxItems"):
         return f"readonly [{', '.join([inner] * length)}]"
-    return f"readonly ({inner})[]" if " " in inner else f"readonly {inner}[]"
+    return f"readonly ({inner})[]" if " | " in inner or inner.startswith("readonly") else f"readonly {inner}[]"
 
 
 def interface(name: str, schema: dict[str, Any], optional: Collection[str] = ()) -> str:
