@@ -17,7 +17,7 @@ NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 # The interface itself: everything that decides the weights is an argument.
 MANY_PARAMETERS = {
     "regard.attention.attend.attend",
-    "regard.attention.reference.attend",
+    "regard.attention.reference.mechanism.attend",
     "regard.layers.multihead.MultiHead.__init__",
 }
 # Imported inside a function, or for types only, against the order of folders: (who, whom), beginnings of module names.
