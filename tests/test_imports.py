@@ -226,6 +226,12 @@ def test_every_public_name_is_listed_and_an_unknown_one_is_refused():
         _ = regard.attendd
 
 
+def test_there_are_at_most_sixty_public_names():
+    assert len(regard.__all__) <= 60
+    folded = [name.lower() for name in regard.__all__]
+    assert len(set(folded)) == len(folded), "two names differ only by case"
+
+
 @pytest.mark.parametrize("name", sorted(PUBLIC))
 def test_every_public_name_has_a_docstring_with_an_example_that_runs(name):
     assert ">>>" in (inspect.getdoc(getattr(regard, name)) or ""), f"regard.{name} has no doctest"

@@ -22,11 +22,11 @@ def longformer(n: int, width: int, heads: int, reach: int) -> Pair:
     from transformers import LongformerConfig
     from transformers.models.longformer.modeling_longformer import LongformerSelfAttention
 
-    from regard.layers.longformer import Longformer
+    from regard.layers.longformer import LongformerAttention
 
     config = LongformerConfig(hidden_size=width, num_attention_heads=heads, attention_window=[2 * reach])
     theirs = LongformerSelfAttention(config, 0).eval()
-    ours, x = Longformer.from_transformers(theirs), torch.randn(1, n, width)
+    ours, x = LongformerAttention.from_transformers(theirs), torch.randn(1, n, width)
     marks = torch.zeros(1, n, dtype=torch.bool)
     marks[0, [0, n // 3]] = True
     told = {"is_index_masked": torch.zeros_like(marks), "is_index_global_attn": marks, "is_global_attn": True}

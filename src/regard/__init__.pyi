@@ -4,8 +4,7 @@
 
 from regard import errors as errors
 from regard.attention import reference as reference
-from regard.errors import WatchError as WatchError
-from regard.attention.attend import Attended as Attended, attend as attend
+from regard.attention.attend import attend as attend
 from regard.attention.map import AttentionMap as AttentionMap
 from regard.attention.mask import (
     Mask as Mask,
@@ -18,7 +17,6 @@ from regard.attention.mask import (
     longformer as longformer,
     padding as padding,
     prefix as prefix,
-    rule as rule,
     window as window,
 )
 from regard.attention.matrix_free import Linformer as Linformer
@@ -27,9 +25,7 @@ from regard.attention.score import (
     Additive as Additive,
     Bilinear as Bilinear,
     Cosine as Cosine,
-    Dot as Dot,
     Gaussian as Gaussian,
-    ScaledDot as ScaledDot,
 )
 from regard.attention.weigh import (
     entmax as entmax,
@@ -43,35 +39,31 @@ from regard.positions import (
     ALiBi as ALiBi,
     Buckets as Buckets,
     Learned as Learned,
-    LinearScaling as LinearScaling,
-    Llama3Scaling as Llama3Scaling,
-    NTKScaling as NTKScaling,
     Rotary as Rotary,
     Sinusoid as Sinusoid,
-    YarnScaling as YarnScaling,
 )
 from regard.layers import (
-    DecoderBlock as DecoderBlock,
-    EncoderBlock as EncoderBlock,
-    FeedForward as FeedForward,
     KeyValueCache as KeyValueCache,
-    Longformer as Longformer,
+    LongformerAttention as LongformerAttention,
     MultiHead as MultiHead,
-    Residual as Residual,
-    listen as listen,
 )
 from regard.tokens import Tokens as Tokens
-from regard.models import GPT as GPT, Seq2Seq as Seq2Seq, Translator as Translator
+from regard.models import (
+    GPT as GPT,
+    GPTConfig as GPTConfig,
+    Seq2Seq as Seq2Seq,
+    Seq2SeqConfig as Seq2SeqConfig,
+    Translator as Translator,
+    TranslatorConfig as TranslatorConfig,
+)
 from regard.models.folder import open_model as open_model
 from regard.decode import Limits as Limits, beam as beam, greedy as greedy, sample as sample
-from regard.data.vocabulary import Vocabulary as Vocabulary
 from regard.tasks.text_translator import open_translator as open_translator
 from regard.trace.audit import audit as audit
 from regard.trace.census.census import census as census
 from regard.trace.change.edit import edit as edit
 from regard.trace.file import load as load
 from regard.trace.change.importance import importance as importance
-from regard.trace.record.layer import Layer as Layer
 from regard.trace.change.swap import swap as swap
 from regard.trace.record.trace import Trace as Trace
 from regard.trace.watch import watch as watch

@@ -6,10 +6,8 @@ import torch
 from regard.decode import Limits, beam, greedy
 from regard.decode.penalties import plain, wu
 from regard.errors import ConfigError
-from regard.models import GPT
+from regard.models import GPTConfig, Seq2SeqConfig, TranslatorConfig
 from regard.models.decoder_state import HasHead
-from regard.models.seq2seq import Seq2Seq
-from regard.models.translator import Translator
 from tests.decode.test_greedy import Growing
 from tests.decode.toys import END, Recurrent, Table, all_texts, by_hand, covered
 
@@ -163,7 +161,9 @@ def test_half_precision_logits_are_scored_in_float32():
 
 @torch.no_grad()
 def test_a_gpt_with_its_cache_finds_what_it_finds_without():
-    model = GPT(vocabulary=23, width=12, heads=3, layers=2, context=16, positions="rotary").double().eval()
+    model = (
+        GPTConfig(vocab_size=23, width=12, heads=3, layers=2, context=16, positions="rotary").build().double().eval()
+    )
     for parameter in model.parameters():
         parameter.mul_(6)
     limits = Limits(longest=[11, 4])
@@ -185,7 +185,10 @@ class Untold:
 
 def test_a_model_that_tells_its_head_is_searched_to_the_same_texts():
     torch.manual_seed(5)
-    for model in (Translator(17, 19, width=12, heads=3, layers=2), Seq2Seq(17, 19, width=10, attention="dot")):
+    for model in (
+        TranslatorConfig(17, 19, width=12, heads=3, layers=2).build(),
+        Seq2SeqConfig(17, 19, width=10, attention="dot").build(),
+    ):
         source = torch.tensor([[5, 6, 7, 2], [8, 2, 0, 0], [9, 10, 2, 0]])
         limits = Limits(longest=[9, 4, 7])
         told, untold = (model.eval().begin(source) for _ in range(2))

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from regard.decode import Limits, greedy
-from regard.models import GPT
+from regard.decode import Limits, greedy, stream
+from regard.models import GPTConfig
 from tests.decode.toys import END, Recurrent, Table
 
 SOURCES = [[5, 7, 3], [8, 4], [6, 6, 3, 9, 12], [11]]
@@ -60,15 +60,16 @@ class Growing:
 
 
 @torch.no_grad()
-def test_a_gpt_with_its_cache_says_what_it_says_without_and_what_generate_says():
-    model = GPT(vocabulary=23, width=12, heads=3, layers=2, context=16).double().eval()
+def test_a_gpt_with_its_cache_says_what_it_says_without_and_what_is_streamed():
+    model = GPTConfig(vocab_size=23, width=12, heads=3, layers=2, context=16).build().double().eval()
     for parameter in model.parameters():
         parameter.mul_(6)
     limits = Limits(longest=[11, 4], never=())
     with_cache, without = (greedy(Growing(model, cached), 2, limits=limits) for cached in (True, False))
     assert [text.ids for text in with_cache] == [text.ids for text in without]
     assert [text.score for text in with_cache] == pytest.approx([text.score for text in without], abs=1e-9)
-    told = model.generate(torch.ones(1, 1, dtype=torch.int64), 11)[0, 1:].tolist()
+    begun = model.begin(torch.ones(1, 1, dtype=torch.int64))
+    told = [int(token) for token in stream(begun, 1, limits=Limits(longest=11, end=None))]
     told = told[: told.index(END)] if END in told else told
     assert with_cache[0].ids == told
     assert len(told) > 2

@@ -6,8 +6,7 @@ from torch import nn
 
 import regard
 from regard.decode import Limits, beam, greedy, sample
-from regard.models.seq2seq import Seq2Seq
-from regard.models.translator import Translator
+from regard.models import Seq2SeqConfig, TranslatorConfig
 
 SOURCE = torch.tensor([[5, 9, 4, 7, 2], [8, 2, 0, 0, 0], [6, 3, 11, 2, 0]])
 LIMITS = Limits(longest=[7, 4, 9], shortest=2)
@@ -15,7 +14,10 @@ LIMITS = Limits(longest=[7, 4, 9], shortest=2)
 
 def models() -> dict[str, nn.Module]:
     torch.manual_seed(3)
-    found = {"transformer": Translator(13, 17, width=12, heads=3, layers=2), "recurrent": Seq2Seq(13, 17, width=10)}
+    found = {
+        "transformer": TranslatorConfig(13, 17, width=12, heads=3, layers=2).build(),
+        "recurrent": Seq2SeqConfig(13, 17, width=10).build(),
+    }
     for model in found.values():
         for parameter in model.parameters():
             nn.init.normal_(parameter, std=0.5)
@@ -87,7 +89,7 @@ def test_edits_reach_the_search_itself():
 
 def test_a_model_that_drops_is_told_as_it_runs():
     """A second pass would drop others, and use random numbers that the unwatched model does not."""
-    model = Translator(13, 17, width=12, heads=3, layers=1, dropout=0.4).train()
+    model = TranslatorConfig(13, 17, width=12, heads=3, layers=1, dropout=0.4).build().train()
 
     def run() -> tuple[list[list[int]], torch.Tensor]:
         torch.manual_seed(1)

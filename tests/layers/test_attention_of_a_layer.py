@@ -9,6 +9,7 @@ from torch.testing import assert_close
 import regard
 from regard.attention.matrix_free import Linformer, Performer
 from regard.errors import PathError, ShapeError
+from regard.layers import listen
 
 M, H, G, T, D = 24, 6, 3, 17, 4
 X = torch.randn(2, T, M, generator=torch.Generator().manual_seed(0))
@@ -59,7 +60,7 @@ def test_a_cache_gives_what_one_call_gives():
 
 def test_it_is_heard_and_watched_as_implied():
     made = layer(Performer(D, 32))
-    with regard.listen() as heard:
+    with listen() as heard:
         out = made(X)
     assert heard[0][1].weights.kind == "implied"
     with regard.watch(made) as trace:

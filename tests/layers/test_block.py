@@ -8,6 +8,7 @@ from torch import nn
 from torch.testing import assert_close
 
 import regard
+from regard.layers import BlockConfig, DecoderBlock, EncoderBlock
 
 B, T, K, M, H, HIDDEN = 2, 5, 7, 12, 3, 20
 
@@ -49,7 +50,7 @@ def test_encoder_block_and_its_gradients_equal_torch(order, activation, bias):
         M, H, HIDDEN, 0.0, activation, batch_first=True, norm_first=order == "pre", bias=bias
     )
     shaken(theirs)
-    ours = regard.EncoderBlock(M, H, HIDDEN, order=order, activation=activation, bias=bias).double()
+    ours = EncoderBlock(BlockConfig(M, H, HIDDEN, order=order, activation=activation, bias=bias)).double()
     copy(theirs, ours)
     x = draw(B, T, M).requires_grad_()
     hidden = torch.arange(T) >= torch.tensor([[3], [2]])
@@ -73,7 +74,7 @@ def test_encoder_block_and_its_gradients_equal_torch(order, activation, bias):
 def test_decoder_block_and_its_gradients_equal_torch(order, activation):
     theirs = nn.TransformerDecoderLayer(M, H, HIDDEN, 0.0, activation, batch_first=True, norm_first=order == "pre")
     shaken(theirs)
-    ours = regard.DecoderBlock(M, H, HIDDEN, order=order, activation=activation).double()
+    ours = DecoderBlock(BlockConfig(M, H, HIDDEN, order=order, activation=activation)).double()
     copy(theirs, ours)
     x, memory = draw(B, T, M).requires_grad_(), draw(B, K, M).requires_grad_()
     hidden = torch.arange(K) >= torch.tensor([[6], [2]])
@@ -95,18 +96,18 @@ def test_decoder_block_and_its_gradients_equal_torch(order, activation):
 
 def test_the_blocks_of_the_documents_keep_the_shape_of_their_input():
     x, mask = torch.ones(2, 100, 24), regard.padding([3, 2])
-    encoder = regard.EncoderBlock(24, 8, 48, dropout=0.5)
+    encoder = EncoderBlock(BlockConfig(24, 8, 48, dropout=0.5))
     assert encoder.eval()(x, mask=mask).shape == (2, 100, 24)
 
     embed, where = nn.Embedding(200, 24), regard.Sinusoid(24)
-    stack = [regard.EncoderBlock(24, 8, 48, dropout=0.5) for _ in range(2)]
+    stack = [EncoderBlock(BlockConfig(24, 8, 48, dropout=0.5)) for _ in range(2)]
     tokens = torch.ones(2, 100, dtype=torch.long)
     y = where(embed(tokens) * math.sqrt(24))
     for block in stack:
         y = block(y, mask=mask)
         assert y.shape == (2, 100, 24)
 
-    decoder = regard.DecoderBlock(24, 8, 48, dropout=0.5).eval()
+    decoder = DecoderBlock(BlockConfig(24, 8, 48, dropout=0.5)).eval()
     assert decoder(x, encoder(x, mask=mask), memory_mask=mask).shape == (2, 100, 24)
 
 
@@ -116,14 +117,14 @@ def test_the_blocks_of_the_documents_keep_the_shape_of_their_input():
 def test_no_choice_changes_the_shape(norm, order, activation):
     options = {"norm": norm, "order": order, "activation": activation, "kv_heads": 1, "head_width": 6, "qk_norm": True}
     x, memory = torch.ones(B, T, M), torch.ones(B, K, 9)
-    assert regard.EncoderBlock(M, H, HIDDEN, positions=regard.Rotary(6), **options)(x).shape == x.shape
-    decoder = regard.DecoderBlock(M, H, HIDDEN, memory_width=9, positions=regard.ALiBi(H), **options)
+    assert EncoderBlock(BlockConfig(M, H, HIDDEN, **options), positions=regard.Rotary(6))(x).shape == x.shape
+    decoder = DecoderBlock(BlockConfig(M, H, HIDDEN, **options), memory_width=9, positions=regard.ALiBi(H))
     assert decoder(x, memory).shape == x.shape
     assert decoder(x[0], memory[0]).shape == x[0].shape
 
 
 def test_padding_of_the_source_reaches_no_real_position():
-    block, x = regard.EncoderBlock(M, H, HIDDEN).double(), draw(B, T, M)
+    block, x = EncoderBlock(BlockConfig(M, H, HIDDEN)).double(), draw(B, T, M)
     found = block(x, mask=regard.padding([3, 2]))
     other = x.clone()
     other[0, 3:], other[1, 2:] = torch.nan, 1e9
@@ -133,7 +134,7 @@ def test_padding_of_the_source_reaches_no_real_position():
 
 
 def test_decoder_block_looks_back_unless_told_otherwise():
-    block, x, memory = regard.DecoderBlock(M, H, HIDDEN).double(), draw(B, T, M), draw(B, K, M)
+    block, x, memory = DecoderBlock(BlockConfig(M, H, HIDDEN)).double(), draw(B, T, M), draw(B, K, M)
     assert_close(block(x[:, :3], memory), block(x, memory)[:, :3])
     assert torch.equal(block(x, memory), block(x, memory, mask=regard.causal()))
     everything = regard.window(T, T)
@@ -142,7 +143,7 @@ def test_decoder_block_looks_back_unless_told_otherwise():
 
 @pytest.mark.parametrize("positions", [None, regard.Rotary(4), regard.ALiBi(H), regard.Buckets(H)], ids=str)
 def test_a_decoder_stack_step_by_step_equals_one_shot(positions):
-    stack = [regard.DecoderBlock(M, H, HIDDEN, positions=positions).double() for _ in range(2)]
+    stack = [DecoderBlock(BlockConfig(M, H, HIDDEN), positions=positions).double() for _ in range(2)]
     caches = [(regard.KeyValueCache(), regard.KeyValueCache()) for _ in stack]
     x, memory, seen = draw(B, T, M), draw(B, K, M), regard.padding([6, 2])
     wanted, found = x, []
@@ -156,7 +157,9 @@ def test_a_decoder_stack_step_by_step_equals_one_shot(positions):
 
 
 def test_a_decoder_only_stack_is_made_of_encoder_blocks():
-    stack = [regard.EncoderBlock(M, H, HIDDEN, order="pre", positions=regard.Rotary(4)).double() for _ in range(2)]
+    stack = [
+        EncoderBlock(BlockConfig(M, H, HIDDEN, order="pre"), positions=regard.Rotary(4)).double() for _ in range(2)
+    ]
     caches = [regard.KeyValueCache() for _ in stack]
     x = draw(B, T, M)
     wanted, found = x, []

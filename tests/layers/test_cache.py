@@ -11,6 +11,7 @@ from torch.testing import assert_close
 import regard
 from regard import KeyValueCache
 from regard.errors import Stale
+from regard.positions import YarnScaling
 
 B, T, M, H, D = 2, 11, 12, 4, 6
 exact = {"rtol": 1e-10, "atol": 1e-10}
@@ -42,7 +43,7 @@ SCHEMES = {
     "none": lambda: Reader(),
     "rotary, half": lambda: Reader(regard.Rotary(D), qk_norm=True),
     "rotary, interleaved, partial": lambda: Reader(regard.Rotary(D, layout="interleaved", rotated=4)),
-    "rotary, yarn": lambda: Reader(regard.Rotary(D, scaling=regard.YarnScaling(factor=4, original=8))),
+    "rotary, yarn": lambda: Reader(regard.Rotary(D, scaling=YarnScaling(factor=4, original=8))),
     "alibi": lambda: Reader(regard.ALiBi(H)),
     "alibi, learned": lambda: Reader(regard.ALiBi(H, learned=True)),
     "buckets": lambda: Reader(regard.Buckets(H, furthest=20)),

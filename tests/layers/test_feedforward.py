@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from regard import FeedForward, Residual
+from regard.layers import FeedForward, Residual
 
 
 def draw(*shape):

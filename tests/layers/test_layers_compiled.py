@@ -6,6 +6,7 @@ from torch import nn
 from torch.testing import assert_close
 
 import regard
+from regard.layers import BlockConfig, DecoderBlock, EncoderBlock, listen
 
 pytestmark = pytest.mark.compiled
 
@@ -18,7 +19,7 @@ LAYERS = {
     ),
     "alibi": lambda: regard.MultiHead(M, H, positions=regard.ALiBi(H)),
     "buckets, sinks": lambda: regard.MultiHead(M, H, positions=regard.Buckets(H), sinks=True),
-    "encoder": lambda: regard.EncoderBlock(M, H, 20, order="pre", norm="rms", activation="swiglu"),
+    "encoder": lambda: EncoderBlock(BlockConfig(M, H, 20, order="pre", norm="rms", activation="swiglu")),
 }
 CACHES = {
     "growing": {},
@@ -69,7 +70,7 @@ def test_masks_made_inside_compile_for_any_length(backend):
         def call(x, memory, lengths):
             return layer(x, mask=regard.causal() & regard.padding(lengths))
     else:
-        block = regard.DecoderBlock(M, H, 20, positions=regard.Rotary(4), head_width=4).eval()
+        block = DecoderBlock(BlockConfig(M, H, 20, head_width=4), positions=regard.Rotary(4)).eval()
 
         def call(x, memory, lengths):
             seen = regard.padding(lengths)
@@ -105,7 +106,7 @@ def test_a_decode_step_is_not_compiled_again_at_every_step(build, limits, count)
 
 
 def test_cross_attention_with_its_cache_compiles():
-    block = regard.DecoderBlock(M, H, 20).eval()
+    block = DecoderBlock(BlockConfig(M, H, 20)).eval()
     step = torch.compile(
         lambda x, memory, own, others: block(x, memory, cache=(own, others)), fullgraph=True, backend="eager"
     )
@@ -120,7 +121,7 @@ def test_compiled_calls_are_not_heard_and_listening_does_not_break_them():
     layer = Causal(regard.MultiHead(M, H)).eval()
     compiled = torch.compile(layer, fullgraph=True, backend="eager")
     x = torch.randn(2, 5, M)
-    with regard.listen() as heard:
+    with listen() as heard:
         assert_close(compiled(x), layer(x))
     assert len(heard) == 1
 

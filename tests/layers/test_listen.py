@@ -10,15 +10,16 @@ from torch.testing import assert_close
 from torch.utils.checkpoint import checkpoint
 
 import regard
+from regard.layers import BlockConfig, DecoderBlock, listen
 
 M, H = 12, 3
 
 
 def test_every_call_is_heard_in_order_with_its_layer():
-    block = regard.DecoderBlock(M, H, 20)
+    block = DecoderBlock(BlockConfig(M, H, 20))
     x, memory = torch.randn(2, 5, M), torch.randn(2, 7, M)
     quiet = block(x, memory)
-    with regard.listen() as heard:
+    with listen() as heard:
         out = block(x, memory)
         block.self_attention.attend(x)
     assert torch.equal(out, quiet)
@@ -31,12 +32,12 @@ def test_every_call_is_heard_in_order_with_its_layer():
 
 def test_listeners_nest_and_an_error_ends_them():
     layer, x = regard.MultiHead(M, H), torch.randn(5, M)
-    with regard.listen() as outer:
-        with regard.listen() as inner:
+    with listen() as outer:
+        with listen() as inner:
             layer(x)
         layer(x)
     assert (len(outer), len(inner)) == (2, 1)
-    with pytest.raises(ZeroDivisionError), regard.listen() as heard:
+    with pytest.raises(ZeroDivisionError), listen() as heard:
         _ = 1 / 0
     layer(x)
     assert not heard
@@ -47,7 +48,7 @@ def test_other_threads_hear_nothing_and_are_not_heard():
     theirs, ready, done = [], threading.Event(), threading.Event()
 
     def other():
-        with regard.listen() as heard:
+        with listen() as heard:
             ready.set()
             done.wait(10)
         theirs.extend(heard)
@@ -58,7 +59,7 @@ def test_other_threads_hear_nothing_and_are_not_heard():
     thread = threading.Thread(target=other)
     thread.start()
     ready.wait(10)
-    with regard.listen() as heard:
+    with listen() as heard:
         layer(x)
         one = threading.Thread(target=quiet)
         one.start()
@@ -79,7 +80,7 @@ def test_nothing_of_a_call_outlives_its_output(recording):
         with torch.set_grad_enabled(recording):
             out = layer(x, mask=regard.causal())
             del out
-        with torch.set_grad_enabled(recording), regard.listen() as heard:
+        with torch.set_grad_enabled(recording), listen() as heard:
             out = layer(x, mask=regard.causal())
         assert all(one() is None for one in born[:3])
         del out
@@ -94,18 +95,18 @@ def test_nothing_of_a_call_outlives_its_output(recording):
 
 def test_what_is_heard_can_be_differentiated():
     layer, x = regard.MultiHead(M, H).double(), torch.randn(5, M, dtype=torch.float64)
-    with regard.listen() as heard:
+    with listen() as heard:
         layer(x)
     heard[0][1].weights[0, 2, 3].backward()
     assert layer.to_q.weight.grad.abs().sum() > 0
-    with torch.no_grad(), regard.listen() as heard:
+    with torch.no_grad(), listen() as heard:
         layer(x)
     assert not heard[0][1].mix.requires_grad
 
 
 def test_recomputation_is_heard_as_the_call_it_is():
     layer, x = regard.MultiHead(M, H), torch.randn(5, M, requires_grad=True)
-    with regard.listen() as heard:
+    with listen() as heard:
         checkpoint(layer, x, use_reentrant=False).sum().backward()
     assert len(heard) == 2
 
@@ -115,7 +116,7 @@ def test_maps_of_a_decoding_run_stay_true_while_the_cache_grows():
     cache = regard.KeyValueCache()
     with torch.no_grad():
         whole = layer.attend(x, mask=regard.causal()).weights.dense()
-        with regard.listen() as heard:
+        with listen() as heard:
             for token in x.split(1, 1):
                 layer(token, cache=cache)
         for i, (_, attended) in enumerate(heard):

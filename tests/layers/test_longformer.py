@@ -6,7 +6,8 @@ from torch.testing import assert_close
 
 import regard
 from regard.errors import CacheError, MaskError, ShapeError
-from regard.layers.longformer import Longformer
+from regard.layers import listen
+from regard.layers.longformer import LongformerAttention
 
 B, T, M, H = 2, 23, 12, 3
 LONG = 600  # computed by strips
@@ -22,7 +23,7 @@ def drawn(*shape, dtype=torch.float64):
 
 def made(**options):
     """A layer whose global projections are not those of the window."""
-    layer = Longformer(M, H, **{"before": 4, **options}).double()
+    layer = LongformerAttention(M, H, **{"before": 4, **options}).double()
     generator = seeded(7)
     with torch.no_grad():
         for parameter in layer.parameters():
@@ -101,8 +102,8 @@ def test_it_is_the_longformer_of_transformers_given_its_weights(n):
     given = {"is_index_masked": ~real, "is_index_global_attn": marks, "is_global_attn": True}
     expected = whole.self(x, attention_mask=told, **given)[0]
     mask = regard.padding(lengths)
-    assert_close(Longformer.from_transformers(whole.self)(x, global_at=marks, mask=mask)[real], expected[real])
-    ours = Longformer.from_transformers(whole)(x, global_at=marks, mask=mask)
+    assert_close(LongformerAttention.from_transformers(whole.self)(x, global_at=marks, mask=mask)[real], expected[real])
+    ours = LongformerAttention.from_transformers(whole)(x, global_at=marks, mask=mask)
     assert_close(ours[real], whole.output.dense(expected)[real], rtol=1e-5, atol=1e-5)
 
 
@@ -145,7 +146,7 @@ def test_one_map_has_both_kinds_of_rows_and_answers_as_any_other():
 
 def test_a_listener_hears_the_one_map():
     layer, x = made(), drawn(B, T, M)
-    with regard.listen() as heard:
+    with listen() as heard:
         layer(x, global_at=[4])
     ((module, attended),) = heard
     assert module is layer
@@ -188,11 +189,11 @@ def test_scores_too_large_for_an_exponent_reach_no_gradient_of_others():
 
 def test_bad_sizes_and_places_are_told_in_one_sentence():
     with pytest.raises(ShapeError, match="width 12 does not split into 5 equal heads"):
-        Longformer(12, 5, before=1)
+        LongformerAttention(12, 5, before=1)
     with pytest.raises(ValueError, match="before is -1"):
-        Longformer(12, 3, before=-1)
+        LongformerAttention(12, 3, before=-1)
     with pytest.raises(TypeError, match="give a Rotary"):
-        Longformer(12, 3, before=1, positions=regard.ALiBi(3))
+        LongformerAttention(12, 3, before=1, positions=regard.ALiBi(3))
     with pytest.raises(MaskError, match="global token 23 was asked for, but there are 23 keys"):
         made()(drawn(B, T, M), global_at=[23])
     with pytest.raises(MaskError, match="batch and keys are"):

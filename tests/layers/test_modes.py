@@ -14,6 +14,7 @@ from torch.testing import assert_close
 from torch.utils.checkpoint import checkpoint
 
 import regard
+from regard.layers import BlockConfig, EncoderBlock
 from tests.child import in_child
 
 B, T, K, M, H = 2, 5, 7, 12, 3
@@ -26,7 +27,7 @@ LAYERS = {
     "alibi": lambda: regard.MultiHead(M, H, positions=regard.ALiBi(H)),
     "buckets, sinks": lambda: regard.MultiHead(M, H, positions=regard.Buckets(H), sinks=True),
     "additive": lambda: regard.MultiHead(M, H, score=regard.Additive(query=4, key=4, hidden=6)),
-    "encoder": lambda: regard.EncoderBlock(M, H, 20, order="pre", norm="rms", activation="swiglu"),
+    "encoder": lambda: EncoderBlock(BlockConfig(M, H, 20, order="pre", norm="rms", activation="swiglu")),
 }
 layers = pytest.mark.parametrize("build", LAYERS.values(), ids=LAYERS)
 
@@ -158,6 +159,7 @@ def test_partial_requires_grad_gives_the_same_gradients():
 
 AUTOCAST = """
 import torch, regard
+from regard.layers import BlockConfig, DecoderBlock, EncoderBlock
 from torch.testing import assert_close
 
 torch.manual_seed(0)
@@ -167,7 +169,7 @@ layers = [
     regard.MultiHead(12, 4, kv_heads=2, head_width=6, positions=regard.Rotary(6), qk_norm=True),
     regard.MultiHead(12, 3, positions=regard.ALiBi(3)),
     regard.MultiHead(12, 3, positions=regard.Buckets(3), sinks=True),
-    regard.EncoderBlock(12, 3, 20),
+    EncoderBlock(BlockConfig(12, 3, 20)),
 ]
 for layer in layers:
     for mask in (None, regard.causal(), regard.causal() & regard.padding([5, 3])):
@@ -188,7 +190,7 @@ for layer in layers:
         assert "holds keys of torch.bfloat16 and torch.float32 came" in str(error)
     else:
         raise AssertionError("a float32 key joined a bfloat16 cache")
-decoder = regard.DecoderBlock(12, 3, 20, order="pre")
+decoder = DecoderBlock(BlockConfig(12, 3, 20, order="pre"))
 with torch.autocast("cpu", torch.bfloat16):
     found = decoder(x, memory)
 assert_close(found.float(), decoder(x, memory), rtol=0.05, atol=0.05)

@@ -6,7 +6,7 @@ from torch.testing import assert_close
 
 import regard
 from regard.attention.kernels import fused
-from regard.layers.longformer import Longformer
+from regard.layers.longformer import LongformerAttention
 
 B, M, H, G, D = 2, 10, 4, 2, 6
 T, W, F = 640, 37, 3
@@ -85,7 +85,7 @@ def test_positions_stay_exact_however_often_the_window_has_wrapped():
 @pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS)
 @torch.no_grad()
 def test_a_longformer_decodes_from_its_window_and_its_first_tokens(cut):
-    layer = Longformer(12, 2, before=W, after=0, positions=regard.Rotary(6)).double()
+    layer = LongformerAttention(12, 2, before=W, after=0, positions=regard.Rotary(6)).double()
     x, mask, places = drawn(B, T, 12), regard.causal(), [0, 2]
     cut = cut if cut[0] > max(places) else [cut[0] + cut[1], *cut[2:]]  # global tokens come first
     cache = regard.KeyValueCache(window=W, keep_first=F)

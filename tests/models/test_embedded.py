@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-import regard
 from regard.data import repeats
 from regard.errors import ModelError
+from regard.layers import listen
 from regard.models import GPT, GPTConfig, embedded, store
 from regard.models.tokenizer import WordTokenizer
 from regard.tasks.induction import InductionSettings, score
@@ -43,7 +43,7 @@ def test_one_head_looks_at_the_previous_token_and_others_find_the_repeat(model):
     """By weights written out in full, where the manifest asks for single cells."""
     period = 37
     ids = torch.stack([torch.randperm(140)[:period] for _ in range(11)]).repeat(1, 2)
-    with torch.no_grad(), regard.listen() as heard:
+    with torch.no_grad(), listen() as heard:
         model(ids)
     first, second = (attended.weights.dense().double() for _, attended in heard)  # b h q k
     previous = first.diagonal(-1, -2, -1).mean((0, 2))
@@ -73,7 +73,9 @@ def test_text_is_continued_as_it_began(model):
     ids = torch.tensor([words.encode("A B C D A B C")])
     assert model(ids)[0, -1].argmax() == words.token_to_id("D")
     begun = "the cat sees two small fish, the"
-    said = model.generate(torch.tensor([words.encode(begun)]), steps=4)[0].tolist()
+    given = words.encode(begun)
+    [text] = regard.greedy(model.begin(torch.tensor([given])), 1, limits=regard.Limits(longest=4, end=None, never=()))
+    said = [*given, *text.ids]
     assert words.decode(said) == "the cat sees two small fish , the cat sees two small"
 
 
@@ -113,7 +115,7 @@ def test_words_that_are_none_are_refused_by_name():
 
 
 def test_what_was_written_is_read_again(tmp_path):
-    sizes = embedded.describe("induction")["config"] | {"width": 24, "vocabulary": 7, "tied": True}
+    sizes = embedded.describe("induction")["config"] | {"width": 24, "vocab_size": 7, "tied": True}
     config = GPTConfig(**sizes)
     made = config.build()
     told = store.write(tmp_path / "a/b", made, config, {"name": "x", "vocabulary": list("abcdefg")})

@@ -9,6 +9,8 @@ import torch
 from torch.testing import assert_close
 
 import regard
+from regard.decode import stream
+from regard.layers import listen
 from regard.models import GPT, GPTConfig
 
 V, M, H, LAYERS, T, B, HIDDEN = 29, 12, 3, 2, 17, 4, 20
@@ -17,6 +19,21 @@ EVERY = ["learned", "sinusoid", "rotary", "alibi", "none"]
 
 def draw_ids(rows=B, length=11):
     return torch.randint(V, (rows, length))
+
+
+def exactly(steps):
+    """So many tokens, none of which ends a text or is never said."""
+    return regard.Limits(longest=steps, end=None, never=())
+
+
+def continued(model, ids, steps):
+    """The ids, and after them the likeliest tokens."""
+    texts = regard.greedy(model.begin(ids), len(ids), limits=exactly(steps))
+    return torch.cat((ids, torch.tensor([text.ids for text in texts])), 1)
+
+
+def seeded(seed):
+    return torch.Generator().manual_seed(seed)
 
 
 def shaken(model):
@@ -66,11 +83,11 @@ def gpt2(tied):
 @pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
 def test_logits_and_greedy_text_equal_those_of_gpt2_with_the_same_weights(tied):
     theirs = gpt2(tied)
-    ours = copy_gpt2(theirs, GPT(V, M, H, LAYERS, T, hidden=HIDDEN, tied=tied).double().eval())
+    ours = copy_gpt2(theirs, GPTConfig(V, M, H, LAYERS, T, hidden=HIDDEN, tied=tied).build().double().eval())
     ids = draw_ids()
     assert_close(ours(ids), theirs(ids).logits)
     said = theirs.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=6, do_sample=False, pad_token_id=0)
-    assert torch.equal(ours.generate(ids, steps=6), said)
+    assert torch.equal(continued(ours, ids, 6), said)
 
 
 def test_attention_alone_equals_gpt2_whose_networks_say_nothing():
@@ -78,7 +95,7 @@ def test_attention_alone_equals_gpt2_whose_networks_say_nothing():
     for block in theirs.transformer.h:
         block.mlp.c_proj.weight.data.zero_()
         block.mlp.c_proj.bias.data.zero_()
-    ours = copy_gpt2(theirs, GPT(V, M, H, LAYERS, T, hidden=0, tied=False).double().eval())
+    ours = copy_gpt2(theirs, GPTConfig(V, M, H, LAYERS, T, hidden=0, tied=False).build().double().eval())
     assert not any("feed_forward" in name for name, _ in ours.named_modules())
     ids = draw_ids()
     assert_close(ours(ids), theirs(ids).logits)
@@ -100,7 +117,7 @@ def test_logits_equal_those_of_llama_with_the_same_weights():
     )
     theirs = shaken(LlamaForCausalLM(config))
     options = {"positions": "rotary", "norm": "rms", "activation": "swiglu", "bias": False, "tied": False}
-    ours = GPT(V, width, heads, LAYERS, T, kv_heads=shared, hidden=HIDDEN, **options).double().eval()
+    ours = GPTConfig(V, width, heads, LAYERS, T, kv_heads=shared, hidden=HIDDEN, **options).build().double().eval()
     state = {"embed.weight": theirs.model.embed_tokens, "norm.weight": theirs.model.norm, "head.weight": theirs.lm_head}
     for i, block in enumerate(theirs.model.layers):
         state |= {
@@ -128,7 +145,9 @@ def test_a_real_gpt_sorts_every_input(shared):
         for name, one in stored.items()
         if name != "config"
     }
-    ours = GPT(sizes["vocab_size"], sizes["n_embd"], sizes["n_head"], sizes["n_layer"], sizes["block_size"], tied=False)
+    ours = GPTConfig(
+        sizes["vocab_size"], sizes["n_embd"], sizes["n_head"], sizes["n_layer"], sizes["block_size"], tied=False
+    ).build()
     places = {
         "embed.": "wte.",
         "added.": "wpe.",
@@ -156,18 +175,18 @@ def test_a_real_gpt_sorts_every_input(shared):
             state[name] = tensors[begin + theirs_ + rest.removeprefix(ours_)]
     ours.load_state_dict(state)
     ids = torch.tensor(list(itertools.product(range(3), repeat=6)))
-    assert torch.equal(ours.eval().generate(ids, steps=6)[:, 6:], ids.sort(-1).values)
+    assert torch.equal(continued(ours.eval(), ids, 6)[:, 6:], ids.sort(-1).values)
 
 
 @pytest.mark.parametrize("hidden", [0, HIDDEN], ids=["attention alone", "with a network"])
 @pytest.mark.parametrize("positions", EVERY)
-def test_generating_with_a_cache_equals_reading_everything_again(positions, hidden):
-    model = shaken(GPT(V, M, H, LAYERS, T, positions=positions, hidden=hidden))
+def test_writing_with_a_cache_equals_reading_everything_again(positions, hidden):
+    model = shaken(GPTConfig(V, M, H, LAYERS, T, positions=positions, hidden=hidden).build())
     ids = draw_ids()
     wanted = ids
     for _ in range(6):
         wanted = torch.cat((wanted, model(wanted)[:, -1:].argmax(-1)), 1)
-    assert torch.equal(model.generate(ids, steps=6), wanted)
+    assert torch.equal(continued(model, ids, 6), wanted)
     cache = model.make_cache()
     parts = [model(part, cache) for part in wanted.split([5, 1, 3, 8], 1)]
     assert_close(torch.cat(parts, 1), model(wanted))
@@ -176,7 +195,7 @@ def test_generating_with_a_cache_equals_reading_everything_again(positions, hidd
 
 @pytest.mark.parametrize("positions", EVERY)
 def test_no_token_hears_of_those_after_it(positions):
-    model, ids = shaken(GPT(V, M, H, LAYERS, T, positions=positions)), draw_ids()
+    model, ids = shaken(GPTConfig(V, M, H, LAYERS, T, positions=positions).build()), draw_ids()
     other = ids.clone()
     other[:, 7:] = (ids[:, 7:] + 1) % V
     assert_close(model(other)[:, :7], model(ids)[:, :7])
@@ -184,44 +203,57 @@ def test_no_token_hears_of_those_after_it(positions):
 
 
 def test_drawn_tokens_come_as_often_as_their_probability_says():
-    model = shaken(GPT(V, M, H, LAYERS, T))
+    model = shaken(GPTConfig(V, M, H, LAYERS, T).build())
     ids = torch.tensor([[3, 1, 4]])
     for temperature in (2, 0.7):
         wanted = (model(ids)[0, -1] / temperature).softmax(-1)
-        drawn = model.generate(ids.expand(20_000, 3), steps=1, temperature=temperature)[:, -1]
+        [drawn] = stream(model.begin(ids.expand(20_000, 3)), 20_000, temperature=temperature, limits=exactly(1))
         assert_close(drawn.bincount(minlength=V) / 20_000, wanted.float(), atol=0.015, rtol=0)
 
 
 def test_a_generator_decides_what_is_drawn():
-    model, ids = shaken(GPT(V, M, H, LAYERS, T)), draw_ids()
+    model, ids = shaken(GPTConfig(V, M, H, LAYERS, T).build()), draw_ids()
     one, same, other = (
-        model.generate(ids, 5, temperature=1.5, generator=torch.Generator().manual_seed(seed)) for seed in (7, 7, 8)
+        torch.stack([*stream(model.begin(ids), B, temperature=1.5, generator=seeded(seed), limits=exactly(5))])
+        for seed in (7, 7, 8)
     )
     assert torch.equal(one, same)
     assert not torch.equal(one, other)
-    assert torch.equal(one[:, :11], ids)
-    assert torch.equal(model.generate(ids, 0), ids)
+    assert one.shape == (5, B)
+    assert not [*stream(model.begin(ids), B, limits=exactly(0))]
+
+
+def test_drawing_takes_the_numbers_of_multinomial_from_the_softmax_of_each_step():
+    model, ids = shaken(GPTConfig(V, M, H, LAYERS, T).build()), draw_ids()
+    one, other, wanted = seeded(5), seeded(5), ids
+    for token in stream(model.begin(ids), B, temperature=0.8, generator=one, limits=exactly(6)):
+        chances = (model(wanted)[:, -1].float() / 0.8).softmax(-1)
+        right = torch.multinomial(chances, 1, generator=other)
+        assert torch.equal(token, right[:, 0])
+        wanted = torch.cat((wanted, right), 1)
 
 
 def test_a_learned_table_is_used_to_its_end_and_not_beyond():
-    model, ids = GPT(V, M, H, LAYERS, T).eval(), draw_ids()
-    assert model.generate(ids, steps=7).shape == (B, 18)  # the last of them is not read
-    with pytest.raises(
-        regard.errors.PositionError, match=r"11 tokens and 8 steps came, .* at most 17; ask for at most 7"
-    ):
-        model.generate(ids, steps=8)
+    model, ids = GPTConfig(V, M, H, LAYERS, T).build().eval(), draw_ids()
+    assert continued(model, ids, 7).shape == (B, 18)  # the last of them is not read
+    for way in (regard.greedy, regard.sample, regard.beam):
+        assert len(way(model.begin(ids), B, limits=exactly(7))) == B
+        with pytest.raises(
+            regard.errors.PositionError, match=r"11 tokens and 8 steps came, .* at most 17; ask for at most 7"
+        ):
+            way(model.begin(ids), B, limits=exactly(8))
     with pytest.raises(regard.errors.PositionError, match="18 tokens came, but this model reads at most 17"):
         model(draw_ids(length=18))
     cache = model.make_cache()
     model(ids, cache)
     with pytest.raises(regard.errors.PositionError, match="18 tokens came"):
         model(draw_ids(length=7), cache)
-    assert GPT(V, M, H, LAYERS, T, positions="alibi").generate(ids, steps=30).shape == (B, 41)
+    assert continued(GPTConfig(V, M, H, LAYERS, T, positions="alibi").build(), ids, 30).shape == (B, 41)
 
 
 def test_listening_hears_every_layer_under_its_causal_mask():
-    model = GPT(V, M, H, LAYERS, T, hidden=0)
-    with regard.listen() as heard:
+    model = GPTConfig(V, M, H, LAYERS, T, hidden=0).build()
+    with listen() as heard:
         model(draw_ids())
     assert [module for module, _ in heard] == [block.attention for block in model.blocks]
     assert [name for name, module in model.named_modules() if isinstance(module, regard.MultiHead)] == [
@@ -242,34 +274,34 @@ def test_listening_hears_every_layer_under_its_causal_mask():
     ids=["floats", "one axis", "too large", "negative"],
 )
 def test_ids_that_are_none_are_refused_in_words(ids, kind, sentence):
-    model = GPT(V, M, H, LAYERS, T)
-    for call in (model, lambda ids: model.generate(ids, 2)):
+    model = GPTConfig(V, M, H, LAYERS, T).build()
+    for call in (model, model.begin):
         with pytest.raises(kind, match=sentence):
             call(ids)
 
 
 def test_what_cannot_be_is_refused_in_words():
     with pytest.raises(ValueError, match="positions is 'rope'; choose one of 'learned', 'sinusoid', 'rotary'"):
-        GPT(V, M, H, LAYERS, T, positions="rope")
+        GPTConfig(V, M, H, LAYERS, T, positions="rope").build()
     with pytest.raises(regard.errors.ShapeError, match="layers is 0"):
-        GPT(V, M, H, 0, T)
+        GPTConfig(V, M, H, 0, T).build()
     with pytest.raises(regard.errors.ShapeError, match="width 13 does not split into 3 equal heads"):
-        GPT(V, 13, H, LAYERS, T)
-    model = GPT(V, M, H, LAYERS, T)
+        GPTConfig(V, 13, H, LAYERS, T).build()
+    model = GPTConfig(V, M, H, LAYERS, T).build()
     with pytest.raises(regard.errors.CacheError, match="1 caches came for 2 layers"):
         model(draw_ids(), [regard.KeyValueCache()])
-    with pytest.raises(regard.errors.ShapeError, match="no token to begin with"):
-        model.generate(draw_ids(length=0), 3)
-    with pytest.raises(ValueError, match="steps=-1"):
-        model.generate(draw_ids(), -1)
+    with pytest.raises(regard.errors.ShapeError, match="there is no token to begin with"):
+        model.begin(draw_ids(length=0))
+    with pytest.raises(regard.errors.ShapeError, match="2 rows are to be written, but the prompt has"):
+        regard.greedy(model.begin(draw_ids()), 2, limits=exactly(3))
 
 
-def test_a_config_builds_what_the_arguments_build():
+def test_a_config_builds_what_the_class_makes_of_it():
     config = GPTConfig(V, M, H, LAYERS, T, positions="rotary", hidden=HIDDEN, norm="rms", tied=False, dropout=0.5)
     torch.manual_seed(3)
     built = config.build()
     torch.manual_seed(3)
-    made = GPT(V, M, H, LAYERS, T, positions="rotary", hidden=HIDDEN, norm="rms", tied=False, dropout=0.5)
+    made = GPT(config)
     assert str(built) == str(made)
     assert_close(built.state_dict(), made.state_dict())
     with pytest.raises(AttributeError):
@@ -277,7 +309,7 @@ def test_a_config_builds_what_the_arguments_build():
 
 
 def test_weights_start_small_and_what_is_added_smaller():
-    model = GPT(97, 60, 4, 8, T)
+    model = GPTConfig(97, 60, 4, 8, T).build()
     assert_close(model.embed.weight.std().item(), 0.02, atol=1e-3, rtol=0)
     assert_close(model.blocks[3].attention.to_q.weight.std().item(), 0.02, atol=1e-3, rtol=0)
     assert_close(model.blocks[3].attention.to_out.weight.std().item(), 0.005, atol=5e-4, rtol=0)
@@ -287,7 +319,7 @@ def test_weights_start_small_and_what_is_added_smaller():
 @pytest.mark.compiled
 @pytest.mark.parametrize("positions", EVERY)
 def test_a_compiled_model_is_one_graph_for_all_lengths(positions, count):
-    model = shaken(GPT(V, M, H, LAYERS, T, positions=positions))
+    model = shaken(GPTConfig(V, M, H, LAYERS, T, positions=positions).build())
     compiled = torch.compile(model, backend=count, fullgraph=True, dynamic=True)
     for rows, length in ((3, 5), (2, 9), (5, 13)):
         ids = draw_ids(rows, length)

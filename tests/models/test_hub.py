@@ -173,12 +173,12 @@ def test_offline_is_offline(cache):
 
 def test_a_server_runs_a_model_of_the_cache(cache, monkeypatch, tmp_path):
     from regard.app.studio.studio import Studio
-    from regard.cli.serve import asked
+    from regard.cli.serve import first_request
 
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(cache))
     studio = Studio(keep=tmp_path / "kept")
     try:
-        first = asked(studio, NAME, "the cats sat")
+        first = first_request(studio, NAME, "the cats sat")
         assert (first.model, first.text) == (NAME, "the cats sat")
         assert studio.models.open(NAME).model.config.hidden_size == 12
     finally:

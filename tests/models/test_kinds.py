@@ -101,7 +101,7 @@ def test_a_kind_that_reads_no_text_is_not_seen(tmp_path, monkeypatch, capsys):
     with toy_in(tmp_path):
         monkeypatch.setitem(KINDS, "toy", other)
         code, _, err = run(monkeypatch, capsys, "see", "the cat", "--model", str(tmp_path))
-    assert code == 1
+    assert code == 2
     assert "is a toy, which reads numbers, but a text came" in " ".join(err.split())
 
 

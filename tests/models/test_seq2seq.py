@@ -7,10 +7,11 @@ from torch.testing import assert_close
 
 import regard
 from regard.errors import DtypeError, ShapeError
+from regard.layers import listen
 from regard.models.decoder_state import DecoderState
 from regard.models.recurrent import Stepwise, make_recurrent
 from regard.models.recurrent_decoder import ATTENTIONS
-from regard.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from regard.models.seq2seq import Seq2SeqConfig
 
 V, N, W, E, B, S, T = 23, 29, 12, 10, 5, 7, 6
 EVERY = [("additive", True), ("dot", True), ("dot", False), ("general", True), ("general", False), ("none", True)]
@@ -27,7 +28,7 @@ def draw_batch():
 
 def make(**options):
     """Weights far from where they start, so that nothing hides behind a zero."""
-    model = Seq2Seq(V, N, W, **({"embedding": E} | options))
+    model = Seq2SeqConfig(V, N, W, **({"embedding": E} | options)).build()
     for parameter in model.parameters():
         nn.init.normal_(parameter, std=0.4)
     return model.double().eval()
@@ -176,7 +177,7 @@ def test_rows_may_change_places_be_dropped_and_be_repeated_between_steps(kind, f
 @pytest.mark.parametrize("cell", ["gru", "lstm"])
 @pytest.mark.parametrize(("kind", "feeding"), EVERY)
 def test_everything_learns(kind, feeding, cell):
-    model = Seq2Seq(V, N, W, attention=kind, input_feeding=feeding, cell=cell, layers=2, dropout=0.1)
+    model = Seq2SeqConfig(V, N, W, attention=kind, input_feeding=feeding, cell=cell, layers=2, dropout=0.1).build()
     source, target = draw_batch()
     assert len(model.state_dict()) == len(list(model.parameters()))
     model(source, target).square().sum().backward()
@@ -206,7 +207,7 @@ def test_gradients_of_the_loop_are_those_of_numbers_that_move(kind):
 @pytest.mark.parametrize("tied", [True, False])
 @pytest.mark.parametrize("shared", [True, False])
 def test_logits_are_the_hidden_states_times_the_head(shared, tied):
-    model = Seq2Seq(N, N, W, embedding=E, shared=shared, tied=tied)
+    model = Seq2SeqConfig(N, N, W, embedding=E, shared=shared, tied=tied).build()
     source, target = draw_batch()
     hidden = model.hidden(source, target)
     assert hidden.shape == (B, T, E if tied else W)
@@ -223,7 +224,7 @@ def test_the_map_of_a_sentence_counts_the_end_on_both_sides():
     reads, writes = ["i'm", "home", ".", "<eos>"], ["<bos>", "je", "suis", "chez", "moi", "."]
     says = [*writes[1:], "<eos>"]
     words = {word: i for i, word in enumerate(["<pad>", "<bos>", "<eos>", *reads[:3], *writes[1:5]])}
-    model = Seq2Seq(len(words), len(words), width=8).eval()
+    model = Seq2SeqConfig(len(words), len(words), width=8).build().eval()
     source, target = (torch.tensor([[words[word] for word in text]]) for text in (reads, writes))
     with torch.no_grad():
         steps, rows = model.begin(source), []
@@ -244,7 +245,7 @@ def test_the_map_of_a_sentence_counts_the_end_on_both_sides():
 def test_a_watch_hears_every_step_and_hides_padding(kind, feeding):
     model = make(attention=kind, input_feeding=feeding)
     source, target = draw_batch()
-    with torch.no_grad(), regard.listen() as heard:
+    with torch.no_grad(), listen() as heard:
         model(source, target)
     assert len(heard) == (T if kind == "additive" or feeding else 1)
     stacked = torch.cat([attended.weights.dense() for _, attended in heard], 2)
@@ -283,7 +284,7 @@ def test_what_cannot_be_built_or_read_is_refused_in_one_sentence():
         ({"layers": 0}, ShapeError, "layers is 0, but a model has at least one"),
     ]:
         with pytest.raises(error, match=sentence):
-            Seq2Seq(V, N, **({"width": W} | options))
+            Seq2SeqConfig(V, N, **({"width": W} | options)).build()
     model = make()
     source, target = draw_batch()
     with pytest.raises(DtypeError, match=r"the source came as torch\.float64"):

@@ -127,7 +127,7 @@ def test_files_that_are_missing_or_changed_are_refused(tmp_path):
         ("translator", {"decoder_layers": 10**9}, "speaks of 1000000000 layers"),
         ("translator", {"width": 10**15}, "holds other tensors than the config"),
         ("translator", {"heads": 10**12, "positions": "alibi"}, "holds other tensors than the config"),
-        ("translator", {"source_vocabulary": 10**10, "target_vocabulary": 10**10}, "holds other tensors"),
+        ("translator", {"source_vocab_size": 10**10, "target_vocab_size": 10**10}, "holds other tensors"),
         ("translator", {"context": 10**10}, "holds other tensors than the config"),
         ("translator", {"attention": "loud"}, "describes no model: attention is 'loud'"),
         ("translator", {"cell": "gru"}, "has no config of a Translator"),

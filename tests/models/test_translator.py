@@ -9,8 +9,9 @@ from torch.testing import assert_close
 import regard
 from regard.attention.score.named import SCORES
 from regard.errors import DtypeError, PositionError, ShapeError
+from regard.layers import listen
 from regard.models.decoder_state import DecoderState
-from regard.models.translator import POSITIONS, Translator, TranslatorConfig
+from regard.models.translator import POSITIONS, TranslatorConfig
 
 V, N, M, H, ENCODERS, DECODERS, HIDDEN, B, S, T = 23, 29, 12, 3, 2, 4, 20, 5, 7, 6
 
@@ -33,7 +34,7 @@ def shaken(module):
 
 def make(**options):
     sizes = {"decoder_layers": DECODERS, "hidden": HIDDEN} | options
-    return shaken(Translator(V, N, M, H, ENCODERS, **sizes)).eval()
+    return shaken(TranslatorConfig(V, N, M, H, ENCODERS, **sizes).build()).eval()
 
 
 def copy_layer(theirs, ours, names):
@@ -168,7 +169,7 @@ def test_beams_that_share_a_memory_look_at_it_as_rows_of_their_own_would():
             first = 0 if step == 0 else step + 1  # two tokens at once, then one each
             found = steps(target[:, first : step + 2])
             assert_close(found, model(source, target)[:, step + 1], rtol=1e-10, atol=1e-10)
-            with regard.listen() as heard:
+            with listen() as heard:
                 model(source, target[:, : step + 2])
             assert_close(steps.attention(), heard[-1][1].weights.dense().mean(1)[:, -1])
     assert len(steps.memory) == 1
@@ -177,7 +178,7 @@ def test_beams_that_share_a_memory_look_at_it_as_rows_of_their_own_would():
 def test_attention_is_the_mean_over_the_heads_of_the_last_layer():
     model = make()
     source, target = draw_batch()
-    with torch.no_grad(), regard.listen() as heard:
+    with torch.no_grad(), listen() as heard:
         model(source, target)
     maps = [attended.weights for module, attended in heard if module is model.decoder.blocks[-1].cross_attention]
     wanted = maps[0].dense().mean(1)  # b t s
@@ -193,7 +194,9 @@ def test_attention_is_the_mean_over_the_heads_of_the_last_layer():
 @pytest.mark.parametrize("tied", [True, False])
 @pytest.mark.parametrize("shared", [True, False])
 def test_logits_are_the_hidden_states_times_the_head_and_everything_learns(shared, tied):
-    model = Translator(N, N, M, H, ENCODERS, hidden=HIDDEN, shared=shared, tied=tied, positions="learned", dropout=0.1)
+    model = TranslatorConfig(
+        N, N, M, H, ENCODERS, hidden=HIDDEN, shared=shared, tied=tied, positions="learned", dropout=0.1
+    ).build()
     source, target = draw_batch()
     assert len(model.state_dict()) == len(list(model.parameters()))  # nothing is stored twice
     model.eval()
@@ -256,7 +259,7 @@ def test_steps_are_stitched_to_one_map_per_layer():
 
 
 def test_weights_start_where_the_field_starts_them():
-    model = Translator(4001, 3001, 128, 4, 1, dropout=0.1)
+    model = TranslatorConfig(4001, 3001, 128, 4, 1, dropout=0.1).build()
     assert model.source_embed.weight.std().item() == pytest.approx(128**-0.5, rel=0.02)
     to_hidden = model.encoder.blocks[0].feed_forward.to_hidden.weight
     assert to_hidden.abs().max().item() == pytest.approx((6 / (128 + 512)) ** 0.5, rel=0.01)
@@ -300,7 +303,7 @@ def test_what_cannot_be_read_is_refused_in_one_sentence():
 
 def test_it_learns_to_turn_a_sequence_round():
     torch.manual_seed(1)
-    model = Translator(12, 12, 32, 4, 1, hidden=64, shared=True)
+    model = TranslatorConfig(12, 12, 32, 4, 1, hidden=64, shared=True).build()
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     for step in range(150):
         ids = torch.randint(3, 12, (64, 5))

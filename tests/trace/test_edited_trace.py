@@ -8,7 +8,7 @@ from torch import nn
 
 import regard
 from regard.trace.file import load
-from regard.views.explorer.rounding import Rounding, lean
+from regard.views.explorer.rounding import Rounding, round_run
 from regard.views.static.trace_figure import figure
 from regard.views.static.trace_notebook import layer_html, trace_html
 from regard.views.static.trace_terminal import print_trace
@@ -106,7 +106,7 @@ def test_what_an_edited_map_hides_is_hidden_in_its_file_too(tmp_path):
     assert torch.equal(found.allowed[...].expand(2, 3, 6, 6), wanted)
     torch.testing.assert_close(found.dense(), trace[0].weights.dense())
     for precision in ("float16", "float32"):  # and in a page
-        twin = lean(trace.runs[-1], Rounding(precision), values=False).layers[0].weights
+        twin = round_run(trace.runs[-1], Rounding(precision), values=False).layers[0].weights
         assert torch.equal(twin.allowed[...].expand(2, 3, 6, 6), wanted)
 
 

@@ -33,8 +33,9 @@ def beam(
     log-probability: of the first `beams`, those that say END are finished; the first `beams` that do not, go on.
     A finished text scores $\log p(y) / \mathrm{lp}(|y|) + \mathrm{cp}$, and a row keeps as many as it has beams:
 
-    - $|y|$ counts END. `length_penalty` is the exponent α of lp $= |y|^\alpha$ (`length_rule="plain"`, that of
-      `transformers`) or of $((5 + |y|)/6)^\alpha$ (`"wu"`; Wu et al. 2016, eq. 14), or a function of $|y|$.
+    - $|y|$ counts END, where there is one. `length_penalty` is the exponent α of lp $= |y|^\alpha$
+      (`length_rule="plain"`, that of `transformers`) or of $((5 + |y|)/6)^\alpha$ (`"wu"`; Wu et al. 2016, eq. 14),
+      or a function of $|y|$.
     - cp $= \beta \sum_i \log \min(\sum_j p_{ij}, 1)$ with β = `coverage_penalty`, $p_{ij}$ the share of source
       position i in step j, END's included (the same equation); attention is asked for only where β is above 0.
 
@@ -76,18 +77,17 @@ def beam(
     measure = LogProbs()
     with told_once(steps, limits.begin) as keep:
         while len(ids):
-            chances = measure.after(steps, ids)  # r·w n
+            over = limits.end is None and search is not None and search.is_over  # what comes next does not matter
+            chances = chances.new_zeros(len(ids), chances.shape[1]) if over else measure.after(steps, ids)  # r·w n
             if search is None:
                 limits.check(chances.shape[-1])
                 never = banned(limits, limits.shortest, chances.device)
-                nobody = torch.full((), -torch.inf, dtype=chances.dtype, device=chances.device)
                 search = Search(
                     rows, beams=beams, limits=limits, longest=longest, divisor=divisor, stop=rule, like=chances
                 )
             chances.index_fill_(1, never, -torch.inf)
-            ends = chances[:, limits.end].clone() if search.said >= limits.shortest else nobody.expand(len(chances))
-            chances[:, limits.end] = -torch.inf
-            if coverage_penalty:
+            ends = take_ends(chances, search, limits)
+            if coverage_penalty and not over:
                 looked = look(steps, looked)  # r·w s
             cost = None if looked is None else coverage(looked, coverage_penalty)
             move = search.look(chances, ends, cost, exact=False)
@@ -103,6 +103,20 @@ def beam(
         found = [] if search is None else search.texts(best)
         keep([texts[0].ids if texts else [] for texts in found])
     return found
+
+
+def take_ends(chances: Tensor, search: Search, limits: Limits) -> Tensor:
+    """END's log-probabilities (r · w,), taken out of those of the other tokens (r · w, n).
+
+    Where no token ends a text, its end costs nothing and comes only when it must.
+    """
+    never = chances.new_full((), -torch.inf)
+    if limits.end is None:
+        over = search.must_end()
+        return never.expand(len(chances)) if over is None else torch.zeros_like(never).where(over, never)
+    ends = chances[:, limits.end].clone() if search.said >= limits.shortest else never.expand(len(chances))
+    chances[:, limits.end] = -torch.inf
+    return ends
 
 
 def look(steps: DecoderState, before: Tensor | None) -> Tensor:

@@ -8,6 +8,8 @@ from torch import Tensor
 
 from regard.decode.top import top
 
+NO_TOKEN = 0  # stands where a text ends; nobody reads it
+
 
 class Candidates(NamedTuple):
     """For every row the 2 · beams best next steps, falling, r c each, and what they are of."""
@@ -32,7 +34,7 @@ class Candidates(NamedTuple):
 
 
 def candidates(
-    chances: Tensor, ends: Tensor, so_far: Tensor, *, beams: int, must_end: Tensor | None, exact: bool, end: int
+    chances: Tensor, ends: Tensor, so_far: Tensor, *, beams: int, must_end: Tensor | None, exact: bool
 ) -> Candidates:
     """What `so_far` (r, w), the scores of w beams, may become by the log-probabilities `chances` (r · w, n).
 
@@ -43,9 +45,9 @@ def candidates(
     rows, width = so_far.shape
     best = top(chances, beams, exact=exact)
     values = best.values if must_end is None else best.values.masked_fill(must_end[:, None], -torch.inf)
-    scores, tokens = torch.cat([ends[:, None], values], 1), F.pad(best.ids, (1, 0), value=end)  # r·w each
+    scores, tokens = torch.cat([ends[:, None], values], 1), F.pad(best.ids, (1, 0), value=NO_TOKEN)  # r·w each
     if (missing := -(-2 * beams // width) - scores.shape[1]) > 0:  # a small vocabulary
-        scores, tokens = F.pad(scores, (0, missing), value=-torch.inf), F.pad(tokens, (0, missing), value=end)
+        scores, tokens = F.pad(scores, (0, missing), value=-torch.inf), F.pad(tokens, (0, missing), value=NO_TOKEN)
     each = scores.shape[1]
     scores = (scores.view(rows, width, each) + so_far[:, :, None]).flatten(1)
     scores, at = scores.sort(dim=1, descending=True, stable=True)

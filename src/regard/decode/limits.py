@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from regard.errors import ConfigError, ShapeError
-from regard.models.decoder_state import DecoderState
+from regard.models.decoder_state import DecoderState, Prompted
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,8 @@ class Limits:
 
     A text that has `longest` tokens is ended: END is the only thing left to say, and counts in the score with the
     probability that the model gives it. Before `shortest` tokens END is not said. What may not be said takes no part
-    in the choice, and the probabilities of the rest stay what the model made them.
+    in the choice, and the probabilities of the rest stay what the model made them. Where `end` is None, no token ends
+    a text: each has exactly `longest` tokens, and their probabilities are its score.
 
     >>> Limits(longest=50, shortest=2)
     Limits(longest=50, shortest=2, begin=1, end=2, never=(0, 1))
@@ -27,7 +28,7 @@ class Limits:
     longest: int | Sequence[int]  # tokens without END, for all rows or one number per row
     shortest: int = 0  # tokens without END
     begin: int = 1  # what every row is fed first
-    end: int = 2  # what ends a text
+    end: int | None = 2  # what ends a text; None where nothing does
     never: tuple[int, ...] = (0, 1)  # ids that are never said: PAD and BEGIN
 
     def __post_init__(self) -> None:
@@ -41,8 +42,13 @@ class Limits:
                 f"longest is {min(lengths)}, but a text has at least shortest={self.shortest} tokens; "
                 "raise longest or lower shortest"
             )
-        if self.end in self.never:
+        if self.end is not None and self.end in self.never:
             raise ConfigError(f"the id {self.end} is both end and never said; leave it out of never")
+
+    @property
+    def most(self) -> int:
+        """The longest of all rows."""
+        return max(self._lengths(), default=0)
 
     def per_row(self, rows: int, device: torch.device | str | None = None) -> Tensor:
         """The longest of every row, (rows,)."""
@@ -57,7 +63,7 @@ class Limits:
 
     def check(self, vocabulary: int) -> None:
         """Raises where an id is none of the `vocabulary` that the model says."""
-        for name, ids in (("end", (self.end,)), ("never", self.never)):
+        for name, ids in (("end", () if self.end is None else (self.end,)), ("never", self.never)):
             for i in ids:
                 if not 0 <= i < vocabulary:
                     raise ConfigError(
@@ -70,7 +76,12 @@ class Limits:
 
 
 def first(steps: DecoderState, rows: int, limits: Limits) -> Tensor:
-    """BEGIN for every row, (rows, 1), on `steps.device` where the model tells one."""
+    """What is fed first: the prompt of a state that has one, else BEGIN for every row, (rows, 1).
+
+    The latter stands on `steps.device` where the model tells one.
+    """
     if rows < 0:
         raise ShapeError(f"rows is {rows}, but it counts texts; give 0 or more")
+    if isinstance(steps, Prompted):
+        return steps.take_prompt(rows, limits.most)
     return torch.full((rows, 1), limits.begin, dtype=torch.int64, device=getattr(steps, "device", None))

@@ -39,8 +39,9 @@ class Search:
         stop: Stop,
         like: Tensor,
     ) -> None:
-        self.beams, self.limits, self.longest, self.divisor, self.stop = beams, limits, longest, divisor, stop
+        self.beams, self.longest, self.divisor, self.stop = beams, longest, divisor, stop
         self.alive = torch.arange(rows, device=like.device)  # which row stands where
+        self.counted = int(limits.end is not None)  # END counts in the length of a text
         self.first_end = int(longest.min())  # before so many tokens no row must end
         self.so_far = like.new_zeros(rows, 1)  # r w: one beam per row, until it has said something
         self.closed = Closed.none(rows, beams, like)
@@ -52,16 +53,22 @@ class Search:
         """How many tokens every open text has."""
         return len(self.told.steps)
 
+    @property
+    def is_over(self) -> bool:
+        """Whether every text is as long as it may be."""
+        return bool((self.longest[self.alive] <= self.said).all())
+
+    def must_end(self) -> Tensor | None:
+        """True for the beams whose text is as long as it may be, (r · w,); None where none is."""
+        if self.said < self.first_end:
+            return None
+        return (self.longest[self.alive] <= self.said).repeat_interleave(self.so_far.shape[1])
+
     def look(self, chances: Tensor, ends: Tensor, cost: Tensor | None, *, exact: bool) -> Move:
         """The best step by the log-probabilities (r · w, n), END's (r · w,), and what else an end costs (r · w,)."""
-        must_end = None
-        if self.said >= self.first_end:
-            must_end = (self.longest[self.alive] <= self.said).repeat_interleave(self.so_far.shape[1])
-        found = candidates(
-            chances, ends, self.so_far, beams=self.beams, must_end=must_end, exact=exact, end=self.limits.end
-        )
+        found = candidates(chances, ends, self.so_far, beams=self.beams, must_end=self.must_end(), exact=exact)
         score, slots = found.ended(self.beams)
-        score = score / self.divisor(self.said + 1)
+        score = score / self.divisor(max(1, self.said + self.counted))
         if cost is not None:
             score = score + cost.view(self.so_far.shape).gather(1, slots)
         closed = self.closed.add(score, self.said, slots)

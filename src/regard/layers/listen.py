@@ -29,10 +29,10 @@ def listen() -> Iterator[Heard]:
 
     >>> import regard, torch
     >>> layer = regard.MultiHead(8, heads=2)
-    >>> with regard.listen() as heard:
+    >>> with listen() as heard:
     ...     _ = layer(torch.ones(3, 5, 8), mask=regard.causal())
     >>> [(module is layer, attended.weights) for module, attended in heard]
-    [(True, AttentionMap (b 3, h 2, q 5, k 5), asked, softmax)]
+    [(True, AttentionMap (b 3, h 2, q 5, k 5), computed, softmax)]
     """
     heard: Heard = []
     token = _LISTENING.set((*_LISTENING.get(), heard))

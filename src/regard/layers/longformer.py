@@ -23,7 +23,7 @@ from regard.positions import Rotary
 Globals = Sequence[int] | Bool[Tensor, "b k"]
 
 
-class Longformer(nn.Module):
+class LongformerAttention(nn.Module):
     r"""A window for most tokens, and global tokens that see all and are seen by all (Beltagy et al. 2020, §3).
 
     Tokens that are not global look with $Q_s, K_s, V_s$ at `before` keys before them, `after` keys after them (as many
@@ -35,7 +35,7 @@ class Longformer(nn.Module):
     sees two calls, `name` and `name#2`: in the first global tokens look nowhere, in the second the others do.
 
     >>> import regard, torch
-    >>> layer = Longformer(12, heads=3, before=2)
+    >>> layer = LongformerAttention(12, heads=3, before=2)
     >>> x = torch.ones(2, 9, 12)
     >>> layer(x, global_at=[0, 4], mask=regard.padding([9, 6])).shape
     torch.Size([2, 9, 12])
@@ -148,7 +148,7 @@ class Longformer(nn.Module):
         return x if self.positions is None else self.positions(x, at)
 
     @classmethod
-    def from_transformers(cls, theirs: nn.Module) -> "Longformer":
+    def from_transformers(cls, theirs: nn.Module) -> "LongformerAttention":
         """The same layer with copies of the weights of a `LongformerAttention` of the `transformers` library.
 
         Its residual and norm stay outside. A `LongformerSelfAttention` has no output projection: there `to_out` becomes

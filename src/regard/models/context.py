@@ -5,7 +5,6 @@ from typing import Any
 from torch import nn
 
 from regard.models.gpt import GPT
-from regard.positions import Learned
 
 STRETCH = 16  # a model of ours whose positions end nowhere still reads no more than so many times what it was made for
 LENGTHS = ("max_position_embeddings", "n_positions", "n_ctx", "max_source_positions")
@@ -23,7 +22,7 @@ def max_tokens(model: nn.Module, tokenizer: Any = None) -> int | None:
     4096
     """
     if isinstance(model, GPT):
-        return model.context if isinstance(model.added, Learned) else STRETCH * model.context
+        return model.longest or STRETCH * model.config.context
     config: Any = getattr(model, "config", None)
     if hasattr(config, "get_text_config"):
         config = config.get_text_config()

@@ -49,3 +49,12 @@ class Replayable(Protocol):
     def again(self, written: Sequence[Sequence[int]], begin: int) -> None:
         """One pass over the sources, and BEGIN and what was written for each."""
         ...
+
+
+@runtime_checkable
+class Prompted(Protocol):
+    """A `DecoderState` that goes on with texts of its own instead of beginning with BEGIN."""
+
+    def take_prompt(self, rows: int, longest: int) -> Tensor:
+        """What is fed first, (rows, t); refused where `longest` tokens more do not fit."""
+        ...

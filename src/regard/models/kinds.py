@@ -78,7 +78,7 @@ class Kind:
         >>> kind_named("translator").looks_across(embedded.load("en-zh"))
         True
         """
-        return any(fnmatchcase(name, self.cross) for name, _ in model.named_modules())
+        return self.cross != "" and any(fnmatchcase(name, self.cross) for name, _ in model.named_modules())
 
 
 KINDS: dict[str, Kind] = {

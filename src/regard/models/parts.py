@@ -32,10 +32,10 @@ def must_be_sizes(**sizes: int) -> None:
             raise ShapeError(f"{name} is {size}, but a model has at least one; give 1 or more")
 
 
-def must_share(shared: bool, source_vocabulary: int, target_vocabulary: int) -> None:
+def must_share(shared: bool, source_size: int, target_size: int) -> None:
     """Refuse one table of embeddings for two vocabularies of different sizes."""
-    if shared and source_vocabulary != target_vocabulary:
+    if shared and source_size != target_size:
         raise ShapeError(
-            f"shared=True came with vocabularies of {source_vocabulary} and {target_vocabulary} tokens, but one table "
+            f"shared=True came with vocabularies of {source_size} and {target_size} tokens, but one table "
             "serves both sides; give both the same vocabulary, or shared=False"
         )

@@ -1,6 +1,6 @@
 """The models in which attention began: one recurrent network reads, another writes and looks back at what was read."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -29,6 +29,38 @@ class Read(NamedTuple):
     lengths: Int[Tensor, " b"] | None
 
 
+@dataclass(frozen=True)
+class Seq2SeqConfig(ModelConfig):
+    """The sizes of a `Seq2Seq`, as they stand in a manifest.
+
+    >>> Seq2SeqConfig(11, 13, width=8, attention="none").build().head_weight.shape
+    torch.Size([13, 8])
+    """
+
+    source_vocab_size: int  # how many tokens there are to read
+    target_vocab_size: int  # how many there are to write
+    width: int  # channels of the states
+    layers: int = 1  # recurrent layers of either side
+    cell: str = "gru"  # "gru" or "lstm"
+    bidirectional: bool = True  # whether the source is read in both directions
+    attention: str = "additive"  # what is seen of the source: "additive", "dot", "general", "none"
+    input_feeding: bool = True  # whether what "dot" and "general" found enters the next step
+    embedding: int | None = None  # channels of a token; width unless given
+    dropout: float = 0.0  # share dropped in training
+    tied: bool = False  # whether the embeddings of the target are the head, too
+    shared: bool = False  # whether both sides have one table of embeddings
+    pad: int = 0  # the id that fills up short texts
+
+    @property
+    def embedding_width(self) -> int:
+        """Channels of a token."""
+        return self.width if self.embedding is None else self.embedding
+
+    def build(self) -> "Seq2Seq":
+        """A model of these sizes with random weights."""
+        return Seq2Seq(self)
+
+
 class Seq2Seq(nn.Module):
     r"""A recurrent encoder reads the source, a recurrent decoder says how likely each next token of the target is.
 
@@ -45,10 +77,10 @@ class Seq2Seq(nn.Module):
     with tanh of a projection of the encoder's last state. Tokens have `embedding` channels (`width` unless given).
     `shared` uses one table of embeddings for both sides, `tied` the embeddings of the target as the head. `dropout`
     falls on embeddings, between layers and before the head. Id `pad` fills up short texts on the right, and is not
-    read.
+    read. All of these stand in its `config`, a `Seq2SeqConfig`.
 
     >>> import torch
-    >>> model = Seq2Seq(11, 13, width=8).eval()
+    >>> model = Seq2Seq(Seq2SeqConfig(11, 13, width=8)).eval()
     >>> source, target = torch.tensor([[5, 6, 2], [7, 2, 0]]), torch.tensor([[1, 4, 9, 8], [1, 3, 0, 0]])
     >>> model(source, target).shape
     torch.Size([2, 4, 13])
@@ -61,68 +93,43 @@ class Seq2Seq(nn.Module):
     target_embed: nn.Embedding | None
     head: nn.Linear | None
 
-    def __init__(
-        self,
-        source_vocabulary: int,
-        target_vocabulary: int,
-        width: int,
-        *,
-        layers: int = 1,
-        cell: str = "gru",
-        bidirectional: bool = True,
-        attention: str = "additive",
-        input_feeding: bool = True,
-        embedding: int | None = None,
-        dropout: float = 0.0,
-        tied: bool = False,
-        shared: bool = False,
-        pad: int = 0,
-    ) -> None:
+    def __init__(self, config: Seq2SeqConfig) -> None:
         super().__init__()
-        embedding = width if embedding is None else embedding
         must_be_sizes(
-            source_vocabulary=source_vocabulary,
-            target_vocabulary=target_vocabulary,
-            width=width,
-            layers=layers,
-            embedding=embedding,
-        )
-        must_share(shared, source_vocabulary, target_vocabulary)
-        if bidirectional and width % 2:
-            raise ShapeError(f"width is {width}, but two directions have half of it each; give an even width")
-        if attention not in ATTENTIONS:
-            raise ValueError(f"attention is {attention!r}; choose one of {', '.join(map(repr, ATTENTIONS))}")
-        self.source_vocabulary, self.target_vocabulary, self.width = source_vocabulary, target_vocabulary, width
-        self.pad = pad
-        self.source_embed = nn.Embedding(source_vocabulary, embedding)
-        self.target_embed = None if shared else nn.Embedding(target_vocabulary, embedding)
+            source_vocab_size=config.source_vocab_size, target_vocab_size=config.target_vocab_size,
+            width=config.width, layers=config.layers, embedding=config.embedding_width,
+        )  # fmt: skip
+        must_share(config.shared, config.source_vocab_size, config.target_vocab_size)
+        if config.bidirectional and config.width % 2:
+            raise ShapeError(f"width is {config.width}, but two directions have half of it each; give an even width")
+        if config.attention not in ATTENTIONS:
+            raise ValueError(f"attention is {config.attention!r}; choose one of {', '.join(map(repr, ATTENTIONS))}")
+        self.config = config
+        embedding, width = config.embedding_width, config.width
+        self.source_embed = nn.Embedding(config.source_vocab_size, embedding)
+        self.target_embed = None if config.shared else nn.Embedding(config.target_vocab_size, embedding)
         for table in (self.source_embed, self.target_embed):
             if table is not None:
                 nn.init.normal_(table.weight, std=0.1)
         self.encoder = RecurrentEncoder(
-            embedding, width, cell=cell, layers=layers, bidirectional=bidirectional, dropout=dropout
-        )
-        states = 2 if cell == "lstm" else 1
-        self.bridges = nn.ModuleList(nn.Linear(width, width) for _ in range(states * layers))
+            embedding, width, cell=config.cell, layers=config.layers, bidirectional=config.bidirectional,
+            dropout=config.dropout,
+        )  # fmt: skip
+        states = 2 if config.cell == "lstm" else 1
+        self.bridges = nn.ModuleList(nn.Linear(width, width) for _ in range(states * config.layers))
         self.decoder = RecurrentDecoder(
-            embedding,
-            width,
-            embedding if tied else width,
-            cell=cell,
-            layers=layers,
-            attention=attention,
-            input_feeding=input_feeding,
-            dropout=dropout,
-        )
-        self.head = None if tied else nn.Linear(width, target_vocabulary)
+            embedding, width, embedding if config.tied else width, cell=config.cell, layers=config.layers,
+            attention=config.attention, input_feeding=config.input_feeding, dropout=config.dropout,
+        )  # fmt: skip
+        self.head = None if config.tied else nn.Linear(width, config.target_vocab_size)
 
     def forward(self, source: Tensor, target: Tensor) -> Float[Tensor, "b t n"]:
-        """The logits of the token after each of `target` (b, t), given `source` (b, s): (b, t, target_vocabulary)."""
+        """The logits of the token after each of `target` (b, t), given `source` (b, s): (b, t, target_vocab_size)."""
         return F.linear(self.hidden(source, target), self.head_weight, self.head_bias)
 
     def hidden(self, source: Tensor, target: Tensor) -> Float[Tensor, "b t m"]:
         """The same before the head: logits are `hidden @ head_weight.T + head_bias`."""
-        must_be_ids("target", target, self.target_vocabulary)
+        must_be_ids("target", target, self.config.target_vocab_size)
         must_fit(source, target)
         read = self._read(source)
         hidden, _, _ = self.decoder(
@@ -151,8 +158,8 @@ class Seq2Seq(nn.Module):
         return (self.source_embed if self.target_embed is None else self.target_embed).weight
 
     def _read(self, source: Tensor) -> Read:
-        must_be_ids("source", source, self.source_vocabulary)
-        lengths = lengths_of(source, self.pad)
+        must_be_ids("source", source, self.config.source_vocab_size)
+        lengths = lengths_of(source, self.config.pad)
         memory, last = self.encoder(source, self.source_embed.weight, lengths)
         layers = last[0].shape[0]
         ends = [x[i] for x in last for i in range(layers)]
@@ -164,32 +171,5 @@ class Seq2Seq(nn.Module):
         return Read(memory, keys, last[0][-1], state, mask, lengths)
 
     def extra_repr(self) -> str:
-        shared, tied = self.target_embed is None, self.head is None
-        return f"{self.source_vocabulary}, {self.target_vocabulary}, width={self.width}, {shared=}, {tied=}"
-
-
-@dataclass(frozen=True)
-class Seq2SeqConfig(ModelConfig):
-    """The sizes of a `Seq2Seq`, as they stand in a manifest.
-
-    >>> Seq2SeqConfig(11, 13, width=8, attention="none").build().head_weight.shape
-    torch.Size([13, 8])
-    """
-
-    source_vocabulary: int  # how many tokens there are to read
-    target_vocabulary: int  # how many there are to write
-    width: int  # channels of the states
-    layers: int = 1  # recurrent layers of either side
-    cell: str = "gru"  # "gru" or "lstm"
-    bidirectional: bool = True  # whether the source is read in both directions
-    attention: str = "additive"  # what is seen of the source: "additive", "dot", "general", "none"
-    input_feeding: bool = True  # whether what "dot" and "general" found enters the next step
-    embedding: int | None = None  # channels of a token; width unless given
-    dropout: float = 0.0  # share dropped in training
-    tied: bool = False  # whether the embeddings of the target are the head, too
-    shared: bool = False  # whether both sides have one table of embeddings
-    pad: int = 0  # the id that fills up short texts
-
-    def build(self) -> Seq2Seq:
-        """A model of these sizes with random weights."""
-        return Seq2Seq(**asdict(self))
+        one, shared, tied = self.config, self.config.shared, self.config.tied
+        return f"{one.source_vocab_size}, {one.target_vocab_size}, width={one.width}, {shared=}, {tied=}"

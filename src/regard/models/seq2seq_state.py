@@ -13,7 +13,8 @@ class Seq2SeqState(BeamRows):
     """What a Seq2Seq has read and written, one row per text, as `model.begin(source)` gives it.
 
     >>> import torch
-    >>> model = Seq2Seq(11, 13, width=8, attention="dot").eval()
+    >>> from regard.models.seq2seq import Seq2SeqConfig
+    >>> model = Seq2Seq(Seq2SeqConfig(11, 13, width=8, attention="dot")).eval()
     >>> steps = model.begin(torch.tensor([[5, 6, 2], [7, 2, 0]]))
     >>> steps(torch.tensor([[1], [1]])).shape
     torch.Size([2, 13])

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import torch.nn.functional as F
 from jaxtyping import Float, Int
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from regard.attention.attend import Maskable
 from regard.attention.mask import causal, padding
-from regard.layers import DecoderBlock, EncoderBlock, KeyValueCache
+from regard.layers import BlockConfig, DecoderBlock, EncoderBlock, KeyValueCache
 from regard.layers.dropout import Dropout
 from regard.layers.norm import make_norm
 from regard.models.config import ModelConfig
@@ -23,6 +23,53 @@ POSITIONS = ("sinusoid", "learned", "rotary", "alibi", "none")
 Caches = Sequence[tuple[KeyValueCache, KeyValueCache]]
 
 
+@dataclass(frozen=True)
+class TranslatorConfig(ModelConfig):
+    """The sizes of a `Translator`, as they stand in a manifest.
+
+    >>> TranslatorConfig(11, 13, width=8, heads=2, layers=1).build().head_weight.shape
+    torch.Size([13, 8])
+    """
+
+    source_vocab_size: int  # how many tokens there are to read
+    target_vocab_size: int  # how many there are to write
+    width: int  # channels of a token
+    heads: int  # heads of a layer
+    layers: int  # blocks of the encoder
+    decoder_layers: int | None = None  # blocks of the decoder; as many unless given
+    hidden: int | None = None  # channels of the feed-forward networks; 4 · width unless given
+    order: str = "pre"  # where norms stand: "pre" or "post"
+    positions: str = "sinusoid"  # how it knows where a token stands: "sinusoid", "learned", "rotary", "alibi", "none"
+    context: int = 512  # how many tokens it is made to read, where positions are learned
+    shared: bool = False  # whether both sides have one table of embeddings
+    tied: bool = True  # whether the embeddings of the target are the head, too
+    attention: str = "scaled dot"  # how a query is compared with a key
+    dropout: float = 0.0  # share dropped in training
+    norm: str = "layer"  # "layer" or "rms"
+    activation: str = "relu"  # what bends the feed-forward networks: "relu", "gelu", "swiglu"
+    bias: bool = True  # whether projections and norms add one
+    pad: int = 0  # the id that fills up short texts
+
+    @property
+    def block(self) -> BlockConfig:
+        """The sizes of each block."""
+        return BlockConfig(
+            self.width,
+            self.heads,
+            4 * self.width if self.hidden is None else self.hidden,
+            dropout=self.dropout,
+            order=self.order,
+            norm=self.norm,
+            activation=self.activation,
+            bias=self.bias,
+            score=self.attention,
+        )
+
+    def build(self) -> "Translator":
+        """A model of these sizes with random weights."""
+        return Translator(self)
+
+
 class Translator(nn.Module):
     r"""Read a source, and say at each position of a target how likely each next token is (Vaswani et al. 2017).
 
@@ -32,13 +79,13 @@ class Translator(nn.Module):
     (up to `context`), "rotary", "alibi" or "none". `shared` uses one table of embeddings for both sides, `tied` the
     embeddings of the target as the head. `attention` names the score: "scaled dot", "dot", "additive", "bilinear",
     "cosine", "gaussian". `hidden` is 4 · width unless given; `norm`, `activation`, `bias` and `dropout` are those of
-    the blocks, and `dropout` falls on the embeddings too.
+    the blocks, and `dropout` falls on the embeddings too. All of them stand in its `config`, a `TranslatorConfig`.
 
     Id `pad` fills up short texts on the right; in the source nobody looks at it. What the model says at padded
     positions of the target means nothing. `nn.Transformer` with the same weights gives the same numbers.
 
     >>> import torch
-    >>> model = Translator(11, 13, width=8, heads=2, layers=1).eval()
+    >>> model = Translator(TranslatorConfig(11, 13, width=8, heads=2, layers=1)).eval()
     >>> source, target = torch.tensor([[5, 6, 2], [7, 2, 0]]), torch.tensor([[1, 4, 9, 8], [1, 3, 0, 0]])
     >>> model(source, target).shape
     torch.Size([2, 4, 13])
@@ -50,63 +97,30 @@ class Translator(nn.Module):
     target_embed: nn.Embedding | None
     head: nn.Linear | None
 
-    def __init__(
-        self,
-        source_vocabulary: int,
-        target_vocabulary: int,
-        width: int,
-        heads: int,
-        layers: int,
-        *,
-        decoder_layers: int | None = None,
-        hidden: int | None = None,
-        order: str = "pre",
-        positions: str = "sinusoid",
-        context: int = 512,
-        shared: bool = False,
-        tied: bool = True,
-        attention: str = "scaled dot",
-        dropout: float = 0.0,
-        norm: str = "layer",
-        activation: str = "relu",
-        bias: bool = True,
-        pad: int = 0,
-    ) -> None:
+    def __init__(self, config: TranslatorConfig) -> None:
         super().__init__()
-        decoder_layers = layers if decoder_layers is None else decoder_layers
+        decoder_layers = config.layers if config.decoder_layers is None else config.decoder_layers
         must_be_sizes(
-            source_vocabulary=source_vocabulary, target_vocabulary=target_vocabulary, width=width, heads=heads,
-            layers=layers, decoder_layers=decoder_layers, context=context,
+            source_vocab_size=config.source_vocab_size, target_vocab_size=config.target_vocab_size,
+            width=config.width, heads=config.heads, layers=config.layers, decoder_layers=decoder_layers,
+            context=config.context,
         )  # fmt: skip
-        must_share(shared, source_vocabulary, target_vocabulary)
-        must_be_positions(positions, POSITIONS)
-        self.source_vocabulary, self.target_vocabulary, self.width, self.pad = (
-            *(source_vocabulary, target_vocabulary),
-            *(width, pad),
-        )
-        self.source_embed = nn.Embedding(source_vocabulary, width)
-        self.target_embed = None if shared else nn.Embedding(target_vocabulary, width)
-        inside = attention_positions(positions, width, heads)
-        hidden = 4 * width if hidden is None else hidden
-        encoders = (
-            EncoderBlock(
-                width, heads, hidden, dropout=dropout, order=order, norm=norm, activation=activation, positions=inside,
-                bias=bias, score=attention,
-            )
-            for _ in range(layers)
-        )  # fmt: skip
-        decoders = (
-            DecoderBlock(
-                width, heads, hidden, dropout=dropout, order=order, norm=norm, activation=activation, positions=inside,
-                bias=bias, score=attention,
-            )
-            for _ in range(decoder_layers)
-        )  # fmt: skip
-        placed = [input_positions(positions, context, width) for _ in range(2)]
-        last = [make_norm(norm, width, bias=bias) if order == "pre" else nn.Identity() for _ in range(2)]
-        self.encoder = Encoder(nn.ModuleList(encoders), placed[0], last[0], dropout)
-        self.decoder = Decoder(nn.ModuleList(decoders), placed[1], last[1], dropout)
-        self.head = None if tied else nn.Linear(width, target_vocabulary, bias=False)
+        must_share(config.shared, config.source_vocab_size, config.target_vocab_size)
+        must_be_positions(config.positions, POSITIONS)
+        self.config = config
+        self.source_embed = nn.Embedding(config.source_vocab_size, config.width)
+        self.target_embed = None if config.shared else nn.Embedding(config.target_vocab_size, config.width)
+        inside = attention_positions(config.positions, config.width, config.heads)
+        encoders = (EncoderBlock(config.block, positions=inside) for _ in range(config.layers))
+        decoders = (DecoderBlock(config.block, positions=inside) for _ in range(decoder_layers))
+        added = [input_positions(config.positions, config.context, config.width) for _ in range(2)]
+        norms = [
+            make_norm(config.norm, config.width, bias=config.bias) if config.order == "pre" else nn.Identity()
+            for _ in range(2)
+        ]
+        self.encoder = Encoder(nn.ModuleList(encoders), added[0], norms[0], config.dropout)
+        self.decoder = Decoder(nn.ModuleList(decoders), added[1], norms[1], config.dropout)
+        self.head = None if config.tied else nn.Linear(config.width, config.target_vocab_size, bias=False)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -119,17 +133,17 @@ class Translator(nn.Module):
                 if module.bias is not None:
                     nn.init.zeros_(module.bias)
             elif isinstance(module, nn.Embedding):
-                nn.init.normal_(module.weight, std=self.width**-0.5)
+                nn.init.normal_(module.weight, std=self.config.width**-0.5)
             elif isinstance(module, nn.LayerNorm | nn.RMSNorm | Learned):
                 module.reset_parameters()
 
     def forward(self, source: Tensor, target: Tensor) -> Float[Tensor, "b t n"]:
-        """The logits of the token after each of `target` (b, t), given `source` (b, s): (b, t, target_vocabulary)."""
+        """The logits of the token after each of `target` (b, t), given `source` (b, s): (b, t, target_vocab_size)."""
         return F.linear(self.hidden(source, target), self.head_weight)
 
     def hidden(self, source: Tensor, target: Tensor) -> Float[Tensor, "b t m"]:
         """The same before the head: logits are `hidden @ head_weight.T`."""
-        must_be_ids("target", target, self.target_vocabulary)
+        must_be_ids("target", target, self.config.target_vocab_size)
         must_fit(source, target)
         memory, mask, _ = self._read(source)
         return self.decoder(target, self.target_table, memory, memory_mask=mask)
@@ -157,14 +171,14 @@ class Translator(nn.Module):
 
     def _read(self, source: Tensor) -> tuple[Tensor, Maskable | None, Tensor | None]:
         """What the encoder made of the source, who may be looked at in it, and how long each row is."""
-        must_be_ids("source", source, self.source_vocabulary)
-        lengths = lengths_of(source, self.pad)
+        must_be_ids("source", source, self.config.source_vocab_size)
+        lengths = lengths_of(source, self.config.pad)
         mask = None if lengths is None else padding(lengths)  # one for all layers, which then draw it once
         return self.encoder(source, self.source_embed.weight, mask=mask), mask, lengths
 
     def extra_repr(self) -> str:
-        shared, tied = self.target_embed is None, self.head is None
-        return f"{self.source_vocabulary}, {self.target_vocabulary}, width={self.width}, {shared=}, {tied=}"
+        one, shared, tied = self.config, self.config.shared, self.config.tied
+        return f"{one.source_vocab_size}, {one.target_vocab_size}, width={one.width}, {shared=}, {tied=}"
 
 
 class Encoder(nn.Module):
@@ -213,35 +227,3 @@ class Decoder(Encoder):
     def make_caches(self, memory: Float[Tensor, "b s m"]) -> Caches:
         """A pair per block for `forward`, in which the memory is already projected."""
         return [block.make_cache(memory) for block in self.blocks if isinstance(block, DecoderBlock)]
-
-
-@dataclass(frozen=True)
-class TranslatorConfig(ModelConfig):
-    """The sizes of a `Translator`, as they stand in a manifest.
-
-    >>> TranslatorConfig(11, 13, width=8, heads=2, layers=1).build().head_weight.shape
-    torch.Size([13, 8])
-    """
-
-    source_vocabulary: int  # how many tokens there are to read
-    target_vocabulary: int  # how many there are to write
-    width: int  # channels of a token
-    heads: int  # heads of a layer
-    layers: int  # blocks of the encoder
-    decoder_layers: int | None = None  # blocks of the decoder; as many unless given
-    hidden: int | None = None  # channels of the feed-forward networks; 4 · width unless given
-    order: str = "pre"  # where norms stand: "pre" or "post"
-    positions: str = "sinusoid"  # how it knows where a token stands: "sinusoid", "learned", "rotary", "alibi", "none"
-    context: int = 512  # how many tokens it is made to read, where positions are learned
-    shared: bool = False  # whether both sides have one table of embeddings
-    tied: bool = True  # whether the embeddings of the target are the head, too
-    attention: str = "scaled dot"  # how a query is compared with a key
-    dropout: float = 0.0  # share dropped in training
-    norm: str = "layer"  # "layer" or "rms"
-    activation: str = "relu"  # what bends the feed-forward networks: "relu", "gelu", "swiglu"
-    bias: bool = True  # whether projections and norms add one
-    pad: int = 0  # the id that fills up short texts
-
-    def build(self) -> Translator:
-        """A model of these sizes with random weights."""
-        return Translator(**asdict(self))

@@ -14,7 +14,8 @@ class TranslatorState(BeamRows):
     """What a Translator has read and written, one row per text, as `model.begin(source)` gives it.
 
     >>> import torch
-    >>> model = Translator(11, 13, width=8, heads=2, layers=1).eval()
+    >>> from regard.models.translator import TranslatorConfig
+    >>> model = Translator(TranslatorConfig(11, 13, width=8, heads=2, layers=1)).eval()
     >>> steps = model.begin(torch.tensor([[5, 6, 2], [7, 2, 0]]))
     >>> steps(torch.tensor([[1], [1]])).shape
     torch.Size([2, 13])

@@ -19,3 +19,11 @@ def must_be_same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -
     for name, tensor in one.items():
         assert tensor.dtype == other[name].dtype
         assert torch.equal(tensor, other[name]), name
+
+
+@torch.no_grad()
+def write_greedily(model: nn.Module, ids: torch.Tensor, steps: int) -> torch.Tensor:
+    """The ids, and after them the likeliest tokens, everything read again each time."""
+    for _ in range(steps):
+        ids = torch.cat((ids, model(ids)[:, -1:].argmax(-1)), 1)
+    return ids

@@ -13,7 +13,7 @@ from regard.errors import ModelError
 from regard.models import GPTConfig
 from regard.models.convert import convert_config, convert_weights, export_config, export_weights, from_transformers
 from regard.models.convert.gpt2 import GPT2
-from tests.models.convert.common import ERROR, must_be_same, shaken
+from tests.models.convert.common import ERROR, must_be_same, shaken, write_greedily
 from tests.trace.checkpoints import gpt_nano_sort, sort
 
 V, M, H, LAYERS, T, HIDDEN = 29, 12, 3, 2, 17, 20
@@ -111,7 +111,7 @@ def test_the_sorter_gives_the_logits_of_transformers_and_sorts():
     ids = torch.cartesian_prod(*[torch.arange(3)] * 6)
     assert_close(ours(ids), theirs(ids).logits, rtol=1e-4, atol=1e-4)
     assert torch.equal(sort(theirs, ids), ids.sort(-1).values)
-    assert torch.equal(ours.generate(ids, steps=6)[:, 6:], ids.sort(-1).values)
+    assert torch.equal(write_greedily(ours, ids, 6)[:, 6:], ids.sort(-1).values)
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_a_tensor_that_does_not_belong_is_named(change, sentence):
 
 
 def test_our_models_that_are_no_gpt2_are_not_exported():
-    sizes = {"vocabulary": V, "width": M, "heads": H, "layers": LAYERS, "context": T}
+    sizes = {"vocab_size": V, "width": M, "heads": H, "layers": LAYERS, "context": T}
     with pytest.raises(ModelError, match="positions='rotary', but every 'gpt2' has 'learned'"):
         export_config("gpt2", GPTConfig(**sizes, positions="rotary"))
     with pytest.raises(ModelError, match="activation='swiglu', which no activation_function of the family 'gpt2' is"):

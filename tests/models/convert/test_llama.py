@@ -12,7 +12,7 @@ from regard.errors import ModelError
 from regard.models import GPTConfig
 from regard.models.convert import convert_config, convert_weights, export_config, export_weights, from_transformers
 from regard.models.convert.llama import LLAMA
-from tests.models.convert.common import ERROR, must_be_same, shaken
+from tests.models.convert.common import ERROR, must_be_same, shaken, write_greedily
 from tests.trace.checkpoints import stories260k
 
 V, M, H, KV, LAYERS, T, HIDDEN = 29, 24, 4, 2, 3, 17, 20
@@ -127,6 +127,10 @@ def test_configs_of_older_versions_mean_the_same():
     older = {name: value for name, value in given.items() if name not in ("rope_parameters", "head_dim", "mlp_bias")}
     assert convert_config("llama", older | {"rope_theta": 10000.0, "rope_scaling": None}) == wanted
     assert convert_config("llama", older | {"torch_dtype": "float16", "pretraining_tp": 2}) == wanted
+    smol = {"is_llama_config": True, "rope_interleaved": False, "transformers.js_config": {"dtype": "q4"}}
+    assert convert_config("llama", older | smol) == wanted
+    with pytest.raises(ModelError, match="rope_interleaved=True"):
+        convert_config("llama", older | {"rope_interleaved": True})
 
 
 @pytest.mark.parametrize(
@@ -173,4 +177,4 @@ def test_the_story_teller_gives_the_logits_of_transformers():
     ids = torch.tensor([tokenizer.encode("Once upon a time, there was a little girl").ids])
     assert_close(ours(ids), theirs(ids).logits, rtol=1e-4, atol=1e-4)
     written = theirs.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=20, do_sample=False)
-    assert torch.equal(ours.generate(ids, steps=20), written)
+    assert torch.equal(write_greedily(ours, ids, 20), written)

@@ -147,6 +147,10 @@ def test_what_was_learned_where_ours_has_nothing_is_refused_by_name():
     given, state = parts(make())
     with pytest.raises(ModelError, match=r"'final_logits_bias' has values of its own \(.* up to 0\.5\)"):
         from_transformers(given, state | {"final_logits_bias": torch.full((1, V), 0.5)})
+    half = {name: tensor.half() for name, tensor in state.items()}
+    from_transformers(given, half)
+    with pytest.raises(ModelError, match=r"'final_logits_bias' has values of its own \(.* up to 0\.001\)"):
+        from_transformers(given, half | {"final_logits_bias": torch.full((1, V), 1e-3, dtype=torch.float16)})
     name = "model.encoder.embed_positions.weight"
     with pytest.raises(ModelError, match=f"'{name}' has values of its own"):
         from_transformers(given, state | {name: state[name] + 0.1})

@@ -86,8 +86,8 @@ def test_batch_and_head_give_a_smaller_map():
 @pytest.mark.parametrize("budget", [1, 40, 1 << 19])
 @pytest.mark.parametrize("positive", [False, True])
 def test_sums_by_key_and_by_query_are_taken_block_by_block(mask, budget, positive, monkeypatch):
-    plain = walk.blocks
-    monkeypatch.setattr(walk, "blocks", lambda source: plain(source, budget))
+    plain = walk.walk_blocks
+    monkeypatch.setattr(walk, "walk_blocks", lambda source: plain(source, budget))
     layer, a, slope = attended(mask=mask)
     whole = (a * slope).clamp_min(0) if positive else a * slope
     assert_close(gradient_map(layer).received(positive=positive), whole.sum(-2))

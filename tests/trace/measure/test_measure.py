@@ -111,12 +111,12 @@ def agree(layer, found, counted=None, tolerance=1e-9):
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("budget", [1, 11, 60, 1 << 19])
 def test_every_measure_equals_a_loop_over_the_dense_map(mask, budget, monkeypatch):
-    monkeypatch.setattr(walk, "blocks", lambda source: BLOCKS(source, budget))
+    monkeypatch.setattr(walk, "walk_blocks", lambda source: BLOCKS(source, budget))
     layer = made(MASKS[mask]())
     agree(layer, measure(layer))
 
 
-BLOCKS = walk.blocks
+BLOCKS = walk.walk_blocks
 
 
 def test_fewer_rows_than_columns_are_aligned_at_their_ends():
@@ -252,7 +252,7 @@ def test_rare_words_get_what_is_given_and_what_is_fair():
 @pytest.mark.parametrize("band", [2, 128])
 def test_the_share_explained_by_offsets_equals_loops(mask, band, monkeypatch):
     monkeypatch.setattr(walk, "BAND", band)
-    monkeypatch.setattr(walk, "blocks", lambda source: BLOCKS(source, 30))
+    monkeypatch.setattr(walk, "walk_blocks", lambda source: BLOCKS(source, 30))
     layer = made(MASKS[mask]())
     found = walk.positional(walk.tally(layer, offsets=True).sums)
     w, seen = layer.weights.dense(), layer.weights.allowed[...]

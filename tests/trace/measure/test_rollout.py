@@ -94,8 +94,8 @@ def test_what_spreads_upwards_is_what_flows_downwards(heads, by):
 def test_the_size_of_blocks_changes_nothing(budget, monkeypatch):
     trace = stack(regard.causal())
     whole = rollout(trace, 5), spread(trace, 1)
-    plain = walk.blocks
-    monkeypatch.setattr(walk, "blocks", lambda source: plain(source, budget))
+    plain = walk.walk_blocks
+    monkeypatch.setattr(walk, "walk_blocks", lambda source: plain(source, budget))
     assert_close((rollout(trace, 5), spread(trace, 1)), whole)
 
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from regard.attention.map import AttentionMap, Computed
 from regard.attention.mask import window
 from regard.trace.audit import audit
-from regard.trace.proof.verify import prove, verify
+from regard.trace.proof.verify import Proof, Status, prove, verify
 from regard.trace.record.layer import Layer
 from regard.trace.record.trace import Run
 from regard.trace.watch import watch
@@ -120,9 +120,25 @@ def test_a_dropped_sink_is_caught(v: str) -> None:
 
 
 def test_a_refusal_is_named_and_counts_as_not_verified() -> None:
-    proofs = verify(Run([], ["encoder.0 was refused: it has 3 softmaxes"]))
+    proofs = verify(Run(notes=["a remark"], refused={"encoder.0": "it has 3 softmaxes"}))
     assert not proofs
-    assert str(proofs) == "encoder.0: refused (it has 3 softmaxes)"
+    assert str(proofs) == "encoder.0: refused: it has 3 softmaxes"
+
+
+def test_a_proof_says_how_equal_the_map_is() -> None:
+    proof = Proof("a", "computed", Status.VERIFIED, 1.68, None, 0.0, ulp=torch.finfo(torch.float32).eps)
+    assert str(proof) == "a: verified: equals the model's output to 1.7 ulp (2e-7), its normaliser to 0 ulp"
+    doubtful = Proof("a", "computed", Status.UNVERIFIED, 512.0, why="the output differs", ulp=2.0**-8)
+    assert str(doubtful) == "a: unverified: the output differs (output off by 5.1e+02 ulp (2e+0))"
+
+
+def test_what_decides_is_a_state_and_never_a_note() -> None:
+    layer = watched("random", "causal")
+    layer.notes.append("unverified: somebody wrote this")
+    assert prove(layer).status is Status.VERIFIED
+    layer.doubts.append("its rows may stand elsewhere")
+    assert prove(layer).why == "its rows may stand elsewhere"
+    assert layer.sentences() == ["unverified: its rows may stand elsewhere", "unverified: somebody wrote this"]
 
 
 def test_logits_of_two_thousand_are_still_verified() -> None:

@@ -50,7 +50,7 @@ def test_a_map_takes_its_tokens():
     one = layer(PIECES).weights[0, 1]
     merged = merge_words(one, PIECES)
     assert merged.tokens == (("[CLS]", "unseen", "catsy", "[SEP]"),) * 2
-    assert merged.kind == "merged from asked"
+    assert merged.kind == "merged from computed"
     with pytest.raises(TraceError, match="a map does not know its words; give its tokens"):
         merge_words(one)
     with pytest.raises(TraceError, match="9 tokens came for 7 positions"):
@@ -84,7 +84,7 @@ def test_sentence_a_looking_at_sentence_b():
     part = select(one, "A", "B")
     assert (part.queries[0].shown, part.keys[0].shown) == (("how", "old"), ("six", "years", "old"))
     assert_close(part.weights.dense(), one.weights.dense()[:, :, 1:3, 4:7])
-    assert part.weights.kind == "part of asked"
+    assert part.weights.kind == "part of computed"
     with pytest.raises(TraceError, match="sentence 'C' was asked for, but there are A, B"):
         select(one, "C")
 

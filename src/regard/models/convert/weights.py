@@ -122,11 +122,13 @@ def check_constant(table: ConversionTable, name: str, tensor: Tensor, wanted: Te
     """Refuse a tensor that was learned where ours has none, and computes or leaves out what it stands for."""
     if tensor.shape != wanted.shape:
         raise_misshapen(name, tensor, wanted)
-    tolerance = 16 * torch.finfo(tensor.dtype).eps
-    if not torch.allclose(tensor.double(), wanted.double(), rtol=0, atol=tolerance):
+    wanted = wanted.double()
+    rounding = 16 * torch.finfo(tensor.dtype).eps * float(wanted.abs().max())  # where it is 0, it must be 0
+    difference = float((tensor.double() - wanted).abs().max())
+    if not difference <= rounding:
         raise ModelError(
             f"the tensor {name!r} has values of its own (it differs from the usual ones by up to "
-            f"{float((tensor.double() - wanted.double()).abs().max()):.2g}), which our model of the family "
+            f"{difference:.2g}), which our model of the family "
             f"{table.family!r} cannot express; keep the model of that library"
         )
 

@@ -16,6 +16,7 @@ from regard.attention.map.computed import Computed
 from regard.attention.map.source import MapPiece
 from regard.attention.map.stitched import Stitched
 from regard.attention.mask import Sizes
+from regard.decode import stream
 from regard.models import GPTConfig
 from regard.tokens import Tokens
 from regard.trace.record.layer import Layer, ProofSample
@@ -117,7 +118,7 @@ def generated() -> Case:
     torch.manual_seed(3)
     model = GPTConfig(vocab_size=23, width=12, heads=3, layers=2, context=32).build().eval()
     with torch.no_grad(), regard.watch(model) as trace:
-        model.generate(torch.tensor([[3, 1, 4, 1, 5]]), steps=8)
+        list(stream(model.begin(torch.tensor([[3, 1, 4, 1, 5]])), 1, limits=regard.Limits(longest=8, end=None)))
     layer = trace.layers[1]
     assert layer.weights.shape == (1, 3, 12, 12)
     scores = layer.q.double() @ layer.k.double().mT / math.sqrt(layer.q.shape[-1])
@@ -191,7 +192,7 @@ CASES = {
 
 
 def ask(answers: Answers, what: str, **about):
-    """What is told, and the arrays, as NumPy."""
+    """What is said, and the arrays, as NumPy."""
     blob = answers.ask(what, about)
     size = int.from_bytes(blob[:8], "little")
     return json.loads(json.loads(blob[8 : 8 + size])["__metadata__"]["told"]), load(blob)

@@ -1,0 +1,61 @@
+"""The sizes and choices of a block, listed once, and the parts that are made from them."""
+
+from dataclasses import dataclass
+
+from regard.attention.score.bias import Bias
+from regard.attention.score.named import make_score
+from regard.layers.feedforward import FeedForward
+from regard.layers.multihead import MultiHead
+from regard.layers.norm import Residual
+from regard.positions import Rotary
+
+
+@dataclass(frozen=True)
+class BlockConfig:
+    """The hyper-parameters of an `EncoderBlock` or `DecoderBlock`.
+
+    `order` and `norm` are those of `Residual`, `activation` of `FeedForward`, the others of `MultiHead`. `dropout`
+    falls on weights, hidden layer and all sublayers, in training only.
+
+    >>> BlockConfig(24, heads=8, hidden=48, order="pre").make_residual()
+    Residual(
+      order='pre'
+      ...
+    """
+
+    width: int  # channels of a token
+    heads: int  # heads of a layer
+    hidden: int  # channels of the feed-forward network
+    kv_heads: int | None = None  # key heads of a layer; as many as heads unless given
+    head_width: int | None = None  # channels of a head; width / heads unless given
+    dropout: float = 0.0  # share dropped in training
+    order: str = "post"  # where norms stand: "pre" or "post"
+    norm: str = "layer"  # "layer" or "rms"
+    activation: str = "relu"  # what bends the feed-forward network: "relu", "gelu", "swiglu"
+    qk_norm: bool = False  # whether each head of q and k has an RMS norm
+    bias: bool = True  # whether projections and norms add one
+    score: str = "scaled dot"  # how a query is compared with a key, by name
+
+    def make_attention(self, positions: Rotary | Bias | None = None, *, source_width: int | None = None) -> MultiHead:
+        """Attention to itself, or to a source of another width."""
+        return MultiHead(
+            self.width,
+            self.heads,
+            kv_heads=self.kv_heads,
+            head_width=self.head_width,
+            key_width=source_width,
+            value_width=source_width,
+            bias=self.bias,
+            qk_norm=self.qk_norm,
+            positions=positions,
+            score=make_score(self.score, self.head_width or self.width // max(1, self.heads)),
+            dropout=self.dropout,
+        )
+
+    def make_feed_forward(self) -> FeedForward:
+        """The network at every position."""
+        return FeedForward(self.width, self.hidden, activation=self.activation, dropout=self.dropout, bias=self.bias)
+
+    def make_residual(self) -> Residual:
+        """What stands around a sublayer."""
+        return Residual(self.width, self.order, self.norm, self.dropout, bias=self.bias)

@@ -1,0 +1,76 @@
+"""A GPT in the middle of writing: each token is read once."""
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from regard.errors import PositionError, ShapeError
+from regard.models.gpt import GPT
+
+
+class GPTState:
+    """What a GPT has read and written, one row per text, as `model.begin(prompt)` gives it.
+
+    Its first step reads the prompt, all rows of which are equally long; `regard.greedy`, `regard.sample` and
+    `regard.beam` ask for it by `take_prompt`.
+
+    >>> from regard.models.gpt import GPTConfig
+    >>> model = GPT(GPTConfig(vocab_size=10, width=8, heads=2, layers=1, context=16)).eval()
+    >>> steps = model.begin(torch.tensor([[3, 1, 4], [5, 9, 2]]))
+    >>> steps(steps.take_prompt(2, longest=7)).shape
+    torch.Size([2, 10])
+    >>> steps.reorder(torch.tensor([0, 0, 1]))
+    >>> steps(torch.tensor([[7], [8], [7]])).shape
+    torch.Size([3, 10])
+    """
+
+    def __init__(self, model: GPT, prompt: Int[Tensor, "b t"]) -> None:
+        if not prompt.shape[1]:
+            raise ShapeError("there is no token to begin with; give a prompt of shape (b, t) with t of 1 or more")
+        self.model, self.prompt, self.cache = model, prompt, model.make_cache()
+
+    def __call__(self, ids: Int[Tensor, "b t"]) -> Float[Tensor, "b n"]:
+        """Reads the next tokens of every row; the logits of the token after the last of them."""
+        return F.linear(self.hidden(ids), *self.head)
+
+    def hidden(self, ids: Int[Tensor, "b t"]) -> Float[Tensor, "b m"]:
+        """The same before the head."""
+        return self.model.hidden(ids, self.cache)[:, -1]
+
+    @property
+    def head(self) -> tuple[Tensor, Tensor | None]:
+        """What makes the logits: a weight, and no bias."""
+        return self.model.head_weight, self.model.head_bias
+
+    def take_prompt(self, rows: int, longest: int) -> Int[Tensor, "b t"]:
+        """The tokens to read first, where so many rows are to be written and `longest` more tokens fit."""
+        if rows != len(self.prompt):
+            raise ShapeError(f"{rows} rows are to be written, but the prompt has {len(self.prompt)}; give one row each")
+        length, most = self.prompt.shape[1], self.model.longest
+        if most is not None and longest and length + longest - 1 > most:  # the last one is not read
+            raise PositionError(
+                f"{length} tokens and {longest} steps came, but this model reads at most {most}; "
+                f"ask for at most {max(0, most + 1 - length)} steps"
+            )
+        return self.prompt
+
+    def reorder(self, index: Int[Tensor, " c"]) -> None:
+        """Row i becomes what row index[i] was."""
+        for layer in self.cache:
+            layer.reorder(index)
+
+    def attention(self) -> None:
+        """There is no source to look at."""
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether a second pass computes what the first one did: nothing is dropped."""
+        return not self.model.training
+
+    def again(self, written: Sequence[Sequence[int]], begin: int) -> None:
+        """One pass over the prompts and what was written after each, shorter ones filled up on the right with id 0."""
+        rows = [torch.cat((row, row.new_tensor(list(ids)))) for row, ids in zip(self.prompt, written)]
+        self.model(nn.utils.rnn.pad_sequence(rows, batch_first=True)[:, : self.model.longest])
