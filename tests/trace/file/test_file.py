@@ -182,7 +182,7 @@ def test_a_stitched_map_comes_back_from_its_parts(tmp_path):
     (layer,) = trip(tmp_path, layer_of(source))
     back = layer.weights.source
     assert layer.weights.kind == "computed"
-    assert [(part.source.sizes, part.column) for part in back.parts] == [(first.sizes, 0), (second.sizes, 2)]
+    assert [(part.source.sizes, part.column) for part in back.pieces()] == [(first.sizes, 0), (second.sizes, 2)]
     assert layer.weights.dense().equal(AttentionMap(source).dense())
     assert_close(layer.head(4, batch=1)[5], AttentionMap(source)[1, 4, 5])
 

@@ -133,7 +133,7 @@ def test_a_proof_says_how_equal_the_map_is() -> None:
 
 
 def test_what_decides_is_a_state_and_never_a_note() -> None:
-    layer = watched("random", "causal")
+    layer = watched("constant", "causal")
     layer.notes.append("unverified: somebody wrote this")
     assert prove(layer).status is Status.VERIFIED
     layer.doubts.append("its rows may stand elsewhere")

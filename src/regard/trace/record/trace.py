@@ -1,6 +1,6 @@
 """What one watch saw: runs of the model, each with its attention layers in the order they were computed."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -134,37 +134,83 @@ class Trace:
 
         return summarise(self, batch)
 
-    def rollout(self, token: int, **how: Any) -> Tensor:
-        """How much of each input reaches `token` at each depth (attention rollout); see `numbers.rollout`."""
+    def rollout(
+        self,
+        token: int,
+        *,
+        residual: float = 0.5,
+        heads: str | Sequence[int] = "mean",
+        by: str = "weights",
+        batch: int = 0,
+        layers: str | Sequence[int] | None = None,
+    ) -> Tensor:
+        """How much of each input reaches `token` at each depth (attention rollout), (layers + 1, n).
+
+        `residual` is the share that the residual stream keeps, `heads` is "mean", "max" or the heads to take the mean
+        of, `by="values"` weighs by the norm of values; `layers` are part of a path or numbers, `batch` the entry.
+        """
         from regard.trace.measure.rollout import rollout
 
-        return rollout(self, token, **how)
+        return rollout(self, token, residual=residual, heads=heads, by=by, batch=batch, layers=layers)
 
-    def flow(self, token: int, **how: Any) -> "Flow":
-        """The same for encoder–decoders: to the target's tokens and to the source's."""
+    def flow(
+        self,
+        token: int,
+        *,
+        residual: float = 0.5,
+        heads: str | Sequence[int] = "mean",
+        by: str = "weights",
+        batch: int = 0,
+        layers: str | Sequence[int] | None = None,
+    ) -> "Flow":
+        """`rollout` also for encoder–decoders: to the target's tokens and to the source's."""
         from regard.trace.measure.rollout import flow
 
-        return flow(self, token, **how)
+        return flow(self, token, residual=residual, heads=heads, by=by, batch=batch, layers=layers)
 
-    def spread(self, token: int, **how: Any) -> Tensor:
-        """How far an input token reaches."""
+    def spread(
+        self,
+        token: int,
+        *,
+        residual: float = 0.5,
+        heads: str | Sequence[int] = "mean",
+        by: str = "weights",
+        batch: int = 0,
+        layers: str | Sequence[int] | None = None,
+    ) -> Tensor:
+        """How much of one input token is in every token after each layer, (layers + 1, n): `rollout` by columns."""
         from regard.trace.measure.rollout import spread
 
-        return spread(self, token, **how)
+        return spread(self, token, residual=residual, heads=heads, by=by, batch=batch, layers=layers)
 
-    def side_by_side(self, token: int, **how: Any) -> "SideBySide":
+    def side_by_side(
+        self,
+        token: int,
+        *,
+        layer: str | int | None = None,
+        head: int | None = None,
+        batch: int = 0,
+        residual: float = 0.5,
+        by: str = "weights",
+    ) -> "SideBySide":
         """Raw attention, rollout and gradient × attention of one query, because raw weights alone mislead."""
         from regard.trace.measure.gradient import side_by_side
 
-        return side_by_side(self, token, **how)
+        return side_by_side(self, token, layer=layer, head=head, batch=batch, residual=residual, by=by)
 
     # Keeping it
 
-    def save(self, to: str | PathLike[str], **how: Any) -> None:
-        """Write it to one safetensors file; `regard.load` opens it again."""
+    def save(
+        self, to: str | PathLike[str], *, layers: str | Sequence[str] | None = None, budget: int = 1 << 30
+    ) -> None:
+        """Write it to one safetensors file; `regard.load` opens it again.
+
+        `layers` are parts of paths: only layers with one of them are written. `budget` is how many bytes of maps are
+        written that can only be kept as weights.
+        """
         from regard.trace.file import save
 
-        save(self, to, **how)
+        save(self, to, layers=layers, budget=budget)
 
     def check(self, model: nn.Module) -> None:
         """Raise `TraceError` where `model` has other weights than the model that was watched."""
@@ -174,29 +220,70 @@ class Trace:
 
     # Looking at it
 
-    def figure(self, layer: Any = None, head: int | None = None, **how: Any) -> "Figure":
-        """A picture: one head, a layer, or all; `to="x.svg"` (png, pdf) writes it."""
+    def figure(
+        self,
+        layer: Any = None,
+        head: int | None = None,
+        *,
+        rows: Any = None,
+        cols: Any = None,
+        batch: int = 0,
+        to: str | PathLike[str] | None = None,
+        words: bool = False,
+        title: str | None = None,
+    ) -> "Figure":
+        """A picture: one head, a layer, or all; `to="x.svg"` (png, pdf) writes it.
+
+        `rows` and `cols` take a slice, places or a sentence ("A"); `words` merges word pieces.
+        """
         from regard.views.static.trace_figure import figure
 
-        return figure(self, layer, head, **how)
+        return figure(self, layer, head, rows=rows, cols=cols, batch=batch, to=to, words=words, title=title)
 
-    def print(self, layer: Any = None, head: int | None = None, **how: Any) -> None:
-        """Write it to the terminal: one head, a layer, or what there is."""
+    def print(
+        self,
+        layer: Any = None,
+        head: int | None = None,
+        *,
+        batch: int = 0,
+        rows: Any = None,
+        cols: Any = None,
+        words: bool = False,
+        width: int | None = None,
+        colour: bool | None = None,
+        file: Any = None,
+    ) -> None:
+        """Write it to the terminal, or to `file`: one head, a layer, or what there is."""
         from regard.views.static.trace_terminal import print_trace
 
-        print_trace(self, layer, head, **how)
+        print_trace(
+            self, layer, head, batch=batch, rows=rows, cols=cols, words=words, width=width, colour=colour, file=file
+        )
 
-    def see(self, layer: Path | None = None, head: int | None = None, **how: Any) -> "AnyWidget":
-        """The explorer in a notebook, opened at a layer and head; `height=` is in pixels. Needs `regard[notebook]`."""
+    def see(self, layer: Path | None = None, head: int | None = None, *, height: int = 560) -> "AnyWidget":
+        """The explorer in a notebook, opened at a layer and head; `height` is in pixels. Needs `regard[notebook]`."""
         from regard.views.explorer.widget import see
 
-        return see(self, layer, head, **how)
+        return see(self, layer, head, height=height)
 
-    def page(self, to: str | PathLike[str] | None = None, **how: Any) -> str | None:
-        """One HTML file with the explorer and the numbers, offline; its text without `to`."""
+    def page(
+        self,
+        to: str | PathLike[str] | None = None,
+        *,
+        precision: str = "float16",
+        values: bool | None = None,
+        layers: Any = None,
+        name: str = "",
+        language: str | None = None,
+    ) -> str | None:
+        """One HTML file with the explorer and the numbers, offline; its text without `to`.
+
+        `precision` is what q and k are held in, "float16" or "float32"; `values` whether v is held too (None: while
+        the page stays small); `layers` are parts of paths.
+        """
         from regard.views.explorer.page import page
 
-        return page(self, to, **how)
+        return page(self, to, precision=precision, values=values, layers=layers, name=name, language=language)
 
     def _repr_html_(self) -> str:
         from regard.views.static.trace_notebook import trace_html

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from regard.attention.map import AttentionMap
 from regard.attention.map.blocks import BUDGET
+from regard.attention.map.grouped import Grouped
 from regard.errors import TraceError
 from regard.trace.proof.verify import prove
 from regard.trace.record.layer import Layer
@@ -105,9 +106,11 @@ def describe(layers: Sequence[Layer], proof: str) -> str:
 
 def describe_source(layer: Layer) -> str:
     """How the map was obtained, in words, and what was done to it since."""
-    *done, kind = layer.weights.kind.split(" ")
-    since = [words for what, words in DONE.items() if what in " ".join(done)]
-    return ", ".join([HOW.get(kind, kind), *since])
+    source, since = layer.weights.source, []
+    while isinstance(source, Grouped):
+        since.append(DONE[source.done])
+        source = source.source
+    return ", ".join([HOW.get(source.kind, source.kind), *dict.fromkeys(reversed(since))])
 
 
 def precision_of(layer: Layer) -> str:
