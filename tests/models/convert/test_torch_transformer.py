@@ -110,7 +110,7 @@ def test_learned_positions_come_along():
     tables = embeddings() | {f"{side}.added.weight": torch.randn(19, M) for side in ("encoder", "decoder")}
     ours = from_torch_transformer(make(), tables, positions="learned", pad=1)
     assert torch.equal(ours.decoder.added.weight, tables["decoder.added.weight"])
-    assert ours.pad == 1
+    assert ours.config.pad == 1
 
 
 def test_real_stacks_read_and_write_the_same_vectors():
