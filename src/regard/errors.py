@@ -65,7 +65,7 @@ class MaskError(RegardError, ValueError):
 
 
 class Stale(RegardError, RuntimeError):
-    """A map asked after the tensors it is asked from were changed: no number rather than a wrong one."""
+    """A map looked at after the tensors that it is computed from were changed: no number rather than a wrong one."""
 
 
 class MapError(RegardError, ValueError):

@@ -48,7 +48,7 @@ def watch(
     >>> with regard.watch(layer, ["a", "b", "c"]) as trace:
     ...     _ = layer(torch.ones(1, 3, 8))
     >>> trace["self_attn"]
-    self_attn (self, b 1, h 2, q 3, k 3, asked)
+    self_attn (self, b 1, h 2, q 3, k 3, computed)
     >>> trace["self_attn"].weights[0, 1, 2]
     tensor([0.3333, 0.3333, 0.3333])
     """

@@ -1,6 +1,6 @@
 """The same answer from PyTorch's own kernels.
 
-SDPA returns no weights, and none are needed: the map is asked from q and k. Padding is served by slicing
+SDPA returns no weights, and none are needed: the map is computed from q and k. Padding is served by slicing
 each sequence to its length, so padded keys are never read and causal attention keeps its flag.
 """
 

@@ -183,7 +183,7 @@ def wide(held: Bool[Tensor, "_b _h 1 r"], q: Float[Tensor, "b h q d"]) -> Bool[T
 
 
 class Mixed(NamedTuple):
-    """What a map is asked from, beside q: four axes each, of size 1 where all have it in common."""
+    """What a map is computed from, beside q: four axes each, of size 1 where all have it in common."""
 
     keys: Float[Tensor, "b g r d"]  # E k
     of_values: Learned  # F

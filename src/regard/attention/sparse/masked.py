@@ -36,7 +36,7 @@ class Masked:
         extra = extra_of(self.pattern, strip)
         again, front = self.again(extra, at), self.front(extra, at)
         if core is None:
-            band = self.asked((self.pattern.mask,), at, at.columns)
+            band = self.cells_of((self.pattern.mask,), at, at.columns)
             return self.beside(front, self.added(band if again is None else band & ~again))
         seen = None if again is None else ~again
         for mask in core.by_key:
@@ -58,7 +58,7 @@ class Masked:
             strip.start + blocks + torch.arange(strip.width),
         )
 
-    def asked(self, masks: tuple[Mask, ...], at: Places, columns: Tensor) -> Bool[Tensor, "b h s r c"]:
+    def cells_of(self, masks: tuple[Mask, ...], at: Places, columns: Tensor) -> Bool[Tensor, "b h s r c"]:
         """What these masks say of all rows of a strip and some keys."""
         shape = torch.broadcast_shapes(at.rows.shape, columns.shape)
         seen = torch.ones(shape, dtype=torch.bool)
@@ -76,7 +76,7 @@ class Masked:
         if key not in self.known:
             zero = torch.zeros((), dtype=torch.long)
             one = at._replace(b=zero, h=zero, rows=at.rows[:1] if core.even else at.rows[:1, :1])
-            band = self.added(self.asked(core.even, one, at.columns[:1]))
+            band = self.added(self.cells_of(core.even, one, at.columns[:1]))
             self.known[key] = self.beside(torch.ones(*band.shape[:-1], extra, dtype=torch.bool), band)
         return self.known[key]
 
@@ -101,7 +101,7 @@ class Masked:
         heads = at.h if extra.shape[0] == 1 else at.h[: extra.shape[0]]
         if not over:
             return (places >= 0)[None]
-        seen = self.asked(over, at._replace(h=heads), places.clamp_min(0)) & (places >= 0)
+        seen = self.cells_of(over, at._replace(h=heads), places.clamp_min(0)) & (places >= 0)
         if core is None or core.over is None:  # two masks may have added the same key
             seen = seen & first_of_each(places)
         return seen if self.rows is None else seen | self.rows[at.rows]

@@ -40,7 +40,7 @@ def assembled(held: LayerCapture, kept: BeamAncestry | None) -> Layer:
         layer.q, layer.k, layer.v = first.q, first.k, first.v
         one = evened(first)
         assert one.q is not None
-        layer.weights = AttentionMap(asked(held, one, one.q, first.k, first.sizes, one.mask, first.bias))
+        layer.weights = AttentionMap(compute_from(held, one, one.q, first.k, first.sizes, one.mask, first.bias))
         if first.map is not None:
             layer.weights.dropped = first.map.dropped
         elif held.dropout:
@@ -117,7 +117,7 @@ def replay_of(layer: Layer, block: Block, dropout: float) -> Callable[[], Tensor
 
 
 def stored_map(block: Block) -> AttentionMap:
-    """Weights that were kept as seen; for an asked map, a placeholder that `assembled` replaces."""
+    """Weights that were kept as seen; for a computed map, a placeholder that `assembled` replaces."""
     if block.weights is not None:
         return AttentionMap.stored(block.weights)
     if block.map is not None:
@@ -125,7 +125,7 @@ def stored_map(block: Block) -> AttentionMap:
     return AttentionMap.stored(torch.zeros(1, 1, 1, 1))
 
 
-def asked(
+def compute_from(
     held: LayerCapture, block: Block, q: Tensor, k: Tensor, sizes: Sizes, mask: Mask | None, bias: object
 ) -> Computed:
     template = None if block.map is None else block.map.source.computed
@@ -187,7 +187,7 @@ def joined(held: LayerCapture, blocks: list[Block]) -> Joined:
     sizes = Sizes((q.shape[0], q.shape[1]), q.shape[2], k.shape[2])
     mask = masks_joined(asking, sizes, column)
     bias = biases_joined(blocks, sizes, column)
-    return Joined(asked(held, asking[0], rows, k, sizes, mask, bias), q, k, v, column)
+    return Joined(compute_from(held, asking[0], rows, k, sizes, mask, bias), q, k, v, column)
 
 
 def masks_joined(blocks: list[Block], sizes: Sizes, column: int) -> Mask | None:

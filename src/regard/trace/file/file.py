@@ -23,7 +23,7 @@ def save(
 ) -> None:
     """Write the trace to one file that `load`, and anything that reads safetensors, can open.
 
-    A map that is asked is written as q, k and what decides the rest; one that softmax over a product does not give
+    A computed map is written as q, k and what decides the rest; one that softmax over a product does not give
     (another score, another normaliser, an implied map) as its weights, `budget` bytes of them at most. `layers` are
     parts of paths, as in `trace[…]`: only layers with one of them are written. A file of that name is replaced when
     the new one is whole, never before.
@@ -35,7 +35,7 @@ def save(
     >>> layer = Layer("block.0", "self", regard.attend(x, x, x, mask=regard.causal()).weights)
     >>> save(Trace([Run([layer])]), folder / "small.trace")
     >>> load(folder / "small.trace").layers
-    [block.0 (self, b 1, h 2, q 5, k 5, asked)]
+    [block.0 (self, b 1, h 2, q 5, k 5, computed)]
     """
     chosen = trace if layers is None else only(trace, [layers] if isinstance(layers, str) else list(layers))
     writer = Writer(path, room=room_for(chosen))
@@ -77,7 +77,7 @@ def hand_over(trace: Trace, read: Trace) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Trace:
-    """The trace of a file. Nothing is read but its header: numbers are read when a map is asked.
+    """The trace of a file. Nothing is read but its header: numbers are read when a map computes them.
 
     All that the file says is checked first, and all numbers, by their digests, when they are read. What is damaged, cut
     off, of another version or no trace at all raises `TraceError` in one sentence; a file that was written over since

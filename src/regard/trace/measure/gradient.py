@@ -1,4 +1,4 @@
-"""Gradient × attention: how much the loss hangs on each weight, asked like the map itself."""
+"""Gradient × attention: how much the loss hangs on each weight, computed like the map itself."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple

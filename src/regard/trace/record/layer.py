@@ -35,7 +35,7 @@ class ProofSample:
 class Layer(Findings):
     """One attention layer of a run. Rows are queries, columns are keys.
 
-    `weights` is (b, h, q, k) and is asked, stored or implied (`weights.kind`); `q`, `k` and `v` are what the kernel
+    `weights` is (b, h, q, k) and is computed, stored or implied (`weights.kind`); `q`, `k` and `v` are what the kernel
     received, with as many key heads as the model has. `queries` and `keys` name rows and columns, one `Tokens` per
     batch entry, where they are known.
 
@@ -90,7 +90,7 @@ class Layer(Findings):
         return similarity(self)
 
     def gradient_map(self) -> "GradientMap":
-        """Gradient × attention, asked like the weights; after a backward pass under `watch(gradients=True)`."""
+        """Gradient × attention, computed like the weights; after a backward pass under `watch(gradients=True)`."""
         from regard.trace.measure.gradient import gradient_map
 
         return gradient_map(self)
