@@ -29,12 +29,12 @@ def table(looks: list[Look]) -> str:
         "",
         "- outputs, gradients and the random state are bit for bit those of the model that is not watched;",
         "- every attention of a forward pass is seen exactly once, or refused by name;",
-        "- a map that is *asked* equals the arithmetic of its q and k in float64 to 1e-6;",
+        "- a map that is *computed* equals the arithmetic of its q and k in float64 to 1e-6;",
         "- every map equals what the model returns for `output_attentions=True` under eager attention with the same "
         "weights to 1e-4, where it returns it;",
         "- `trace.verify()` proves every map.",
         "",
-        "*Asked* means that any part is computed from q and k when somebody looks; *stored* that the weights were "
+        "*Computed* means that any part is computed from q and k when somebody looks; *stored* that the weights were "
         "kept as the model computed them, because more than q and k decides them. This page is written by "
         "`tests/trace/test_zoo.py`.",
         "",

@@ -78,7 +78,7 @@ def test_every_attention_is_seen_once_or_refused_by_name(seen):
         assert all(q != k for kind, (*_, q, k) in zip(kinds, shapes) if kind == "unknown"), kinds
 
 
-def test_a_map_that_is_asked_is_the_arithmetic_of_its_q_and_k(seen):
+def test_a_map_that_is_computed_is_the_arithmetic_of_its_q_and_k(seen):
     for layer in seen.layers:
         wanted = by_hand(layer)
         if wanted is not None:
