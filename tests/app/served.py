@@ -7,10 +7,10 @@ from safetensors.torch import load
 from starlette.testclient import TestClient
 
 from regard.app.app import make_app
-from regard.app.security.guard import Door
+from regard.app.security.guard import AccessPolicy
 from regard.app.studio.studio import Studio
 
-DOOR = Door("right-token", 8765)
+POLICY = AccessPolicy("right-token", 8765)
 HOST = "127.0.0.1:8765"
 SENT = {"origin": f"http://{HOST}", "authorization": "Bearer right-token"}
 ASK = {"model": "induction", "text": "the cat sees A B C . the", "steps": 5, "temperature": 0, "edits": []}
@@ -23,7 +23,7 @@ def opened(keep, *paths, headers=SENT, runs=None, raises=True):
     """(client, studio): a server in this process that lives as long as the block."""
     torch.set_num_threads(1)
     studio = Studio(paths, keep=keep, runs=runs)
-    app = make_app(studio, DOOR)
+    app = make_app(studio, POLICY)
     with TestClient(app, f"http://{HOST}", headers=headers, raise_server_exceptions=raises) as client:
         client.studio = studio
         yield client, studio

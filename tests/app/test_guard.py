@@ -8,10 +8,10 @@ from starlette.testclient import TestClient, WebSocketDenialResponse
 from starlette.websockets import WebSocketDisconnect
 
 from regard.app.app import put_behind_guard
-from regard.app.security.access import open_to_all, walked, with_token
-from regard.app.security.guard import ALWAYS, LOOPBACK, POLICY, Door
+from regard.app.security.access import open_to_all, walk_routes, with_token
+from regard.app.security.guard import ALWAYS, CONTENT_POLICY, LOOPBACK, AccessPolicy
 from regard.errors import RegardError
-from tests.app.served import DOOR, HOST, SENT, opened, said
+from tests.app.served import HOST, POLICY, SENT, opened, said
 
 PATHS = ["/api/models", "/api/traces", "/api/trainings", "/api/traces/0123456789abcdef", "/api/nothing", "/docs"]
 
@@ -163,13 +163,13 @@ def test_every_answer_carries_the_same_protection(bare, path, status):
     assert {name: answer.headers[name] for name in ALWAYS} == ALWAYS
     assert "access-control-allow-origin" not in answer.headers
     refused = bare.get(path, headers={"host": "evil.example"})
-    assert refused.headers["content-security-policy"] == POLICY
+    assert refused.headers["content-security-policy"] == CONTENT_POLICY
 
 
 def test_the_policy_allows_no_inline_script():
-    assert "unsafe" not in POLICY
-    assert "default-src 'none'" in POLICY
-    assert "frame-ancestors 'none'" in POLICY
+    assert "unsafe" not in CONTENT_POLICY
+    assert "default-src 'none'" in CONTENT_POLICY
+    assert "frame-ancestors 'none'" in CONTENT_POLICY
 
 
 WRONG = [
@@ -230,19 +230,19 @@ UNDECIDED = {
 @pytest.mark.parametrize("how", UNDECIDED.values(), ids=UNDECIDED)
 def test_what_says_nothing_about_who_may_ask_fails_when_the_app_is_made(how):
     with pytest.raises(RegardError, match=r"the route '/secret.*' says nothing about who may ask"):
-        put_behind_guard(undecided(how), DOOR)
+        put_behind_guard(undecided(how), POLICY)
 
 
 def test_the_documentation_that_a_framework_adds_is_undecided_too():
     with pytest.raises(RegardError, match="says nothing"):
-        put_behind_guard(FastAPI(), DOOR)
+        put_behind_guard(FastAPI(), POLICY)
 
 
 def test_a_decided_route_is_served_as_it_says():
     app = FastAPI(openapi_url=None)
     app.add_api_route("/all", open_to_all(lambda: {"a": 1}))
     app.add_api_route("/mine", with_token(lambda: {"b": 2}))
-    client = TestClient(put_behind_guard(app, DOOR), f"http://{HOST}")
+    client = TestClient(put_behind_guard(app, POLICY), f"http://{HOST}")
     assert [client.get(path).status_code for path in ("/all", "/mine")] == [200, 401]
 
 
@@ -250,13 +250,13 @@ def test_all_of_ours_are_decided(tmp_path):
     from regard.app.app import make_app
     from regard.app.studio.studio import Studio
 
-    guard = make_app(Studio(keep=tmp_path), DOOR)
-    paths = [path for path, _ in walked(guard.app.routes)]
+    guard = make_app(Studio(keep=tmp_path), POLICY)
+    paths = [path for path, _ in walk_routes(guard.app.routes)]
     print(f"{len(paths)} routes")
     assert len(paths) >= 14
     assert [route.path for route in guard.free] == ["/", "/assets/regard.js"]
 
 
 def test_a_port_that_browsers_leave_out_is_known_without_it():
-    assert "localhost" in Door("t", 80).hosts
-    assert "localhost" not in Door("t", 8080).hosts
+    assert "localhost" in AccessPolicy("t", 80).hosts
+    assert "localhost" not in AccessPolicy("t", 8080).hosts

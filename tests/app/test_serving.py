@@ -85,10 +85,10 @@ def test_a_socket_of_the_real_server_runs_a_model_and_is_closed_to_strangers(pro
 def test_another_server_takes_the_next_port(process):
     _, address, _ = process
     taken = int(address.split(":")[2].split("/")[0])
-    with serving.listening("127.0.0.1", None) as at:
+    with serving.listen("127.0.0.1", None) as at:
         assert at.getsockname()[1] != taken
     with pytest.raises(ConfigError, match=f"port {taken} of 127.0.0.1 cannot be used"):
-        serving.listening("127.0.0.1", taken)
+        serving.listen("127.0.0.1", taken)
 
 
 def test_the_token_stands_in_no_log_and_ctrl_c_ends_it_cleanly(process):

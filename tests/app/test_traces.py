@@ -16,7 +16,7 @@ from regard.trace.file import load
 from regard.trace.record.weights import from_weights
 from regard.views.explorer.answer import Answers
 from regard.views.explorer.answer.questions import read_question
-from tests.app.served import DOOR, EDIT, HOST, SENT, opened, row, run, said, trace_of
+from tests.app.served import EDIT, HOST, POLICY, SENT, opened, row, run, said, trace_of
 
 
 @pytest.fixture(scope="module")
@@ -294,7 +294,7 @@ def test_a_folder_that_cannot_be_made_is_no_reason_not_to_run(tmp_path, file):
 
 
 def test_a_page_is_taken_along_and_never_opened_as_one_of_ours(client, monkeypatch):
-    monkeypatch.setattr("regard.views.explorer.page.bundle", lambda: "export {}")
+    monkeypatch.setattr("regard.views.explorer.page.read_bundle", lambda: "export {}")
     name = client.get("/api/traces").json()[-1]["id"]
     answer = client.get(f"/api/traces/{name}/page")
     assert answer.status_code == 200
@@ -392,5 +392,5 @@ def test_a_list_is_json_in_plain_letters_whatever_a_token_holds(tmp_path):
 
 
 def test_the_door_of_these_tests_is_the_one_they_speak_of():
-    assert HOST in DOOR.hosts
-    assert DOOR.fits(SENT["authorization"].removeprefix("Bearer "))
+    assert HOST in POLICY.hosts
+    assert POLICY.fits(SENT["authorization"].removeprefix("Bearer "))

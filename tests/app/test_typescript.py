@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.app.protocol.messages import Received, RunEvent, Sent
+from regard.app.protocol.messages import PageMessage, RunEvent, ServerMessage
 from regard.app.protocol.typescript import message_types, write_types
 
 TYPES = Path(__file__).parents[2] / "web" / "src" / "trace" / "messages.ts"
@@ -24,16 +24,15 @@ def fields_of(name):
 def test_every_message_and_field_is_there_and_what_may_be_missing_is_marked():
     kinds = message_types()
     assert len(kinds) >= 18
-    assert {type_ for type_ in kinds if issubclass(type_, Received)} | set(RunEvent.__args__) <= set(kinds)
+    assert {type_ for type_ in kinds if issubclass(type_, PageMessage)} | set(RunEvent.__args__) <= set(kinds)
     for kind in kinds:
-        names = {one.alias or name: one for name, one in kind.model_fields.items()}
-        marked = [
-            f"{name}?" if issubclass(kind, Sent) and not one.is_required() else name for name, one in names.items()
-        ]
+        names = {one.serialization_alias or name: one.is_required() for name, one in kind.model_fields.items()}
+        is_sent = issubclass(kind, ServerMessage)
+        marked = [f"{name}?" if is_sent and not required else name for name, required in names.items()]
         assert fields_of(kind.__name__) == marked, kind
 
 
-@pytest.mark.parametrize("kind", [kind for kind in message_types() if issubclass(kind, Received)])
+@pytest.mark.parametrize("kind", [kind for kind in message_types() if issubclass(kind, PageMessage)])
 def test_what_is_not_known_is_refused(kind):
     assert kind.model_config["extra"] == "forbid"
     assert kind.model_config["strict"]

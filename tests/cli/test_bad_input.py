@@ -144,14 +144,14 @@ def test_a_reader_that_leaves_ends_a_command_quietly(words):
 
 
 def test_a_user_without_a_home_keeps_runs_in_a_folder_of_their_own(monkeypatch, capsys):
-    from regard.cli.serve import kept
+    from regard.cli.serve import default_folder
 
     def nobody():
         raise RuntimeError("Could not determine home directory.")
 
     monkeypatch.delenv("XDG_DATA_HOME", raising=False)
     monkeypatch.setattr("pathlib.Path.home", nobody)
-    folder = kept()
+    folder = default_folder()
     try:
         assert folder.stat().st_mode & 0o777 == 0o700
         assert f"no home folder is known, so runs are kept in {folder}" in capsys.readouterr().err
@@ -189,12 +189,12 @@ from regard.app.security.connections import CONNECTIONS, connection_limit
 assert connection_limit() == CONNECTIONS
 from pathlib import Path
 from regard.app.app import make_app
-from regard.app.security.guard import Door
+from regard.app.security.guard import AccessPolicy
 from regard.app.studio.studio import Studio
-from regard.cli.serve import kept
-kept()
+from regard.cli.serve import default_folder
+default_folder()
 studio = Studio(keep=Path("kept"))
-make_app(studio, Door("token", 1))
+make_app(studio, AccessPolicy("token", 1))
 studio.close()
 sys.argv = ["regard", "see", "A B", "--model", "induction"]
 from regard.cli.main import main

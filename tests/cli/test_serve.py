@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from regard.cli.serve import kept
+from regard.cli.serve import default_folder
 from tests.cli.run import run
 
 REFUSED = [
@@ -61,7 +61,7 @@ def test_a_missing_extra_is_named(monkeypatch, capsys):
 
 def test_runs_are_kept_where_data_of_a_user_belongs(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    assert kept() == tmp_path / "regard" / "runs"
+    assert default_folder() == tmp_path / "regard" / "runs"
     monkeypatch.delenv("XDG_DATA_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert kept() == tmp_path / ".local" / "share" / "regard" / "runs"
+    assert default_folder() == tmp_path / ".local" / "share" / "regard" / "runs"

@@ -15,12 +15,12 @@ from regard.app.protocol.wire import respond_error
 from regard.app.routes import front, runs, traces, trainings
 from regard.app.security.access import must_be_decided, open_routes
 from regard.app.security.connections import Shortage
-from regard.app.security.guard import Door, Guard
+from regard.app.security.guard import AccessPolicy, Guard
 from regard.app.studio.studio import Studio
 from regard.errors import RegardError
 
 
-def make_app(studio: Studio, door: Door, *, first: RunRequest | None = None) -> Guard:
+def make_app(studio: Studio, policy: AccessPolicy, *, first: RunRequest | None = None) -> Guard:
     """What a server runs. Raises where a route does not say who may ask."""
 
     @asynccontextmanager
@@ -34,16 +34,16 @@ def make_app(studio: Studio, door: Door, *, first: RunRequest | None = None) -> 
     app.add_exception_handler(RegardError, answer_refusal)
     app.add_exception_handler(HTTPException, answer_unknown)
     app.add_exception_handler(Exception, answer_failure)
-    front.add(app, door)
+    front.add(app, policy)
     for routes in (traces, runs, trainings):
         routes.add(app, studio)
-    return put_behind_guard(app, door)
+    return put_behind_guard(app, policy)
 
 
-def put_behind_guard(app: FastAPI, door: Door) -> Guard:
+def put_behind_guard(app: FastAPI, policy: AccessPolicy) -> Guard:
     """The app behind its guard, if every route is decided."""
     must_be_decided(app.routes)
-    return Guard(app, door, open_routes(app.routes))
+    return Guard(app, policy, open_routes(app.routes))
 
 
 async def answer_refusal(_: Request, error: Any) -> Response:

@@ -21,7 +21,7 @@ from regard.app.app import make_app
 from regard.app.protocol.limits import RUN
 from regard.app.protocol.messages import RunRequest
 from regard.app.security.connections import ACCEPTED, BoundedProtocol
-from regard.app.security.guard import LOOPBACK, Door
+from regard.app.security.guard import LOOPBACK, AccessPolicy
 from regard.app.studio.studio import Studio
 from regard.errors import ConfigError
 
@@ -57,7 +57,7 @@ def addresses(name: str) -> list[str]:
         return []
 
 
-def listening(host: str, port: int | None) -> socket.socket:
+def listen(host: str, port: int | None) -> socket.socket:
     """A socket on this port; without one, on the first from 8765 on that is free."""
     tried = range(PORT, PORT + TRIED) if port is None else [port]
     plain = "127.0.0.1" if host == "localhost" else host.strip("[]")
@@ -89,13 +89,19 @@ def listening(host: str, port: int | None) -> socket.socket:
 
 
 def serve(
-    studio: Studio, at: socket.socket, *, host: str, told: Callable[[str], None], first: RunRequest | None, show: bool
+    studio: Studio,
+    at: socket.socket,
+    *,
+    host: str,
+    announce: Callable[[str], None],
+    first: RunRequest | None,
+    show: bool,
 ) -> None:
-    """Serve until Ctrl-C. `told` hears the address, with its token, once the server answers."""
+    """Serve until Ctrl-C. `announce` hears the address, with its token, once the server answers."""
     port = at.getsockname()[1]
-    door = Door(secrets.token_urlsafe(16), port, names_of(host))
+    policy = AccessPolicy(secrets.token_urlsafe(16), port, names_of(host))
     config = uvicorn.Config(
-        make_app(studio, door, first=first),
+        make_app(studio, policy, first=first),
         log_level="warning",
         access_log=False,  # its lines would hold the token
         http=BoundedProtocol,
@@ -108,8 +114,8 @@ def serve(
     )
     server = uvicorn.Server(config)
     shown = host if host not in ("0.0.0.0", "::", "localhost") else "127.0.0.1"  # noqa: S104
-    address = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}/?token={door.token}"
-    threading.Thread(target=announced, args=(server, at, address, told, show), daemon=True).start()
+    address = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}/?token={policy.token}"
+    threading.Thread(target=wait_and_announce, args=(server, at, address, announce, show), daemon=True).start()
     gc.freeze()  # what was loaded stays: to look through all of it for garbage holds everybody up for a quarter second
     try:
         server.run(sockets=[at])
@@ -120,14 +126,16 @@ def serve(
         gc.unfreeze()
 
 
-def announced(server: Any, at: socket.socket, address: str, told: Callable[[str], None], show: bool) -> None:
+def wait_and_announce(
+    server: Any, at: socket.socket, address: str, announce: Callable[[str], None], show: bool
+) -> None:
     """Wait until the server answers, then say where it is."""
     while not server.started:
         if server.should_exit:
             return
         time.sleep(0.02)
     at.listen(QUEUE)  # the backlog of the server says how many are accepted at once, and was this one's too
-    told(address)
+    announce(address)
     if show and has_browser():
         open_browser(address)
 

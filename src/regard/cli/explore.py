@@ -6,11 +6,11 @@ from pathlib import Path
 
 import typer
 
-from regard.cli.serve import busy, kept, named, told
+from regard.cli.serve import busy, default_folder, make_known, print_address
 from regard.errors import RegardError
 from regard.extras import APP, is_missing
 from regard.tasks.text_translator import Translation
-from regard.views.explorer.bundle import bundle
+from regard.views.explorer.bundle import read_bundle
 
 HOST = "127.0.0.1"
 MOST = 32  # translations of one call
@@ -29,7 +29,7 @@ def why_not() -> str:
     if not serving.has_browser():
         return "no browser can be opened here"
     try:
-        bundle()
+        read_bundle()
     except RegardError:
         return "the explorer is not built (make bundle)"
     return ""
@@ -48,11 +48,11 @@ def explore(where: str, found: Sequence[Translation]) -> None:
 
     if len(found) > MOST:
         typer.echo(f"The first {MOST} of {len(found)} translations are opened.", err=True)
-    at = serving.listening(HOST, None)
+    at = serving.listen(HOST, None)
     try:
         with busy("opening the explorer"):
-            studio = Studio(keep=kept(), runs=Path("runs"))
-            model = named(studio, where)
+            studio = Studio(keep=default_folder(), runs=Path("runs"))
+            model = make_known(studio, where)
             for one in reversed(found[:MOST]):  # what is kept last stands in front
                 given = {"text": one.source, "source": list(one.shown.source), "written": list(one.shown.written)}
                 output = {"text": one.text, "next": None, "classes": None}  # as Output in source.ts
@@ -60,7 +60,7 @@ def explore(where: str, found: Sequence[Translation]) -> None:
                 trouble = studio.traces.keep(card, one.trace())
         if trouble is not None:
             typer.echo(f"regard: {trouble}", err=True)
-        serving.serve(studio, at, host=HOST, told=told, first=None, show=True)
+        serving.serve(studio, at, host=HOST, announce=print_address, first=None, show=True)
     finally:
         at.close()
     typer.echo("Closed.", err=True)

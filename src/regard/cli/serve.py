@@ -20,7 +20,7 @@ NETWORK = (
 )
 
 
-def kept() -> Path:
+def default_folder() -> Path:
     """Where runs are kept unless somebody says."""
     base = os.environ.get("XDG_DATA_HOME", "")
     try:
@@ -56,18 +56,18 @@ def serve(
                 f"--host {host} opens the app to the network: {NETWORK}; say --allow-network if you mean it"
             )
         typer.echo(f"Open to the network: {NETWORK}.", err=True)
-    at = serving.listening(host, port)
+    at = serving.listen(host, port)
     try:
         with busy("looking at what there is"):
-            studio = Studio(paths, keep=keep or kept(), runs=Path("runs"))
-        first = None if model is None else asked(studio, model, text, download=download)
-        serving.serve(studio, at, host=host, told=told, first=first, show=show)
+            studio = Studio(paths, keep=keep or default_folder(), runs=Path("runs"))
+        first = None if model is None else first_request(studio, model, text, download=download)
+        serving.serve(studio, at, host=host, announce=print_address, first=first, show=show)
     finally:
         at.close()
     typer.echo("Closed.", err=True)
 
 
-def asked(studio: Any, model: str, text: str | None, *, download: bool = False) -> Any:
+def first_request(studio: Any, model: str, text: str | None, *, download: bool = False) -> Any:
     """The run to begin with; its model is opened before anything else."""
     from regard.app.protocol.messages import RunRequest
 
@@ -98,7 +98,7 @@ def make_known(studio: Any, model: str, *, download: bool = False) -> str:
     return str(studio.models.add(place))
 
 
-def told(address: str) -> None:
+def print_address(address: str) -> None:
     """Say where the app is. The address stands alone on its line, for those who copy it."""
     typer.echo(f"The explorer is open at\n\n  {address}\n\nCtrl-C closes it.")
     sys.stdout.flush()

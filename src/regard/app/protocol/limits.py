@@ -33,23 +33,23 @@ def too_large(came: int | None, most: int, what: str) -> Refusal:
     return refused.coded("sent.larger", size=said, limit=size(most))
 
 
-def told_length(headers: Any) -> int | None:
+def stated_length(headers: Any) -> int | None:
     """The length that a request says it has; None where it says nothing that is a number."""
-    told = headers.get("content-length", "")
-    return int(told) if told.isascii() and told.isdecimal() else None
+    length = headers.get("content-length", "")
+    return int(length) if length.isascii() and length.isdecimal() else None
 
 
 async def body_of(request: Any, most: int = ASK) -> bytes:
     """The body of a request; what is too long is refused before it is all read, whatever its header says."""
-    told = told_length(request.headers)
-    if told is not None and told > most:
-        raise too_large(told, most, "what was sent")
-    found = bytearray()
+    length = stated_length(request.headers)
+    if length is not None and length > most:
+        raise too_large(length, most, "what was sent")
+    body = bytearray()
     async for chunk in request.stream():
-        found += chunk
-        if len(found) > most:
+        body += chunk
+        if len(body) > most:
             raise too_large(None, most, "what was sent")
-    return bytes(found)
+    return bytes(body)
 
 
 def must_be_measurable(name: str, cells: int) -> None:

@@ -11,16 +11,16 @@ from regard.app.protocol.limits import NAME, STEPS
 from regard.errors import RegardError
 
 
-class Received(BaseModel):
+class PageMessage(BaseModel):
     """What a page sends: nothing is bent to fit, and what is not known is refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class Sent(BaseModel):
+class ServerMessage(BaseModel):
     """What the server sends."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, populate_by_name=True)
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, without the fields that were not set."""
@@ -30,7 +30,7 @@ class Sent(BaseModel):
 # From a page
 
 
-class EditSpec(Received):
+class EditSpec(PageMessage):
     """One change of the attention."""
 
     kind: Literal["mute", "block", "uniform", "scale"]
@@ -41,7 +41,7 @@ class EditSpec(Received):
     factor: float | None = Field(default=None, allow_inf_nan=False)
 
 
-class RunRequest(Received):
+class RunRequest(PageMessage):
     """A model, and what it should read."""
 
     model: str = Field(max_length=500)
@@ -52,13 +52,13 @@ class RunRequest(Received):
     picture: str | None = Field(default=None, description="a data: address, for models that read pictures")
 
 
-class EditRequest(Received):
+class EditRequest(PageMessage):
     """Edits under which a trace's run is made again."""
 
     edits: list[EditSpec] = Field(min_length=1, max_length=256)
 
 
-class RenameRequest(Received):
+class RenameRequest(PageMessage):
     """Another name for a trace."""
 
     name: str = Field(min_length=1, max_length=NAME)
@@ -67,7 +67,7 @@ class RenameRequest(Received):
 # What there is
 
 
-class ModelInfo(Sent):
+class ModelInfo(ServerMessage):
     """A model that can run."""
 
     name: str
@@ -79,7 +79,7 @@ class ModelInfo(Sent):
     example: str = Field(description="a text that shows it well")
 
 
-class TraceCard(Sent):
+class TraceCard(ServerMessage):
     """A trace that the server keeps."""
 
     id: str
@@ -89,7 +89,7 @@ class TraceCard(Sent):
     made: str = Field(description="ISO time")
 
 
-class TrainingCard(Sent):
+class TrainingCard(ServerMessage):
     """A training run whose maps can be looked at, step by step."""
 
     id: str
@@ -100,7 +100,7 @@ class TrainingCard(Sent):
     losses: list[tuple[int, float]] = Field(description="step and training loss, also between these steps")
 
 
-class TraceReference(Sent):
+class TraceReference(ServerMessage):
     """The id under which a trace can be opened."""
 
     trace: str
@@ -109,14 +109,14 @@ class TraceReference(Sent):
 # What came out
 
 
-class Probability(Sent):
+class Probability(ServerMessage):
     """A token or a class, and its probability."""
 
     name: str
     share: float
 
 
-class ModelOutput(Sent):
+class ModelOutput(ServerMessage):
     """What the model gave: a text that it wrote, the next tokens, or classes; the strongest first."""
 
     text: str | None
@@ -124,7 +124,7 @@ class ModelOutput(Sent):
     classes: list[Probability] | None
 
 
-class ShownPicture(Sent):
+class ShownPicture(ServerMessage):
     """The picture that patches were cut from."""
 
     address: str = Field(description="a data: or blob: address")
@@ -132,13 +132,13 @@ class ShownPicture(Sent):
     height: int
 
 
-class EditEffect(Sent):
+class EditEffect(ServerMessage):
     """What a run gave before and after edits."""
 
     before: list[Probability]
     after: list[Probability]
-    before_text: str | None = Field(alias="beforeText")
-    after_text: str | None = Field(alias="afterText")
+    before_text: str | None = Field(serialization_alias="beforeText")
+    after_text: str | None = Field(serialization_alias="afterText")
     kl: float | None = Field(description="KL divergence in nats, mean over the positions")
     trace: str = Field(description="the edited run")
 
@@ -146,7 +146,7 @@ class EditEffect(Sent):
 # While a model runs
 
 
-class ProgressEvent(Sent):
+class ProgressEvent(ServerMessage):
     """What is being done. `step` and `name` say it for those who read another language."""
 
     kind: Literal["progress"]
@@ -156,7 +156,7 @@ class ProgressEvent(Sent):
     name: str = Field(default="", description="of the model that is loaded")
 
 
-class TokenEvent(Sent):
+class TokenEvent(ServerMessage):
     """A token that was written, as the text that it adds."""
 
     kind: Literal["token"]
@@ -165,14 +165,14 @@ class TokenEvent(Sent):
     of: int
 
 
-class RowsEvent(Sent):
+class RowsEvent(ServerMessage):
     """What was seen so far can be opened under this id."""
 
     kind: Literal["rows"]
     trace: str
 
 
-class DoneEvent(Sent):
+class DoneEvent(ServerMessage):
     """The run is over, and kept."""
 
     kind: Literal["done"]
@@ -180,7 +180,7 @@ class DoneEvent(Sent):
     text: str | None
 
 
-class TroubleEvent(Sent):
+class TroubleEvent(ServerMessage):
     """What went wrong beside the run, which goes on."""
 
     kind: Literal["trouble"]
@@ -189,7 +189,7 @@ class TroubleEvent(Sent):
     about: dict[str, Any] = {}
 
 
-class FailedEvent(Sent):
+class FailedEvent(ServerMessage):
     """The run failed, and why."""
 
     kind: Literal["failed"]
@@ -198,7 +198,7 @@ class FailedEvent(Sent):
     about: dict[str, Any] = {}
 
 
-class ErrorAnswer(Sent):
+class ErrorAnswer(ServerMessage):
     """A request that was refused: one sentence, and its code where there is one."""
 
     error: str

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from regard.app.protocol import messages
-from regard.app.protocol.messages import Received, RunEvent, Sent
+from regard.app.protocol.messages import PageMessage, RunEvent, ServerMessage
 from regard.files import put
 from regard.views.explorer.typescript import interface
 
@@ -26,11 +26,8 @@ HEAD = """/**
 
 def message_types() -> list[type[BaseModel]]:
     """Every kind of message, in the order in which they are defined."""
-    return [
-        value
-        for value in vars(messages).values()
-        if isclass(value) and issubclass(value, Received | Sent) and value not in (Received, Sent)
-    ]
+    defined = [value for value in vars(messages).values() if isclass(value) and issubclass(value, BaseModel)]
+    return [kind for kind in defined if PageMessage in kind.__bases__ or ServerMessage in kind.__bases__]
 
 
 def write_types() -> str:
@@ -39,12 +36,13 @@ def write_types() -> str:
     >>> "export interface ModelInfo {" in write_types()
     True
     """
-    _, schema = models_json_schema([(kind, "validation") for kind in message_types()])
+    _, schema = models_json_schema([(kind, "serialization") for kind in message_types()])
     parts = [HEAD]
     for kind in message_types():
         node = schema["$defs"][kind.__name__]
-        given = set(node["properties"]) if issubclass(kind, Received) else set(node.get("required", ()))
-        parts.append(interface(kind.__name__, node, optional=set(node["properties"]) - given))
+        fields = kind.model_fields.items() if issubclass(kind, ServerMessage) else ()
+        optional = {one.serialization_alias or name for name, one in fields if not one.is_required()}
+        parts.append(interface(kind.__name__, node, optional))
     events = " | ".join(kind.__name__ for kind in get_args(RunEvent))
     parts.append(f"/** What arrives while a model runs. */\nexport type RunEvent = {events};\n")
     return "\n".join(parts)

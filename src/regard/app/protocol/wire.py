@@ -6,11 +6,11 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 from starlette.responses import Response
 
-from regard.app.protocol.messages import ErrorAnswer, Received, Sent, describe_error
+from regard.app.protocol.messages import ErrorAnswer, PageMessage, ServerMessage, describe_error
 from regard.app.protocol.refusal import Refusal
 from regard.errors import RegardError
 
-Message = TypeVar("Message", bound=Received)
+Message = TypeVar("Message", bound=PageMessage)
 
 
 def parse(kind: type[Message], data: bytes | str) -> Message:
@@ -48,7 +48,9 @@ def parse_object(data: bytes | str) -> dict[str, Any]:
 
 def respond(message: Any, status: int = 200) -> Response:
     """A message, several, or plain values as JSON in ASCII: a lone surrogate in a token gets through as itself."""
-    return Response(json.dumps(message, allow_nan=False, default=Sent.to_json), status, media_type="application/json")
+    return Response(
+        json.dumps(message, allow_nan=False, default=ServerMessage.to_json), status, media_type="application/json"
+    )
 
 
 def respond_error(error: RegardError, status: int) -> Response:

@@ -7,7 +7,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from regard.app.protocol.refusal import Refusal
 from regard.app.security.access import open_to_all
-from regard.app.security.guard import SENTENCES, Door
+from regard.app.security.guard import SENTENCES, AccessPolicy
 
 PAGE = """<!doctype html>
 <html lang="en">
@@ -28,7 +28,7 @@ PAGE = """<!doctype html>
 AGE = 30 * 24 * 3600  # seconds; the token itself ends with the server
 
 
-def add(app: FastAPI, door: Door) -> None:
+def add(app: FastAPI, policy: AccessPolicy) -> None:
     """Put the routes of the front into the app."""
 
     @open_to_all
@@ -36,12 +36,12 @@ def add(app: FastAPI, door: Door) -> None:
         token = request.query_params.get("token")
         if token is None:
             return HTMLResponse(PAGE)
-        if not door.fits(token):
+        if not policy.fits(token):
             if "text/html" in request.headers.get("accept", ""):
                 return HTMLResponse(PAGE, 401)  # it says so itself, in the reader's language
             raise Refusal(SENTENCES["token"], 401).coded("access.token")
         answer = RedirectResponse("/", 303)
-        answer.set_cookie(door.cookie, door.token, max_age=AGE, path="/", httponly=True, samesite="strict")
+        answer.set_cookie(policy.cookie, policy.token, max_age=AGE, path="/", httponly=True, samesite="strict")
         return answer
 
     @open_to_all

@@ -22,7 +22,7 @@ from regard.app.protocol.wire import parse, parse_object, respond
 from regard.app.runners.monitor import RunMonitor
 from regard.app.security.access import with_token
 from regard.app.studio.studio import ASKERS, MEASURERS, Studio, run_contained
-from regard.app.studio.traces import full
+from regard.app.studio.traces import disk_refusal
 from regard.errors import RegardError
 from regard.views.explorer.answer.questions import read_question
 
@@ -32,7 +32,7 @@ PATIENCE = 10.0  # seconds that a list waits for the first run
 GONE = Response(status_code=499)  # nobody reads it
 
 
-class Asking:
+class RequestQueue:
     """Questions wait here, not in the threads: who has left meanwhile costs nothing.
 
     Those that take long have threads of their own, and of each trace one at a time is answered: the measures of a huge
@@ -80,17 +80,17 @@ def look_of(request: Request) -> int:
 
 def add(app: FastAPI, studio: Studio) -> None:
     """Put the routes of traces into the app."""
-    asking, traces = Asking(studio), studio.traces
+    asking, traces = RequestQueue(studio), studio.traces
 
     @with_token
-    async def listed() -> Response:
+    async def list_all() -> Response:
         if studio.welcomed is not None:
             await asyncio.wait([asyncio.wrap_future(studio.welcomed)], timeout=PATIENCE)
         return respond(traces.list_traces())
 
     @with_token
-    async def opened(request: Request, wanted: str) -> Response:
-        run, look = run_of(request), traces.newest(wanted)
+    async def open_one(request: Request, wanted: str) -> Response:
+        run, look = run_of(request), traces.newest_look(wanted)
         found = await asking(request, lambda: traces.answers(wanted, run, look).info())
         if found is None:
             return GONE
@@ -99,28 +99,28 @@ def add(app: FastAPI, studio: Studio) -> None:
         return said
 
     @with_token
-    async def asked(request: Request, wanted: str, what: str) -> Response:
+    async def ask(request: Request, wanted: str, what: str) -> Response:
         run, look = run_of(request), look_of(request)
         question = read_question(what, parse_object(await limits.body_of(request)))
-        found = traces.sent(question, wanted, run, look)
+        found = traces.peek_tile(question, wanted, run, look)
         if found is None:
             asked_of = (traces.ask, question, wanted, run, look)
             found = await (asking.at_length(request, wanted, *asked_of) if what in SLOW else asking(request, *asked_of))
         return GONE if found is None else Response(found, media_type="application/octet-stream")
 
     @with_token
-    async def renamed(request: Request, wanted: str) -> Response:
+    async def rename(request: Request, wanted: str) -> Response:
         traces.rename(wanted, parse(RenameRequest, await limits.body_of(request)).name)
         return respond({})
 
     @with_token
-    async def forgotten(wanted: str) -> Response:
+    async def forget(wanted: str) -> Response:
         traces.forget(wanted)
         return respond({})
 
     @with_token
     async def page(request: Request, wanted: str) -> Response:
-        found = await asking.at_length(request, wanted, page_of, studio, wanted)
+        found = await asking.at_length(request, wanted, render_page, studio, wanted)
         if found is None:
             return GONE
         name = quote(f"{traces.find(wanted).card.name or 'trace'}.html", safe="", errors="replace")
@@ -128,7 +128,7 @@ def add(app: FastAPI, studio: Studio) -> None:
         return Response(found, media_type="text/html; charset=utf-8", headers=headers)
 
     @with_token
-    async def edited(request: Request, wanted: str) -> Response:
+    async def edit(request: Request, wanted: str) -> Response:
         run, edits = run_of(request), parse(EditRequest, await limits.body_of(request)).edits
         left = threading.Event()
         monitor = RunMonitor(stopped=left.is_set)
@@ -145,10 +145,10 @@ def add(app: FastAPI, studio: Studio) -> None:
             watching.cancel()
 
     @with_token
-    async def sent(request: Request) -> Response:
+    async def upload(request: Request) -> Response:
         part = traces.folder / f".sent-{secrets.token_hex(8)}"
         try:
-            await received(request, part)
+            await receive_file(request, part)
             found = await asking(request, traces.take, part, name_of(request.headers.get("x-name", "")))
         finally:
             with contextlib.suppress(OSError):
@@ -157,13 +157,13 @@ def add(app: FastAPI, studio: Studio) -> None:
 
     one = "/api/traces/{wanted}"
     for path, endpoint, method in (
-        ("/api/traces", listed, "GET"),
-        ("/api/traces", sent, "POST"),
-        (one, opened, "GET"),
-        (one, renamed, "PATCH"),
-        (one, forgotten, "DELETE"),
-        (f"{one}/ask/{{what}}", asked, "POST"),
-        (f"{one}/edit", edited, "POST"),
+        ("/api/traces", list_all, "GET"),
+        ("/api/traces", upload, "POST"),
+        (one, open_one, "GET"),
+        (one, rename, "PATCH"),
+        (one, forget, "DELETE"),
+        (f"{one}/ask/{{what}}", ask, "POST"),
+        (f"{one}/edit", edit, "POST"),
         (f"{one}/page", page, "GET"),
     ):
         app.add_api_route(path, endpoint, methods=[method])
@@ -176,9 +176,9 @@ async def until_gone(request: Request, left: threading.Event) -> None:
     left.set()
 
 
-async def received(request: Request, part: Path) -> None:
+async def receive_file(request: Request, part: Path) -> None:
     """Write the body of a request to a file, piece by piece; what is too long is not all read."""
-    told = limits.told_length(request.headers)
+    told = limits.stated_length(request.headers)
     if told is not None and told > limits.UPLOAD:
         raise limits.too_large(told, limits.UPLOAD, "the trace")
     count = 0
@@ -191,7 +191,7 @@ async def received(request: Request, part: Path) -> None:
                     raise limits.too_large(None, limits.UPLOAD, "the trace")
                 file.write(chunk)
     except OSError as error:
-        raise full(part.parent, error) from error
+        raise disk_refusal(part.parent, error) from error
 
 
 def private(path: str, flags: int) -> int:
@@ -205,7 +205,7 @@ def name_of(told: str) -> str:
     return plain[: limits.NAME] or "trace"
 
 
-def page_of(studio: Studio, wanted: str) -> str:
+def render_page(studio: Studio, wanted: str) -> str:
     """A trace as one HTML file."""
     from regard.views.explorer.page import page_html
 

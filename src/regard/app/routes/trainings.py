@@ -19,17 +19,17 @@ def add(app: FastAPI, studio: Studio) -> None:
     """Put the routes of training into the app."""
 
     @with_token
-    async def listed() -> Response:
+    async def list_all() -> Response:
         work = asyncio.get_running_loop().run_in_executor(studio.asking, studio.trainings.list_trainings)
         return respond(await work)
 
     @with_token
-    async def opened(wanted: str, step: str, example: str) -> Response:
+    async def open_one(wanted: str, step: str, example: str) -> Response:
         if not NUMBER.fullmatch(step) or not NUMBER.fullmatch(example):
             raise Refusal("a step and an example are whole numbers; open the list again", 404).coded("training.none")
         loop = asyncio.get_running_loop()
         found = loop.run_in_executor(studio.asking, studio.open_training, wanted, int(step), int(example))
         return respond(TraceReference(trace=await found))
 
-    app.add_api_route("/api/trainings", listed, methods=["GET"])
-    app.add_api_route("/api/trainings/{wanted}/{step}/{example}", opened, methods=["GET"])
+    app.add_api_route("/api/trainings", list_all, methods=["GET"])
+    app.add_api_route("/api/trainings/{wanted}/{step}/{example}", open_one, methods=["GET"])

@@ -123,7 +123,7 @@ class TransformersRunner(TextRunner):
             generated = self.model.generate(
                 input_ids=ids,
                 attention_mask=torch.ones_like(ids),
-                streamer=Stream(self.tokenizer, monitor, trace, inputs["steps"]),
+                streamer=TokenStream(self.tokenizer, monitor, trace, inputs["steps"]),
                 return_dict_in_generate=True,
                 output_logits=True,
                 max_new_tokens=inputs["steps"] + more,
@@ -149,7 +149,7 @@ class TransformersRunner(TextRunner):
         return str(self.tokenizer.decode(inputs["written"], skip_special_tokens=True))
 
 
-class Stream:
+class TokenStream:
     """Hears each token as `generate` makes it."""
 
     def __init__(self, tokenizer: Any, monitor: RunMonitor, trace: Trace | None, steps: int) -> None:

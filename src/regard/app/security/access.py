@@ -30,20 +30,20 @@ def decision_of(route: Any) -> str | None:
 
 def must_be_decided(routes: Iterable[Any]) -> None:
     """Raise where a route, also one inside a mounted app or a WebSocket, carries no decision."""
-    undecided = [place for place, route in walked(routes) if decision_of(route) is None]
+    undecided = [place for place, route in walk_routes(routes) if decision_of(route) is None]
     if undecided:
         raise RegardError(
             f"the route {undecided[0]!r} says nothing about who may ask; mark its function with_token or open_to_all"
         )
 
 
-def walked(routes: Iterable[Any], before: str = "") -> Iterator[tuple[str, Any]]:
+def walk_routes(routes: Iterable[Any], before: str = "") -> Iterator[tuple[str, Any]]:
     """Every route that answers, with its whole path."""
     for route in routes:
         path = f"{before}{getattr(route, 'path', '') or '/'}"
         inner = getattr(route, "routes", None)
         if inner:
-            yield from walked(inner, path.rstrip("/"))
+            yield from walk_routes(inner, path.rstrip("/"))
         else:  # an app that is mounted whole has no routes that could be read: it is undecided
             yield path, route
 

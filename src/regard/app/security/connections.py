@@ -136,12 +136,12 @@ class Shortage:
     PAUSE = 10.0  # seconds between two sentences
 
     def __init__(self) -> None:
-        self.told: float | None = None
+        self.last_report: float | None = None
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         if "socket.accept() out of system resource" not in context.get("message", ""):
             loop.default_exception_handler(context)
-        elif self.told is None or loop.time() - self.told > self.PAUSE:
-            self.told = loop.time()
+        elif self.last_report is None or loop.time() - self.last_report > self.PAUSE:
+            self.last_report = loop.time()
             why = getattr(context.get("exception"), "strerror", None) or "out of resources"
             sys.stderr.write(f"regard: no connection can be accepted now ({why.lower()}); it is tried again\n")

@@ -14,12 +14,12 @@ from typing import Any
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.routing import Match
 
-POLICY = (
+CONTENT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
     "worker-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 ALWAYS = {
-    "content-security-policy": POLICY,
+    "content-security-policy": CONTENT_POLICY,
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cross-origin-opener-policy": "same-origin",
@@ -36,7 +36,7 @@ SENTENCES = {
 
 
 @dataclass(frozen=True)
-class Door:
+class AccessPolicy:
     """Under which names the server answers, and the token that it wants."""
 
     token: str
@@ -57,7 +57,7 @@ class Door:
         """Whether this is the token; takes as long whatever came."""
         return compare_digest(token.encode("utf-8", "surrogatepass"), self.token.encode())
 
-    def known(self, headers: Headers) -> bool:
+    def is_known(self, headers: Headers) -> bool:
         """Whether a request carries the token, as a cookie or as `Authorization: Bearer`."""
         told = headers.get("authorization", "")
         if told[:7].lower() == "bearer " and self.fits(told[7:].strip()):
@@ -81,14 +81,14 @@ def cookies(headers: Headers, name: str) -> list[str]:
 class Guard:
     """An ASGI app around another: refuses what may not ask, and puts the headers on every answer."""
 
-    def __init__(self, app: Any, door: Door, free: Iterable[Any] = ()) -> None:
-        self.app, self.door, self.free = app, door, list(free)
+    def __init__(self, app: Any, policy: AccessPolicy, free: Iterable[Any] = ()) -> None:
+        self.app, self.policy, self.free = app, policy, list(free)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] not in ("http", "websocket"):
             await self.app(scope, receive, send)
             return
-        refused = self.refused(scope)
+        refused = self.check(scope)
         if scope["type"] == "websocket":
             if refused is None:
                 await self.app(scope, receive, send)
@@ -96,7 +96,7 @@ class Guard:
                 await send({"type": "websocket.close", "code": 1008, "reason": ""})
             return
 
-        async def dressed(message: Any) -> None:
+        async def send_with_headers(message: Any) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in ALWAYS.items():
@@ -104,15 +104,15 @@ class Guard:
             await send(message)
 
         if refused is None:
-            await self.app(scope, receive, dressed)
+            await self.app(scope, receive, send_with_headers)
         else:
-            await refuse(dressed, *refused)
+            await refuse(send_with_headers, *refused)
 
-    def refused(self, scope: Any) -> tuple[int, str] | None:
+    def check(self, scope: Any) -> tuple[int, str] | None:
         """Status and reason; None where the request may go on."""
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
-        if len(hosts) != 1 or hosts[0].lower() not in self.door.hosts:
+        if len(hosts) != 1 or hosts[0].lower() not in self.policy.hosts:
             return 421, "host"
         plain = scope["type"] == "http" and scope["method"] in READS
         origins = headers.getlist("origin")
@@ -121,7 +121,7 @@ class Guard:
         free = scope["type"] == "http" and any(route.matches(scope)[0] == Match.FULL for route in self.free)
         if not from_here(headers, visited=free and plain):
             return 403, "origin"
-        return None if free or self.door.known(headers) else (401, "token")
+        return None if free or self.policy.is_known(headers) else (401, "token")
 
 
 def from_here(headers: Headers, *, visited: bool) -> bool:

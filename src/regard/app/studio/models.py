@@ -93,15 +93,15 @@ def describe(name: str, place: ModelLocation) -> KnownModel:
     if place.kind is None:
         return describe_foreign(name, place)
     kind, facts = place.kind, store.describe(place.path)
-    info = ModelInfo(
-        name=name,
-        about=str(facts.get("about") or facts.get("name", "")),
-        task=kind.task,
-        reads=kind.reads,
-        writes=kind.writes,
-        tasks=list(kind.tasks),
-        example=example(kind.task, facts),
-    )
+    info = ModelInfo.model_validate({
+        "name": name,
+        "about": str(facts.get("about") or facts.get("name", "")),
+        "task": kind.task,
+        "reads": kind.reads,
+        "writes": kind.writes,
+        "tasks": list(kind.tasks),
+        "example": example(kind.task, facts),
+    })  # fmt: skip
     return KnownModel(info, place.path, lambda name, folder: kind.open(name, folder))
 
 
@@ -114,10 +114,8 @@ def describe_foreign(name: str, place: ModelLocation) -> KnownModel:
     config = read_config(place.path)
     task = task_of(config)
     shown = "Once upon a time" if task == "generate" else EXAMPLES[task]
-    about = architecture_of(config)
-    return KnownModel(
-        ModelInfo(name=name, about=about, task=task, example=shown, **PROFILES[task]), place.path, open_library
-    )
+    facts = {"name": name, "about": architecture_of(config), "task": task, "example": shown, **PROFILES[task]}
+    return KnownModel(ModelInfo.model_validate(facts), place.path, open_library)
 
 
 def example(task: str, facts: dict[str, Any]) -> str:

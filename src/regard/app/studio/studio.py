@@ -20,7 +20,7 @@ from regard.app.studio.cards import Card, make_id
 from regard.app.studio.models import Models
 from regard.app.studio.readers_first import ReadersFirst
 from regard.app.studio.traces import Traces, text_of
-from regard.app.studio.trainings import Trainings, identity
+from regard.app.studio.trainings import Trainings, identity_of
 from regard.errors import ConfigError, WatchError
 from regard.models.locate import is_run, locate_path
 from regard.tokens.visible import cut
@@ -54,7 +54,7 @@ class Studio:
         """What somebody named: a trace, a model, or a run of training."""
         if os.path.isfile(path):
             trace = load(path)  # says what is wrong with it
-            card = Card(identity(path), path.stem[:NAME], text=text_of(trace))
+            card = Card(identity_of(path), path.stem[:NAME], text=text_of(trace))
             self.traces.add_file(path, card)
             return
         model = locate_path(path)
@@ -177,7 +177,7 @@ class Studio:
         training = self.trainings.find(wanted)
         file = training.trace(step, example)
         read, wrote = training.about(step, example)
-        card = Card(identity(file), f"{training.folder.resolve().name}, step {step:,}", text=read)
+        card = Card(identity_of(file), f"{training.folder.resolve().name}, step {step:,}", text=read)
         card.output = {"text": wrote, "next": None, "classes": None}
         return self.traces.add_file(file, card, listed=False)
 

@@ -30,7 +30,7 @@ TILES = 64 << 20  # bytes of tiles that were sent: who looks at the same place g
 
 
 @dataclass
-class Entry:
+class TraceEntry:
     """One trace, and where it is."""
 
     card: Card
@@ -45,25 +45,25 @@ class Traces:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.entries: dict[str, Entry] = {}
-        self.passing: OrderedDict[tuple[str, int], Entry] = OrderedDict()  # by name, and which look it is
+        self.entries: dict[str, TraceEntry] = {}
+        self.passing: OrderedDict[tuple[str, int], TraceEntry] = OrderedDict()  # by name, and which look it is
         self.ready: OrderedDict[tuple[str, int, int], Answers] = OrderedDict()
         self.tiles = LruCache(TILES)
         self.lock = threading.RLock()
         for path in sorted(folder.glob("*.json")) if folder.is_dir() else []:
             card, file = read_card(path), path.with_suffix(".trace")
             if card is not None and file.is_file():
-                self.entries[card.id] = Entry(card, file, ours=True)
+                self.entries[card.id] = TraceEntry(card, file, ours=True)
 
     # Finding
 
     def list_traces(self) -> list[TraceCard]:
-        """The cards of all, the newest first."""
+        """The cards of all, the newest_look first."""
         with self.lock:
             cards = [entry.card for entry in self.entries.values() if entry.listed]
         return [card.describe() for card in sorted(cards, key=lambda card: card.made, reverse=True)]
 
-    def find(self, wanted: str, look: int = 0) -> Entry:
+    def find(self, wanted: str, look: int = 0) -> TraceEntry:
         """One trace; of a run that is not over, one look at it."""
         known = IDENTITY.fullmatch(wanted) is not None
         with self.lock:
@@ -76,14 +76,14 @@ class Traces:
             "trace.none"
         )
 
-    def newest(self, wanted: str) -> int:
+    def newest_look(self, wanted: str) -> int:
         """The number of the last look at a run that is not over; 0 for a trace that is whole."""
         with self.lock:
             if wanted in self.entries:
                 return 0
             return max((number for name, number in self.passing if name == wanted), default=0)
 
-    def trace_of(self, entry: Entry) -> Trace:
+    def trace_of(self, entry: TraceEntry) -> Trace:
         """Its numbers; of a file only what is asked is read."""
         if entry.trace is not None:
             return entry.trace
@@ -120,13 +120,13 @@ class Traces:
         if isinstance(question, MeasuresQuestion):
             layer = answers.layer(question)
             must_be_measurable(layer.name, math.prod(layer.weights.shape[-3:]))
-        with self.renewed(wanted), time_limit(ANSWER):
+        with self.renew_if_stale(wanted), time_limit(ANSWER):
             if not isinstance(question, TileQuestion) or question.coarse:
                 return answers.answer(question)  # a first look is not kept: an exact one follows it
             return self.tiles.get((answers.serial, question), lambda: answers.answer(question))
 
     @contextmanager
-    def renewed(self, wanted: str) -> Iterator[None]:
+    def renew_if_stale(self, wanted: str) -> Iterator[None]:
         """A file that was written over is opened anew for whoever asks next."""
         try:
             yield
@@ -134,7 +134,7 @@ class Traces:
             self.forget_answers(wanted)
             raise
 
-    def sent(self, question: Question, wanted: str, run: int = -1, look: int = 0) -> bytes | None:
+    def peek_tile(self, question: Question, wanted: str, run: int = -1, look: int = 0) -> bytes | None:
         """A tile that was sent before, if it is still here: at once, also to who would be content with a first look."""
         with self.lock:
             self.find(wanted, look)
@@ -149,22 +149,22 @@ class Traces:
     def keep(self, card: Card, trace: Trace) -> RegardError | None:
         """Keep a run; gives what says why it is only in memory, None where it is on the disk."""
         file = self.folder / f"{card.id}.trace"
-        entry, trouble = Entry(card, trace=trace), None
+        entry, trouble = TraceEntry(card, trace=trace), None
         try:
             self.folder.mkdir(0o700, parents=True, exist_ok=True)
             save(trace, file)
             put(file.with_suffix(".json"), card.to_bytes())
-            entry = Entry(card, file, ours=True)
+            entry = TraceEntry(card, file, ours=True)
         except (OSError, TraceError) as error:
             with suppress(OSError):
                 file.unlink(missing_ok=True)
-            trouble = self.not_kept(error)
+            trouble = self.describe_not_kept(error)
             trace.notes.append(str(trouble))
         with self.lock:
             self.entries[card.id] = entry
         return trouble
 
-    def not_kept(self, error: Exception) -> RegardError:
+    def describe_not_kept(self, error: Exception) -> RegardError:
         first = error.__cause__ or error
         why = getattr(first, "strerror", None) or str(first)
         return Refusal(
@@ -179,7 +179,7 @@ class Traces:
         Each look has a number of its own, so that whoever draws one never gets numbers of the next.
         """
         with self.lock:
-            self.passing[card.id, self.newest(card.id) + 1] = Entry(card, trace=trace, listed=False)
+            self.passing[card.id, self.newest_look(card.id) + 1] = TraceEntry(card, trace=trace, listed=False)
             while len(self.passing) > PASSING:
                 (old, number), _ = self.passing.popitem(last=False)
                 self.forget_answers(old, number)
@@ -188,7 +188,7 @@ class Traces:
         """Make a file known that lies elsewhere and stays there; whole traces only."""
         load(file)
         with self.lock:
-            self.entries.setdefault(card.id, Entry(card, file, listed=listed))
+            self.entries.setdefault(card.id, TraceEntry(card, file, listed=listed))
         return card.id
 
     def take(self, part: Path, name: str) -> str:
@@ -205,9 +205,9 @@ class Traces:
             put(file.with_suffix(".json"), card.to_bytes())
         except OSError as error:
             file.unlink(missing_ok=True)
-            raise full(self.folder, error) from error
+            raise disk_refusal(self.folder, error) from error
         with self.lock:
-            self.entries[card.id] = Entry(card, file, ours=True)
+            self.entries[card.id] = TraceEntry(card, file, ours=True)
         return card.id
 
     def rename(self, wanted: str, name: str) -> None:
@@ -219,7 +219,7 @@ class Traces:
             try:
                 put(entry.file.with_suffix(".json"), entry.card.to_bytes())
             except OSError as error:
-                raise full(self.folder, error) from error
+                raise disk_refusal(self.folder, error) from error
 
     def forget(self, wanted: str) -> None:
         """Take a trace off the list, and what we wrote off the disk; a file of somebody else stays."""
@@ -248,7 +248,7 @@ def text_of(trace: Trace) -> str:
     return ""
 
 
-def full(folder: Path, error: OSError) -> Refusal:
+def disk_refusal(folder: Path, error: OSError) -> Refusal:
     """Why nothing can be written: most often the disk is full."""
     why = str(error.strerror or error)
     return Refusal(

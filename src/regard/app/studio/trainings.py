@@ -11,14 +11,15 @@ from typing import Any
 from regard.app.protocol.messages import TrainingCard
 from regard.app.protocol.refusal import Refusal
 from regard.errors import RegardError
+from regard.models.layout import RUN as MANIFEST
 from regard.tasks.read_and_written import EXAMPLES
-from regard.training.run import MANIFEST, Run
+from regard.training.run import Run
 
 LOSSES = 400  # points of a curve that a page draws
 STEP = re.compile(r"step-(\d{1,12})", re.ASCII)
 
 
-def identity(path: Path) -> str:
+def identity_of(path: Path) -> str:
     """An opaque name for a file or folder, the same after a restart."""
     return hashlib.sha256(str(path.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
@@ -28,7 +29,7 @@ class Training:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.run = folder, Run.open(folder)
-        self.id = identity(folder)
+        self.id = identity_of(folder)
 
     def steps(self) -> dict[int, Path]:
         """The folders of what was shown, by step."""
@@ -60,7 +61,7 @@ class Training:
     def describe(self) -> TrainingCard:
         """What a page is told of it."""
         steps, scores = self.steps(), self.scores()
-        examples = max((len(traces(folder)) for folder in steps.values()), default=0)
+        examples = max((len(trace_names(folder)) for folder in steps.values()), default=0)
         return TrainingCard(
             id=self.id,
             name=self.folder.resolve().name,
@@ -77,7 +78,7 @@ class Training:
             raise Refusal(
                 f"nothing was shown at step {step} of {self.folder.name}; choose one that is listed", 404
             ).coded("training.step", step=step, name=self.folder.name)
-        names = traces(folder)
+        names = trace_names(folder)
         if not 0 <= example < len(names):
             raise Refusal(
                 f"step {step} shows {len(names)} examples, but {example} was asked for; count from 0", 404
@@ -91,12 +92,12 @@ class Training:
 
     def about(self, step: int, example: int) -> tuple[str, str]:
         """What was read, and what was written."""
-        rows = rows_of(self.steps()[step])
+        rows = read_rows(self.steps()[step])
         one = rows[example] if example < len(rows) else {}
         return tuple(" ".join(map(str, one.get(key, []))) for key in ("source", "written"))  # type: ignore[return-value]
 
 
-def rows_of(folder: Path) -> list[dict[str, Any]]:
+def read_rows(folder: Path) -> list[dict[str, Any]]:
     try:
         found = json.loads((folder / EXAMPLES).read_bytes())
     except (OSError, ValueError):
@@ -104,9 +105,9 @@ def rows_of(folder: Path) -> list[dict[str, Any]]:
     return [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
 
 
-def traces(folder: Path) -> list[str]:
+def trace_names(folder: Path) -> list[str]:
     """The names of the traces of one step; a model that looks at nothing has none."""
-    return [row["trace"] for row in rows_of(folder) if isinstance(row.get("trace"), str)]
+    return [row["trace"] for row in read_rows(folder) if isinstance(row.get("trace"), str)]
 
 
 def keep_finite(scores: dict[str, float]) -> dict[str, float]:
@@ -114,7 +115,7 @@ def keep_finite(scores: dict[str, float]) -> dict[str, float]:
     return {key: value for key, value in scores.items() if value - value == 0}
 
 
-def begun(file: Path) -> float:
+def start_time(file: Path) -> float:
     """When a run began, as the clock was then; it decides nothing but what stands in front."""
     try:
         return file.stat().st_mtime
@@ -131,7 +132,7 @@ class Trainings:
     def all(self) -> list[Training]:
         """Those that are there now: a run may begin while the server is open."""
         inside = list(self.among.glob(f"*/{MANIFEST}")) if self.among is not None and self.among.is_dir() else []
-        inside.sort(key=lambda file: (-begun(file), file))  # the one that began last stands in front
+        inside.sort(key=lambda file: (-start_time(file), file))  # the one that began last stands in front
         found: dict[str, Training] = {}
         for folder in [*self.folders, *(file.parent for file in inside)]:
             try:
