@@ -19,27 +19,12 @@ import torch
 from tools.measure import Row, best, report
 
 from regard.decode import Limits, beam
+from regard.models.convert import export_config, export_weights
+from regard.models.convert.marian import MARIAN
 from regard.models.translator import Translator, TranslatorConfig
 
 VOCABULARY, WIDTH, HEADS, LAYERS, HIDDEN, BEAMS = 10_000, 128, 4, 4, 256, 5
 MULTI30K = Path(__file__).resolve().parents[2] / "shared" / "data" / "multi30k"
-NAMES = {  # ours → theirs
-    "source_embed.": "shared.",
-    "blocks.": "layers.",
-    "around_self_attention.norm": "self_attn_layer_norm",
-    "around_cross_attention.norm": "encoder_attn_layer_norm",
-    "around_attention.norm": "self_attn_layer_norm",
-    "around_feed_forward.norm": "final_layer_norm",
-    "cross_attention.": "encoder_attn.",
-    "self_attention.": "self_attn.",
-    ".attention.": ".self_attn.",
-    "feed_forward.to_hidden": "fc1",
-    "feed_forward.to_out": "fc2",
-    "to_q": "q_proj",
-    "to_k": "k_proj",
-    "to_v": "v_proj",
-    "to_out": "out_proj",
-}
 
 
 def models():
@@ -47,27 +32,14 @@ def models():
     import transformers
 
     torch.manual_seed(0)
-    ours = TranslatorConfig(
-        VOCABULARY, VOCABULARY, width=WIDTH, heads=HEADS, layers=LAYERS, hidden=HIDDEN, order="post", shared=True
-    ).build()
-    config = transformers.MarianConfig(
-        vocab_size=VOCABULARY, d_model=WIDTH, encoder_layers=LAYERS, decoder_layers=LAYERS,
-        encoder_attention_heads=HEADS, decoder_attention_heads=HEADS, encoder_ffn_dim=HIDDEN, decoder_ffn_dim=HIDDEN,
-        activation_function="relu", scale_embedding=True, max_position_embeddings=256, pad_token_id=0, bos_token_id=1,
-        eos_token_id=2, decoder_start_token_id=1, forced_eos_token_id=None,
+    config = TranslatorConfig(
+        VOCABULARY, VOCABULARY, width=WIDTH, heads=HEADS, layers=LAYERS, decoder_layers=LAYERS, hidden=HIDDEN,
+        order="post", shared=True, context=256,
     )  # fmt: skip
-    theirs = transformers.MarianMTModel(config)
-    given = {}
-    for name, value in ours.state_dict().items():
-        for mine, other in NAMES.items():
-            name = name.replace(mine, other)
-        given[f"model.{name}"] = value
-    missing = theirs.load_state_dict(given, strict=False)
-    assert not missing.unexpected_keys, missing.unexpected_keys
-    theirs.tie_weights()
-    for stack in (theirs.model.encoder, theirs.model.decoder):
-        with torch.no_grad():
-            stack.embed_positions.weight.copy_(ours.encoder.added.table(256))
+    ours = config.build()
+    marks = {"bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1, "forced_eos_token_id": None}
+    theirs = transformers.MarianMTModel(transformers.MarianConfig(**export_config("marian", config), **marks))
+    theirs.load_state_dict(export_weights(MARIAN, ours.state_dict(), config))
     ours, theirs = ours.eval(), theirs.eval()
     source, target = drawn([9, 6], seed=1), drawn([5, 8], seed=2)
     with torch.no_grad():

@@ -1,8 +1,6 @@
 """The decoder-only model: against GPT-2 and Llama of another library, with and without a cache."""
 
-import base64
 import itertools
-import json
 
 import pytest
 import torch
@@ -12,6 +10,9 @@ import regard
 from regard.decode import stream
 from regard.layers import listen
 from regard.models import GPT, GPTConfig
+from regard.models.convert import convert_weights, from_transformers
+from regard.models.convert.gpt2 import GPT2
+from tests.trace.checkpoints import gpt_nano_sort
 
 V, M, H, LAYERS, T, B, HIDDEN = 29, 12, 3, 2, 17, 4, 20
 EVERY = ["learned", "sinusoid", "rotary", "alibi", "none"]
@@ -43,35 +44,6 @@ def shaken(model):
     return model.double().eval()
 
 
-def copy_gpt2(theirs, ours):
-    """Their weights in our places; (in, out) there is (out, in) here."""
-    state, body = {}, theirs.transformer
-    state["embed.weight"], state["added.weight"] = body.wte.weight, body.wpe.weight
-    for i, block in enumerate(body.h):
-        for name, norm in (("attention", block.ln_1), ("feed_forward", block.ln_2)):
-            state[f"blocks.{i}.around_{name}.norm.weight"] = norm.weight
-            state[f"blocks.{i}.around_{name}.norm.bias"] = norm.bias
-        packed = zip("qkv", block.attn.c_attn.weight.T.chunk(3), block.attn.c_attn.bias.chunk(3))
-        places = [(f"attention.to_{letter}", weight, bias) for letter, weight, bias in packed]
-        places += [
-            (name, conv.weight.T, conv.bias)
-            for name, conv in (
-                ("attention.to_out", block.attn.c_proj),
-                ("feed_forward.to_hidden", block.mlp.c_fc),
-                ("feed_forward.to_out", block.mlp.c_proj),
-            )
-        ]
-        for name, weight, bias in places:
-            state[f"blocks.{i}.{name}.weight"], state[f"blocks.{i}.{name}.bias"] = weight, bias
-    state["norm.weight"], state["norm.bias"] = body.ln_f.weight, body.ln_f.bias
-    if ours.head is not None:
-        state["head.weight"] = theirs.lm_head.weight
-    wanted = ours.state_dict()
-    ours.load_state_dict({name: tensor for name, tensor in state.items() if name in wanted})
-    assert len(state) == len(wanted) or not hasattr(ours.blocks[0], "feed_forward")
-    return ours
-
-
 def gpt2(tied):
     from transformers import GPT2Config, GPT2LMHeadModel
 
@@ -83,7 +55,7 @@ def gpt2(tied):
 @pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
 def test_logits_and_greedy_text_equal_those_of_gpt2_with_the_same_weights(tied):
     theirs = gpt2(tied)
-    ours = copy_gpt2(theirs, GPTConfig(V, M, H, LAYERS, T, hidden=HIDDEN, tied=tied).build().double().eval())
+    ours = from_transformers(theirs.config.to_dict(), theirs.state_dict())
     ids = draw_ids()
     assert_close(ours(ids), theirs(ids).logits)
     said = theirs.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=6, do_sample=False, pad_token_id=0)
@@ -95,7 +67,10 @@ def test_attention_alone_equals_gpt2_whose_networks_say_nothing():
     for block in theirs.transformer.h:
         block.mlp.c_proj.weight.data.zero_()
         block.mlp.c_proj.bias.data.zero_()
-    ours = copy_gpt2(theirs, GPTConfig(V, M, H, LAYERS, T, hidden=0, tied=False).build().double().eval())
+    config = GPTConfig(V, M, H, LAYERS, T, hidden=0, tied=False)
+    ours = config.build().double().eval()
+    state = {name: tensor for name, tensor in theirs.state_dict().items() if ".mlp." not in name and "ln_2" not in name}
+    ours.load_state_dict(convert_weights(GPT2, state, config))
     assert not any("feed_forward" in name for name, _ in ours.named_modules())
     ids = draw_ids()
     assert_close(ours(ids), theirs(ids).logits)
@@ -116,66 +91,18 @@ def test_logits_equal_those_of_llama_with_the_same_weights():
         tie_word_embeddings=False,
     )
     theirs = shaken(LlamaForCausalLM(config))
-    options = {"positions": "rotary", "norm": "rms", "activation": "swiglu", "bias": False, "tied": False}
-    ours = GPTConfig(V, width, heads, LAYERS, T, kv_heads=shared, hidden=HIDDEN, **options).build().double().eval()
-    state = {"embed.weight": theirs.model.embed_tokens, "norm.weight": theirs.model.norm, "head.weight": theirs.lm_head}
-    for i, block in enumerate(theirs.model.layers):
-        state |= {
-            f"blocks.{i}.attention.to_q.weight": block.self_attn.q_proj,
-            f"blocks.{i}.attention.to_k.weight": block.self_attn.k_proj,
-            f"blocks.{i}.attention.to_v.weight": block.self_attn.v_proj,
-            f"blocks.{i}.attention.to_out.weight": block.self_attn.o_proj,
-            f"blocks.{i}.feed_forward.to_gate.weight": block.mlp.gate_proj,
-            f"blocks.{i}.feed_forward.to_hidden.weight": block.mlp.up_proj,
-            f"blocks.{i}.feed_forward.to_out.weight": block.mlp.down_proj,
-            f"blocks.{i}.around_attention.norm.weight": block.input_layernorm,
-            f"blocks.{i}.around_feed_forward.norm.weight": block.post_attention_layernorm,
-        }
-    ours.load_state_dict({name: module.weight for name, module in state.items()})
+    ours = from_transformers(theirs.config.to_dict(), theirs.state_dict())
+    assert ours.config.kv_heads == shared
     ids = draw_ids()
     assert_close(ours(ids), theirs(ids).logits, rtol=1e-5, atol=1e-5)  # they turn in float32
 
 
-def test_a_real_gpt_sorts_every_input(shared):
+def test_a_real_gpt_sorts_every_input():
     """minGPT's demo model; its network bends by the tanh approximation of what ours does, which changes no letter."""
-    stored = json.loads((shared / "weights/gpt-nano-sort/gpt-nano-sort-model.json").read_text())
-    sizes = stored["config"]
-    tensors = {
-        name: torch.frombuffer(bytearray(base64.b64decode(one["data"])), dtype=torch.float32).view(one["shape"])
-        for name, one in stored.items()
-        if name != "config"
-    }
-    ours = GPTConfig(
-        sizes["vocab_size"], sizes["n_embd"], sizes["n_head"], sizes["n_layer"], sizes["block_size"], tied=False
-    ).build()
-    places = {
-        "embed.": "wte.",
-        "added.": "wpe.",
-        "norm.": "ln_f.",
-        "around_attention.norm.": "ln_1.",
-        "around_feed_forward.norm.": "ln_2.",
-        "attention.to_out.": "attn.c_proj.",
-        "feed_forward.to_hidden.": "mlp.c_fc.",
-        "feed_forward.to_out.": "mlp.c_proj.",
-    }
-    state = {}
-    for name in ours.state_dict():
-        if name == "head.weight":
-            state[name] = tensors["lm_head.weight"]
-            continue
-        layer = name.split(".")[1] if name.startswith("blocks.") else None
-        rest = name if layer is None else name.split(".", 2)[2]
-        begin = "transformer." if layer is None else f"transformer.h.{layer}."
-        letter = rest.removeprefix("attention.to_")[0]
-        if rest.startswith("attention.to_") and letter in "qkv":
-            packed = tensors[f"{begin}attn.c_attn.{rest.rpartition('.')[2]}"]
-            state[name] = packed.chunk(3)["qkv".index(letter)]
-        else:
-            ours_, theirs_ = next(pair for pair in places.items() if rest.startswith(pair[0]))
-            state[name] = tensors[begin + theirs_ + rest.removeprefix(ours_)]
-    ours.load_state_dict(state)
+    theirs, _ = gpt_nano_sort()
+    ours = from_transformers(theirs.config.to_dict() | {"activation_function": "gelu"}, theirs.state_dict())
     ids = torch.tensor(list(itertools.product(range(3), repeat=6)))
-    assert torch.equal(continued(ours.eval(), ids, 6)[:, 6:], ids.sort(-1).values)
+    assert torch.equal(continued(ours, ids, 6)[:, 6:], ids.sort(-1).values)
 
 
 @pytest.mark.parametrize("hidden", [0, HIDDEN], ids=["attention alone", "with a network"])

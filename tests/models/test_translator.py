@@ -10,6 +10,7 @@ import regard
 from regard.attention.score.named import SCORES
 from regard.errors import DtypeError, PositionError, ShapeError
 from regard.layers import listen
+from regard.models.convert import from_torch_transformer
 from regard.models.decoder_state import DecoderState
 from regard.models.translator import POSITIONS, TranslatorConfig
 
@@ -37,16 +38,6 @@ def make(**options):
     return shaken(TranslatorConfig(V, N, M, H, ENCODERS, **sizes).build()).eval()
 
 
-def copy_layer(theirs, ours, names):
-    attentions = [theirs.self_attn, theirs.multihead_attn] if hasattr(theirs, "multihead_attn") else [theirs.self_attn]
-    for name, attention in zip(names, attentions, strict=True):
-        getattr(ours, name).load_state_dict(regard.MultiHead.from_torch(attention).state_dict())
-    ours.feed_forward.to_hidden.load_state_dict(theirs.linear1.state_dict())
-    ours.feed_forward.to_out.load_state_dict(theirs.linear2.state_dict())
-    for i, name in enumerate([*names, "feed_forward"], start=1):
-        getattr(ours, f"around_{name}").norm.load_state_dict(getattr(theirs, f"norm{i}").state_dict())
-
-
 def torch_twin(order):
     """`nn.Transformer` and ours with its weights. Post-norm stacks of the paper have no norm behind them."""
     how = {"batch_first": True, "norm_first": order == "pre", "dropout": 0.0}
@@ -56,14 +47,9 @@ def torch_twin(order):
     )
     decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(M, H, HIDDEN, **how), DECODERS, last[1])
     theirs = shaken(nn.Transformer(M, H, custom_encoder=encoder, custom_decoder=decoder, batch_first=True))
-    ours = make(order=order, positions="none").train()
-    for mine, their in zip(ours.encoder.blocks, encoder.layers, strict=True):
-        copy_layer(their, mine, ["attention"])
-    for mine, their in zip(ours.decoder.blocks, decoder.layers, strict=True):
-        copy_layer(their, mine, ["self_attention", "cross_attention"])
-    if order == "pre":
-        ours.encoder.norm.load_state_dict(encoder.norm.state_dict())
-        ours.decoder.norm.load_state_dict(decoder.norm.state_dict())
+    tables = {"source_embed.weight": torch.randn(V, M), "target_embed.weight": torch.randn(N, M)}
+    ours = from_torch_transformer(theirs, {name: table.double() for name, table in tables.items()}).train()
+    assert ours.config.order == order
     return theirs, ours
 
 
