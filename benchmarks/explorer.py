@@ -43,7 +43,7 @@ from tools.measure import Row, report
 import regard
 from regard.trace.record.layer import Layer
 from regard.trace.record.trace import Run, Trace
-from regard.views.explorer.bundle import bundle
+from regard.views.explorer.bundle import read_bundle
 
 LONG, WIDTH, VIEWERS = 16_384, 64, 8
 LEVELS, CLOSE, TILE = 7, 3, 256
@@ -296,7 +296,7 @@ def panned(chromium, address: str) -> tuple[float, float]:
 
 
 def main() -> int:
-    rows = [Row("bundle, gzipped", len(gzip.compress(bundle().encode())) / 1000, 250, "kB")]
+    rows = [Row("bundle, gzipped", len(gzip.compress(read_bundle().encode())) / 1000, 250, "kB")]
     folder = Path(tempfile.mkdtemp())
     with browser() as chromium:
         for n, size in ((512, 8.0), (128, 2.5)):

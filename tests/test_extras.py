@@ -11,7 +11,7 @@ import pytest
 DOORS = {
     "board": ("from regard.training.board import writer_class as f; f()", "tensorboard", "regard[train]"),
     "score": ("from regard.tasks.score import load_sacrebleu as f; f()", "sacrebleu", "regard[train]"),
-    "widget": ("from regard.views.explorer.widget import _kind as f; f()", "anywidget", "regard[notebook]"),
+    "widget": ("from regard.views.explorer.widget import _widget_class as f; f()", "anywidget", "regard[notebook]"),
     "table": ("from regard.trace.measure.table import library as f; f('polars')", "polars", "pip install polars"),
     "folder": ("from regard.models.folder import library as f; f()", "transformers", "regard[hf]"),
     "hub": ("from regard.models.hub import check_reachable as f; f('a/b')", "huggingface_hub", "regard[hf]"),

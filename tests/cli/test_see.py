@@ -118,7 +118,7 @@ def test_an_encoder_and_decoder_writes_its_answer_and_shows_three_stacks(tmp_pat
 
 
 def test_a_page_opens_where_it_was_asked_to_look(monkeypatch, tmp_path):
-    for place in ("regard.views.explorer.page.bundle", "regard.views.explorer.bundle.bundle"):
+    for place in ("regard.views.explorer.page.read_bundle", "regard.views.explorer.bundle.read_bundle"):
         monkeypatch.setattr(place, lambda: "export default 1;")
     to = tmp_path / "a.HTML"
     assert (

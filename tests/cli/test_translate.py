@@ -15,7 +15,7 @@ import pytest
 from regard.models import embedded
 from regard.tasks.text_translator import open_translator
 from regard.trace.file import load
-from regard.views.explorer.bundle import bundle
+from regard.views.explorer.bundle import read_bundle
 from tests.cli.run import run
 from tests.tasks.tiny import copied, run_of
 
@@ -173,7 +173,7 @@ def test_see_where_nothing_can_be_opened_draws_the_map_and_says_why(monkeypatch,
     elif missing == "browser":
         monkeypatch.setattr("regard.app.serving.has_browser", lambda: False)
     else:
-        monkeypatch.setattr("regard.cli.explore.bundle", bundle)
+        monkeypatch.setattr("regard.cli.explore.bundle", read_bundle)
         monkeypatch.setattr("regard.views.explorer.bundle.BUILT", Path("nowhere.js"))
     code, printed, said = translate(monkeypatch, capsys, CAT, "--see", where="en-zh")
     why = {"app": "pip install 'regard[app]'", "browser": "no browser can be opened", "bundle": "make bundle"}

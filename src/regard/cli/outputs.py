@@ -21,9 +21,9 @@ def check_target(to: Path | None, endings: Sequence[str]) -> None:
     if os.path.isdir(to):
         raise ConfigError(f"{str(to)!r} is a folder, but a file is written; give another name")
     if to.suffix.lower() == ".html":
-        from regard.views.explorer.bundle import bundle
+        from regard.views.explorer.bundle import read_bundle
 
-        bundle()  # says what to do where the explorer is not built
+        read_bundle()  # says what to do where the explorer is not built
 
 
 @contextmanager

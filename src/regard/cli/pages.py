@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from regard.tasks.text_translator import Translation
 from regard.trace.record.trace import Trace
-from regard.views.explorer.page import Held, page_html
+from regard.views.explorer.page import PageTrace, page_html
 
 
 def make_translations_page(title: str, translations: Sequence[tuple[str, Translation]]) -> str:
     """The page; each translation comes with its name."""
     held = [
-        Held(one.trace(), name, {"text": one.text, "next": None, "classes": None})  # as Output in source.ts
+        PageTrace(one.trace(), name, {"text": one.text, "next": None, "classes": None})  # as Output in source.ts
         for name, one in translations
     ]
     first, *others = held

@@ -117,7 +117,7 @@ def long() -> Trace:
 def expected(trace: Trace) -> bytes:
     """Every map whole, with its mask and scores, as Python asks them; measures and flows in words."""
     arrays: dict[str, torch.Tensor] = {}
-    told: dict[str, object] = {"measures": short([measures_of(layer) for layer in trace.layers])}
+    facts: dict[str, object] = {"measures": short([measures_of(layer) for layer in trace.layers])}
     for number, layer in enumerate(trace.layers):
         weights = layer.weights
         arrays[f"{number}/weights"] = weights.dense().float()
@@ -138,7 +138,7 @@ def expected(trace: Trace) -> bytes:
             arrays |= {f"flow/{by}/target": found.target.float(), f"flow/{by}/source": found.source.float()}
     return save(
         {name: one.clone(memory_format=torch.contiguous_format) for name, one in arrays.items()},
-        {"told": json.dumps(told)},
+        {"told": json.dumps(facts)},
     )
 
 

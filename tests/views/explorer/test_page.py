@@ -20,9 +20,8 @@ from regard.tokens import Tokens
 from regard.trace.file import load
 from regard.trace.record.layer import Layer, ProofSample
 from regard.trace.record.trace import Run, Trace
-from regard.views.explorer import lean
-from regard.views.explorer import page_data as told_module
-from regard.views.explorer.page import Held, page_html
+from regard.views.explorer import page_data, rounding
+from regard.views.explorer.page import PageTrace, page_html
 from tests.views.traces import decoder, translator
 
 SCRIPT = 'const a = "hello"; export default { a };'
@@ -46,7 +45,7 @@ DTYPES = {"F16": 2, "BF16": 2, "F32": 4, "F64": 8, "I32": 4, "U8": 1, "BOOL": 1}
 
 @pytest.fixture(autouse=True)
 def _a_small_bundle(monkeypatch):
-    monkeypatch.setattr("regard.views.explorer.page.bundle", lambda: SCRIPT)
+    monkeypatch.setattr("regard.views.explorer.page.read_bundle", lambda: SCRIPT)
 
 
 class Read(HTMLParser):
@@ -95,11 +94,11 @@ class Page:
         assert about.isascii()
         self.script, self.about = script, json.loads(about)
         self.traces, self.files = [], []
-        for number, ((_, packed), told) in enumerate(zip(data, self.about["traces"], strict=True)):
-            assert told["packed"] == len(packed)
+        for number, ((_, packed), facts) in enumerate(zip(data, self.about["traces"], strict=True)):
+            assert facts["packed"] == len(packed)
             path = folder / f"{number}.trace"
             path.write_bytes(unsorted(zlib.decompress(base64.b64decode(packed))))
-            assert path.stat().st_size == told["bytes"]
+            assert path.stat().st_size == facts["bytes"]
             self.files.append(path)
             self.traces.append(load(path))
 
@@ -147,13 +146,13 @@ def test_a_page_holds_a_trace_file_of_the_same_maps_in_float16(opened):
         assert theirs.v.dtype == torch.float16
         assert (theirs.q, theirs.gradient) == (None, None)
         assert theirs.queries == ours.queries
-    told = page.about["traces"][0]
+    facts = page.about["traces"][0]
     true = max(
         float((a.weights.dense() - b.weights.dense()).abs().max()) for a, b in zip(trace, page.traces[0], strict=True)
     )
-    assert told["info"]["error"] == pytest.approx(true, rel=1e-5)
+    assert facts["info"]["error"] == pytest.approx(true, rel=1e-5)
     assert 0 < true < 1e-3
-    assert told["sampled"] == 0
+    assert facts["sampled"] == 0
 
 
 def test_float32_is_exact_and_says_so(opened):
@@ -165,14 +164,14 @@ def test_float32_is_exact_and_says_so(opened):
 
 
 def test_the_error_of_a_large_run_is_measured_on_some_rows_and_says_how_many(opened, monkeypatch):
-    monkeypatch.setattr(lean, "MEASURED", 3 * 50 * 7)
+    monkeypatch.setattr(rounding, "MEASURED", 3 * 50 * 7)
     trace = large(50, 1, 3, 5)
     page = opened(trace)
-    told = page.about["traces"][0]
-    assert told["sampled"] == 7
+    facts = page.about["traces"][0]
+    assert facts["sampled"] == 7
     rows = torch.linspace(0, 49, 7).round().long()
     ours, theirs = (one.layers[0].weights.dense()[..., rows, :] for one in (trace, page.traces[0]))
-    assert told["info"]["error"] == pytest.approx(float((ours - theirs).abs().max()), rel=1e-5)
+    assert facts["info"]["error"] == pytest.approx(float((ours - theirs).abs().max()), rel=1e-5)
 
 
 def test_two_bytes_a_number_are_never_rounded(opened):
@@ -227,19 +226,19 @@ def test_the_kernels_rows_come_along_and_what_only_python_uses_does_not(opened):
 
 def test_proofs_and_measures_of_a_small_run_come_along(opened, monkeypatch):
     trace = translator()
-    told = opened(trace).about["traces"][0]
-    assert [one["status"] for one in told["proofs"]] == ["unproven"] * 6
+    facts = opened(trace).about["traces"][0]
+    assert [one["status"] for one in facts["proofs"]] == ["unverified"] * 6
     found = trace.layers[2].measure()
-    assert told["measures"][2][0]["values"]["entropy"] == pytest.approx(found.entropy[0].tolist())
-    assert told["measures"][3][0]["values"]["distance"] == [None] * 3
-    monkeypatch.setattr(told_module, "MEASURED", 10)
+    assert facts["measures"][2][0]["values"]["entropy"] == pytest.approx(found.entropy[0].tolist())
+    assert facts["measures"][3][0]["values"]["distance"] == [None] * 3
+    monkeypatch.setattr(page_data, "MEASURED", 10)
     assert "measures" not in opened(trace).about["traces"][0]
 
 
 def test_several_runs_and_several_traces(opened):
     many = Trace([*decoder(5, 2, 1).runs, *decoder(6, 2, 1).runs], notes=["seen"])
     said = {"text": "猫", "next": None, "classes": None}
-    page = opened(many, name="one", others=[Held(translator(), "two", said)], language="zh", first="#/layer=1")
+    page = opened(many, name="one", others=[PageTrace(translator(), "two", said)], language="zh", first="#/layer=1")
     assert [len(one.runs) for one in page.traces] == [1, 1]
     assert page.traces[0].layers[0].weights.shape[-1] == 6
     assert page.traces[0].notes == ["seen", "the trace has 2 runs; this page holds the last"]
@@ -264,7 +263,7 @@ def test_the_same_trace_gives_the_same_page():
 
 @pytest.mark.parametrize(("tokens", "most"), [(512, 8_000_000), (128, 2_500_000)])
 def test_a_page_stays_small_and_is_made_soon(tokens, most, monkeypatch):
-    monkeypatch.setattr("regard.views.explorer.page.bundle", lambda: "x" * 360_000)
+    monkeypatch.setattr("regard.views.explorer.page.read_bundle", lambda: "x" * 360_000)
     trace = large(tokens)
     start = time.process_time()
     page = page_html(trace)
@@ -282,25 +281,26 @@ def test_no_token_name_or_output_breaks_out(opened, evil):
     trace = decoder(3, 2, 1)
     trace.layers[0].queries = trace.layers[0].keys = (Tokens((evil, "b", evil), text=evil),)
     trace.model = evil
-    page = opened(trace, name=evil, others=[Held(trace, evil, {"text": evil, "next": None, "classes": None})])
+    page = opened(trace, name=evil, others=[PageTrace(trace, evil, {"text": evil, "next": None, "classes": None})])
     assert page.script == SCRIPT
-    told = page.about["traces"][0]
-    assert told["info"]["name"] == evil
+    facts = page.about["traces"][0]
+    assert facts["info"]["name"] == evil
     assert page.about["traces"][1]["info"]["output"]["text"] == evil
     held = page.traces[0].layers[0].queries[0].shown[0]
     if evil == EVIL["half"]:
         assert held == "a\ufffdb\ufffd"
-        assert told["tokens"] == {"0": {"shown": [evil, "b", evil], "text": evil}}
+        assert facts["tokens"] == {"0": {"shown": [evil, "b", evil], "text": evil}}
     else:
         assert held == evil
-        assert "tokens" not in told
+        assert "tokens" not in facts
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\u2028\u2029\u202a-\u202e\u2066-\u2069]", page.text)
     assert not re.search(r"https?:", page.text)
     page.text.encode()
 
 
 def test_a_bundle_that_ends_its_own_element_is_made_harmless(opened, monkeypatch):
-    monkeypatch.setattr("regard.views.explorer.page.bundle", lambda: 'a="</script>";b="</SCRIPT ";c="<!--<script>"')
+    evil = 'a="</script>";b="</SCRIPT ";c="<!--<script>"'
+    monkeypatch.setattr("regard.views.explorer.page.read_bundle", lambda: evil)
     page = opened(decoder(3, 1, 1))
     assert page.script == 'a="<\\/script>";b="<\\/SCRIPT ";c="\\x3c!--<script>"'
 
@@ -360,10 +360,10 @@ def test_without_a_bundle_the_error_says_how_to_build_it(monkeypatch, tmp_path):
     from regard.views.explorer import bundle, page
 
     monkeypatch.setattr(bundle, "BUILT", tmp_path / "regard.js")
-    monkeypatch.setattr(page, "bundle", bundle.bundle)
+    monkeypatch.setattr(page, "read_bundle", bundle.read_bundle)
     with pytest.raises(RegardError, match="the explorer is not built"):
         translator().page()
 
 
 def test_numbers_that_json_does_not_have_become_null():
-    assert told_module.safe_json({"a": [float("inf"), np.float64("nan"), 1.5]}) == '{"a":[null,null,1.5]}'
+    assert page_data.dump_safe_json({"a": [float("inf"), np.float64("nan"), 1.5]}) == '{"a":[null,null,1.5]}'

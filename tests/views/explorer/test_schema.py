@@ -45,9 +45,9 @@ def made():
 
 def must_tell_the_same(ours: bytes, theirs: bytes, advice: str) -> None:
     """The same words and arrays; what was computed may differ in its last bits between processors, and its digests."""
-    told = [json.loads(json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"]["regard"])
+    facts = [json.loads(json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"]["regard"])
             for data in (ours, theirs)]  # fmt: skip
-    assert told[0] == told[1], advice
+    assert facts[0] == facts[1], advice
     arrays = [tensors.load(data) for data in (ours, theirs)]
     assert arrays[0].keys() == arrays[1].keys(), advice
     for name in arrays[0].keys() - {"digests"}:
@@ -73,12 +73,12 @@ def test_the_committed_traces_are_what_python_writes(made):
 
 def test_the_answers_tell_the_same_measures(made, tmp_path):
     for name in (held_traces.KINDS, held_traces.PAIR):
-        told = []
+        facts = []
         for data in (made[f"{name}.safetensors"], (held_traces.FOLDER / f"{name}.safetensors").read_bytes()):
             (tmp_path / "x").write_bytes(data)
             with safe_open(tmp_path / "x", "np") as file:
-                told.append(json.loads(file.metadata()["told"])["measures"])
-        for ours, theirs in zip(*told, strict=True):
+                facts.append(json.loads(file.metadata()["told"])["measures"])
+        for ours, theirs in zip(*facts, strict=True):
             for one, other in zip(ours, theirs, strict=True):
                 assert one["notes"] == other["notes"]
                 for measure, values in one["values"].items():

@@ -127,11 +127,11 @@ def test_a_missing_extra_is_named(monkeypatch):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
         return real(name, *rest)
 
-    widgets._kind.cache_clear()
+    widgets._widget_class.cache_clear()
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(RegardError, match=r"to see it in a notebook, install regard\[notebook\]"):
         translator().see()
-    widgets._kind.cache_clear()
+    widgets._widget_class.cache_clear()
 
 
 def test_it_says_that_it_is_there():

@@ -8,7 +8,7 @@ from regard.errors import RegardError
 BUILT = Path(__file__).parent / "built" / "regard.js"
 
 
-def bundle() -> str:
+def read_bundle() -> str:
     """The text of the bundle, an ES module; read again only when the file has changed."""
     try:
         made = BUILT.stat().st_mtime_ns

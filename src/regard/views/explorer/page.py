@@ -17,10 +17,10 @@ from regard.files import put
 from regard.tokens.visible import visible
 from regard.trace.file.file import only
 from regard.trace.record.trace import Run, Trace
-from regard.views.explorer.bundle import bundle
-from regard.views.explorer.lean import Error, Rounding, error_of, lean, size_of
-from regard.views.explorer.packed import file_bytes, packed
-from regard.views.explorer.page_data import safe_json, safe_script, told_of
+from regard.views.explorer.bundle import read_bundle
+from regard.views.explorer.packing import file_bytes, pack_bytes
+from regard.views.explorer.page_data import describe_run, dump_safe_json, escape_script
+from regard.views.explorer.rounding import Rounding, RoundingError, measure_error, round_run, rounded_size
 
 FORMAT = 1
 ROOM = 1_900_000  # bytes of all numbers up to which v is held too,
@@ -58,7 +58,7 @@ WAIT = (
 )
 
 
-class Held(NamedTuple):
+class PageTrace(NamedTuple):
     """One trace of a page: what it is called, what the model said, the picture it saw; see `Output` in source.ts."""
 
     trace: Trace
@@ -84,11 +84,11 @@ def page(
     whether v is held too (None: while the page stays small); without it the numbers view ends at the weights.
     `layers` are parts of paths, as in `trace.save`. A file of that name is replaced when the new one is whole.
     """
-    path = None if to is None else writable(to)
+    path = None if to is None else check_page_path(to)
     made = page_html(trace, precision=precision, values=values, layers=layers, name=name, language=language)
     if path is None:
         return made
-    write(path, made)
+    write_page(path, made)
     return None
 
 
@@ -101,7 +101,7 @@ def page_html(
     name: str = "",
     output: Mapping[str, Any] | None = None,
     picture: Mapping[str, Any] | None = None,
-    others: Iterable[Held] = (),
+    others: Iterable[PageTrace] = (),
     language: str | None = None,
     title: str = "",
     first: str = "",
@@ -109,21 +109,21 @@ def page_html(
     """The text of a page; `others` are more traces to choose from and compare with, `first` the address to begin at."""
     if language is not None and language not in LANGUAGES:
         raise TraceError(f"language is {language!r:.40}; give {' or '.join(map(repr, LANGUAGES))}")
-    script = safe_script(bundle())
+    script = escape_script(read_bundle())
     rounding = Rounding(precision)
-    chosen = [Held(trace, name, output, picture), *others]
+    chosen = [PageTrace(trace, name, output, picture), *others]
     runs = [last_run(one.trace, layers) for one in chosen]
-    size = sum(size_of(run, rounding) for run in runs)
+    size = sum(rounded_size(run, rounding) for run in runs)
     kept = size <= ROOM and PACKED * size + len(script) <= SMALL if values is None else values
     about, data = [], []
     for number, (one, run) in enumerate(zip(chosen, runs)):
-        twin = lean(run, rounding, values=kept)
+        twin = round_run(run, rounding, values=kept)
         whole, arrays = file_bytes(Trace([twin], notes=notes_of(one.trace), model=one.trace.model))
-        text = packed(whole, arrays)
+        text = pack_bytes(whole, arrays)
         data.append(DATA.format(text))
-        error = Error(0.0, 0, True) if precision == "float32" else error_of(run, twin)
+        error = RoundingError(0.0, 0, True) if precision == "float32" else measure_error(run, twin)
         info = {"id": str(number), "name": one.name, "output": one.output, "picture": one.picture}
-        about.append({"bytes": len(whole), "packed": len(text), **told_of(run, info, error)})
+        about.append({"bytes": len(whole), "packed": len(text), **describe_run(run, info, error)})
     said = {"format": FORMAT, "language": language, "first": first, "traces": about}
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return PAGE.format(
@@ -132,19 +132,19 @@ def page_html(
         title=html.escape(visible(title or name or trace.model or "regard")),
         wait=html.escape(WAIT),
         script=script,
-        about=safe_json(said),
+        about=dump_safe_json(said),
         data="\n".join(data),
     )
 
 
-def write(path: Path, made: str) -> None:
+def write_page(path: Path, made: str) -> None:
     try:
         put(path, made.encode())
     except OSError as error:
         raise TraceError(f"{path} cannot be written: {error.strerror or error}; name a file that can be") from error
 
 
-def writable(to: str | os.PathLike[str]) -> Path:
+def check_page_path(to: str | os.PathLike[str]) -> Path:
     """The path, if a page can be written there; asked before anything is computed."""
     path = Path(to)
     if "\0" in str(path):

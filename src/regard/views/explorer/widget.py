@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from regard.errors import RegardError, TraceError
 from regard.extras import NOTEBOOK, importing
 from regard.trace.record.trace import Path, Trace
-from regard.views.explorer.bundle import bundle
-from regard.views.explorer.page_data import safe_json
+from regard.views.explorer.bundle import read_bundle
+from regard.views.explorer.page_data import dump_safe_json
 from regard.views.explorer.still import still_html
 
 if TYPE_CHECKING:
@@ -23,13 +23,13 @@ def see(trace: Trace, layer: Path | None = None, head: int | None = None, *, hei
 
     It lives while the kernel does: tiles, rows and numbers are computed here whenever somebody looks.
     """
-    first = _place(trace, layer, head)
+    first = _find_place(trace, layer, head)
     if not 0 < height <= TALL:
         raise TraceError(f"a height of {height} pixels was asked for; give 1 to {TALL}")
-    return _kind()(trace, *first, height)
+    return _widget_class()(trace, *first, height)
 
 
-def _place(trace: Trace, layer: Path | None, head: int | None) -> tuple[int, int]:
+def _find_place(trace: Trace, layer: Path | None, head: int | None) -> tuple[int, int]:
     """Which layer and head are opened, counted from 0; −1 where the reader has not said."""
     if not trace.layers:
         raise TraceError("the trace holds no layer, so there is nothing to see; watch a call of the model first")
@@ -44,7 +44,7 @@ def _place(trace: Trace, layer: Path | None, head: int | None) -> tuple[int, int
 
 
 @lru_cache(maxsize=1)
-def _kind() -> "type[AnyWidget]":
+def _widget_class() -> "type[AnyWidget]":
     """The class of the widget; made when the first one is wanted, because anywidget is an extra."""
     missing = RegardError("to see it in a notebook, install regard[notebook]: pip install 'regard[notebook]'")
     with importing(*NOTEBOOK, missing=missing):
@@ -63,11 +63,11 @@ def _kind() -> "type[AnyWidget]":
             from regard.views.explorer.answer import Answers
 
             self._trace, self._answers = trace, Answers(trace)
-            self._esm = bundle()
+            self._esm = read_bundle()
             super().__init__(
-                info=safe_json(self._answers.info()), layer=layer, head=head, height=height, still=uuid.uuid4().hex
+                info=dump_safe_json(self._answers.info()), layer=layer, head=head, height=height, still=uuid.uuid4().hex
             )
-            self.on_msg(self._heard)
+            self.on_msg(self._on_message)
 
         def _ipython_display_(self, **_: Any) -> None:
             """Two outputs: a still picture, which needs no kernel, and the explorer, which hides it while it is alive.
@@ -83,7 +83,7 @@ def _kind() -> "type[AnyWidget]":
             if data is not None:
                 display({**data, "text/plain": "(explorer)"}, metadata=about, raw=True)
 
-        def _heard(self, _: object, content: Any, buffers: object) -> None:
+        def _on_message(self, _: object, content: Any, buffers: object) -> None:
             number = content.get("ask") if isinstance(content, dict) else None
             if not isinstance(number, int):
                 return  # nobody would know whose answer it is
@@ -93,23 +93,23 @@ def _kind() -> "type[AnyWidget]":
             try:
                 answer = self._answers.ask(str(content.get("what")), dict(content.get("about") or {}))
             except Exception as error:
-                # Whatever went wrong is told where the reader looks; a traceback in a log helps nobody there.
-                self.send({"answer": number, **_told(error)})
+                # Whatever went wrong is said where the reader looks; a traceback in a log helps nobody there.
+                self.send({"answer": number, **_describe_error(error)})
             else:
                 self.send({"answer": number}, [answer])
 
     return Explorer
 
 
-def _told(error: Exception) -> dict[str, Any]:
+def _describe_error(error: Exception) -> dict[str, Any]:
     if not isinstance(error, RegardError):
         why = f"{type(error).__name__}: {error}"
         error = RegardError(f"Python could not answer: {why}").coded("kernel.failed", why=why)
-    return {key: _plain(value) for key, value in error.told().items()}
+    return {key: _replace_surrogates(value) for key, value in error.told().items()}
 
 
-def _plain(value: Any) -> Any:
+def _replace_surrogates(value: Any) -> Any:
     """Half a surrogate pair in a name is no UTF-8, which a message must be."""
     if isinstance(value, dict):
-        return {key: _plain(one) for key, one in value.items()}
+        return {key: _replace_surrogates(one) for key, one in value.items()}
     return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value

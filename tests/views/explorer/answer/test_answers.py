@@ -66,18 +66,18 @@ def test_sides_of_paths_that_do_not_tell_follow_the_order():
 
 
 def test_how_scores_and_values_are_told():
-    told = {
+    facts = {
         name: Answers(CASES[name]().trace).info()["layers"][0] for name in ("causal", "stored", "implied", "stitched")
     }
-    assert {name: (one["how"], one["scores"], one["values"]) for name, one in told.items()} == {
+    assert {name: (one["how"], one["scores"], one["values"]) for name, one in facts.items()} == {
         "causal": ("computed", True, True),
         "stored": ("stored", False, False),
         "implied": ("implied", False, False),
         "stitched": ("computed", True, True),
     }
-    assert told["causal"]["shape"] == [2, 4, 13, 13]
-    assert told["causal"]["queries"] == [0, 1]
-    assert told["stored"]["queries"] is None
+    assert facts["causal"]["shape"] == [2, 4, 13, 13]
+    assert facts["causal"]["queries"] == [0, 1]
+    assert facts["stored"]["queries"] is None
 
 
 def test_hostile_tokens_survive_json():
@@ -167,13 +167,13 @@ def test_a_map_without_rows_is_told_and_its_parts_are_refused():
 def test_threads_that_ask_for_one_overview_compute_it_once_and_agree(monkeypatch):
     monkeypatch.setattr(pyramid, "CELLS", 1 << 12)
     case = asked(regard.causal(), triangle(400, 400), b=1, h=2, q=400, k=400)
-    made, walks, real = Answers(case.trace), [], answers.pyramid
+    made, walks, real = Answers(case.trace), [], answers.make_base
 
     def counted(lines):
         walks.append(threading.get_ident())
         return real(lines)
 
-    monkeypatch.setattr(answers, "pyramid", counted)
+    monkeypatch.setattr(answers, "make_base", counted)
 
     def work(number):
         at = {"layer": 0, "batch": 0, "head": number % 2}
@@ -195,7 +195,7 @@ def test_threads_that_ask_for_one_overview_compute_it_once_and_agree(monkeypatch
 
 def test_a_long_walk_over_one_head_does_not_hold_up_another(monkeypatch):
     case = CASES["causal"]()
-    made, real = Answers(case.trace), answers.pyramid
+    made, real = Answers(case.trace), answers.make_base
     begun, may_end = threading.Event(), threading.Event()
 
     def slow(lines):
@@ -205,10 +205,10 @@ def test_a_long_walk_over_one_head_does_not_hold_up_another(monkeypatch):
 
     at = {"layer": 0, "batch": 0, "level": 2, "row": 0, "column": 0, "coarse": False}
     with ThreadPoolExecutor(2) as pool:
-        monkeypatch.setattr(answers, "pyramid", slow)
+        monkeypatch.setattr(answers, "make_base", slow)
         waiting = pool.submit(made.ask, "tile", {**at, "head": 0})
         assert begun.wait(20)
-        monkeypatch.setattr(answers, "pyramid", real)
+        monkeypatch.setattr(answers, "make_base", real)
         assert made.ask("tile", {**at, "head": 1})
         assert made.ask("row", {**HEAD, "query": 3})
         assert not waiting.done()
@@ -231,8 +231,8 @@ def test_a_trace_from_a_file_answers_as_the_one_that_was_saved(name, tmp_path):
         ("hidden", {}),
         ("numbers", {"query": 4, "key": 2}),
     ):
-        (told, old), (said, new) = ask(before, what, **at, **more), ask(after, what, **at, **more)
-        assert told == said
+        (facts, old), (said, new) = ask(before, what, **at, **more), ask(after, what, **at, **more)
+        assert facts == said
         assert old.keys() == new.keys()
         for array in old:
             np.testing.assert_allclose(old[array], new[array], rtol=1e-6, atol=1e-6)

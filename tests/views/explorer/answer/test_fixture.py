@@ -92,13 +92,13 @@ def same(before: bytes, after: bytes, advice: str) -> None:
     )
     for name in old:
         np.testing.assert_allclose(old[name], new[name], rtol=1e-5, atol=1e-6, err_msg=advice)
-    told = [
+    facts = [
         json.loads(json.loads(x[8 : 8 + int.from_bytes(x[:8], "little")])["__metadata__"]["told"])
         for x in (before, after)
     ]
-    if "status" in told[0]:  # a proof counts last places, which differ from machine to machine
-        told = [{key: value for key, value in one.items() if not isinstance(value, float)} for one in told]
-    assert near(*told), advice
+    if "status" in facts[0]:  # a proof counts last places, which differ from machine to machine
+        facts = [{key: value for key, value in one.items() if not isinstance(value, float)} for one in facts]
+    assert near(*facts), advice
 
 
 def near(a: object, b: object) -> bool:

@@ -73,13 +73,13 @@ def test_the_mean_of_a_cell_is_over_what_may_be_looked_at(monkeypatch, kind, sma
     for level in range(5):
         size = 1 << level
         at = {"layer": 0, "batch": 0, "head": 0, "level": level, "row": 0, "column": 0, "coarse": coarse}
-        told, arrays = ask(Answers(trace_of(kind)), "tile", **at)  # a fresh one: of what it has walked it is exact
-        assert bool(told["sampled"]) == (coarse and level > 0)
-        most, mean = (arrays[name].reshape(told["rows"], told["columns"]) for name in ("max", "mean"))
-        for r in range(told["rows"]):
+        facts, arrays = ask(Answers(trace_of(kind)), "tile", **at)  # a fresh one: of what it has walked it is exact
+        assert bool(facts["sampled"]) == (coarse and level > 0)
+        most, mean = (arrays[name].reshape(facts["rows"], facts["columns"]) for name in ("max", "mean"))
+        for r in range(facts["rows"]):
             rows = list(range(r * size, min(Q, (r + 1) * size)))
-            rows = [rows[len(rows) // 2]] if told["sampled"] else rows
-            for c in range(told["columns"]):
+            rows = [rows[len(rows) // 2]] if facts["sampled"] else rows
+            for c in range(facts["columns"]):
                 wanted = cell(weights, allowed, rows, range(c * size, min(K, (c + 1) * size)))
                 assert (most[r, c], mean[r, c]) == pytest.approx(wanted, abs=1e-6)
                 assert mean[r, c] <= most[r, c] + 1e-6

@@ -16,7 +16,7 @@ from tests.views.traces import decoder, translator
 def test_measures_of_one_batch_entry_are_those_of_its_weights(name):
     case = CASES[name]()
     b = case.weights.shape[0]
-    told, arrays = ask(Answers(case.trace), "measures", layer=0, batch=b - 1)
+    facts, arrays = ask(Answers(case.trace), "measures", layer=0, batch=b - 1)
     assert not arrays
     weights, allowed = case.weights[-1], case.allowed[-1]
     _, q, k = weights.shape
@@ -25,50 +25,50 @@ def test_measures_of_one_batch_entry_are_those_of_its_weights(name):
     away = (place[:, None] - torch.arange(k)).abs()
     rows = counted.sum(-1)
     entropy = (torch.special.entr(weights).sum(-1) * counted).sum(-1) / rows
-    close(np.array(told["values"]["entropy"]), entropy)
+    close(np.array(facts["values"]["entropy"]), entropy)
     distance = (weights * away).sum(-1) / weights.sum(-1).clamp_min(1e-30)
-    close(np.array(told["values"]["distance"]), (distance * counted).sum(-1) / rows)
+    close(np.array(facts["values"]["distance"]), (distance * counted).sum(-1) / rows)
     first = int(allowed.any(0).any(0).int().argmax())
-    close(np.array(told["values"]["sink"]), (weights[:, :, first] * counted).sum(-1) / rows)
+    close(np.array(facts["values"]["sink"]), (weights[:, :, first] * counted).sum(-1) / rows)
 
 
 def test_a_measure_without_meaning_is_none_and_a_note_says_why():
-    told, _ = ask(Answers(CASES["translated"]().trace), "measures", layer=0, batch=0)
-    assert told["values"]["distance"] == [None] * len(told["values"]["entropy"])
-    assert any("not known to be one sequence" in note for note in told["notes"])
+    facts, _ = ask(Answers(CASES["translated"]().trace), "measures", layer=0, batch=0)
+    assert facts["values"]["distance"] == [None] * len(facts["values"]["entropy"])
+    assert any("not known to be one sequence" in note for note in facts["notes"])
 
 
 def test_shares_to_special_tokens_are_measured():
-    told, _ = ask(Answers(CASES["translated"]().trace), "measures", layer=0, batch=0)
-    assert any(name.startswith("to ") for name in told["values"])
+    facts, _ = ask(Answers(CASES["translated"]().trace), "measures", layer=0, batch=0)
+    assert any(name.startswith("to ") for name in facts["values"])
 
 
 def test_the_proof_is_that_of_the_trace():
     case = CASES["generated"]()
-    told, _ = ask(Answers(case.trace), "proof", layer=0)
+    facts, _ = ask(Answers(case.trace), "proof", layer=0)
     wanted = case.trace.verify()[0]
-    assert told == {name: getattr(wanted, name) for name in ("status", "output", "kernel", "normaliser", "why")}
-    assert told["status"] == "proven"
-    told, _ = ask(Answers(CASES["stored"]().trace), "proof", layer=0)
-    assert told["status"] == "unproven"
-    assert told["output"] is None
-    assert told["why"]
+    assert facts == {name: getattr(wanted, name) for name in ("status", "output", "kernel", "normaliser", "why")}
+    assert facts["status"] == "verified"
+    facts, _ = ask(Answers(CASES["stored"]().trace), "proof", layer=0)
+    assert facts["status"] == "unverified"
+    assert facts["output"] is None
+    assert facts["why"]
 
 
-def test_a_wrong_map_is_unproven_and_says_by_how_much():
+def test_a_wrong_map_is_unverified_and_says_by_how_much():
     case = CASES["causal"]()
     case.layer.seen.mix = case.layer.seen.mix + 0.1
-    told, _ = ask(Answers(case.trace), "proof", layer=0)
-    assert told["status"] == "unproven"
-    assert told["output"] > 1000
+    facts, _ = ask(Answers(case.trace), "proof", layer=0)
+    assert facts["status"] == "unverified"
+    assert facts["output"] > 1000
 
 
 def test_flow_through_one_stack_is_the_product_of_the_mean_maps():
     trace = decoder(tokens=7, heads=3, layers=4, mask=regard.causal())
-    told, arrays = ask(Answers(trace), "flow", query=5, batch=0, residual=0.25, by="weights")
-    assert (told["lines"], told["n"], told["m"]) == (5, 7, 0)
-    assert (told["targetTokens"], told["sourceTokens"]) == (0, -1)
-    assert told["layers"] == [f"blocks.{i}" for i in range(4)]
+    facts, arrays = ask(Answers(trace), "flow", query=5, batch=0, residual=0.25, by="weights")
+    assert (facts["lines"], facts["n"], facts["m"]) == (5, 7, 0)
+    assert (facts["targetTokens"], facts["sourceTokens"]) == (0, -1)
+    assert facts["layers"] == [f"blocks.{i}" for i in range(4)]
     assert "source" not in arrays
     now = torch.nn.functional.one_hot(torch.tensor(5), 7).double()
     lines = [now]
@@ -80,11 +80,11 @@ def test_flow_through_one_stack_is_the_product_of_the_mean_maps():
 
 def test_flow_of_a_decoder_reaches_source_and_target():
     answers = Answers(translator())
-    told, arrays = ask(answers, "flow", query=2, batch=0, residual=0.5, by="weights")
-    assert (told["lines"], told["n"], told["m"]) == (7, 4, 5)
+    facts, arrays = ask(answers, "flow", query=2, batch=0, residual=0.5, by="weights")
+    assert (facts["lines"], facts["n"], facts["m"]) == (7, 4, 5)
     tokens = answers.info()["tokens"]
-    assert tokens[told["targetTokens"]]["shown"] == ["<s>", "猫", "坐", "。"]
-    assert tokens[told["sourceTokens"]]["shown"][0] == "The"
+    assert tokens[facts["targetTokens"]]["shown"] == ["<s>", "猫", "坐", "。"]
+    assert tokens[facts["sourceTokens"]]["shown"][0] == "The"
     close(arrays["target"].sum(-1) + arrays["source"].sum(-1), torch.ones(7))
     assert arrays["target"][-1].tolist() == [0, 0, 1, 0]
 

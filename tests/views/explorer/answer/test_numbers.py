@@ -23,7 +23,7 @@ def test_the_numbers_are_those_of_the_formula(name, small):
     case = CASES[name]()
     b, h, q, k = case.weights.shape
     query, key = q - 2, 1
-    told, found = ask(Answers(case.trace), "numbers", layer=0, batch=b - 1, head=h - 1, query=query, key=key)
+    facts, found = ask(Answers(case.trace), "numbers", layer=0, batch=b - 1, head=h - 1, query=query, key=key)
     rows, columns = torch.from_numpy(found["rows"]).long(), torch.from_numpy(found["columns"]).long()
     if small:
         assert (rows.tolist(), columns.tolist()) == (list(range(q)), list(range(k)))
@@ -59,11 +59,11 @@ def test_the_numbers_are_those_of_the_formula(name, small):
     assert ("bias" in found) == (case.bias is not None)
     if case.bias is not None:
         close(found["bias"], case.bias[-1, -1][rows][:, columns])
-    assert told["d"] == case.layer.q.shape[-1]
+    assert facts["d"] == case.layer.q.shape[-1]
     values = case.layer.v[-1, -1].double()
     close(found["v"], values[columns])
     close(found["mix"], whole @ values, near(case))
-    assert told["e"] == values.shape[-1]
+    assert facts["e"] == values.shape[-1]
 
 
 @pytest.mark.parametrize(
@@ -90,10 +90,10 @@ def test_a_kernel_that_dropped_weights_is_not_shown():
 
 
 def test_scale_and_softcap_are_told():
-    told, _ = ask(Answers(CASES["sinks and softcap"]().trace), "numbers", layer=0, batch=0, head=0, query=0, key=0)
-    assert told == {"scale": pytest.approx(5**-0.5), "softcap": 2.0, "d": 5, "e": 3}
-    told, _ = ask(Answers(CASES["stored"]().trace), "numbers", layer=0, batch=0, head=0, query=0, key=0)
-    assert told == {"scale": 1.0, "softcap": None, "d": 0, "e": 0}
+    facts, _ = ask(Answers(CASES["sinks and softcap"]().trace), "numbers", layer=0, batch=0, head=0, query=0, key=0)
+    assert facts == {"scale": pytest.approx(5**-0.5), "softcap": 2.0, "d": 5, "e": 3}
+    facts, _ = ask(Answers(CASES["stored"]().trace), "numbers", layer=0, batch=0, head=0, query=0, key=0)
+    assert facts == {"scale": 1.0, "softcap": None, "d": 0, "e": 0}
 
 
 def test_the_stitched_case_is_stitched_and_has_pairs_that_never_met():

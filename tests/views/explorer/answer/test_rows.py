@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from regard.errors import TraceError
-from regard.views.explorer.answer import Answers, pyramid
+from regard.views.explorer.answer import Answers, head_rows, pyramid
 from tests.views.explorer.answer.cases import CASES, ask, close
 from tests.views.explorer.answer.test_tiles import near
 
@@ -14,7 +14,7 @@ from tests.views.explorer.answer.test_tiles import near
 def cut(request, monkeypatch):
     if request.param == "cut small":
         monkeypatch.setattr(pyramid, "CELLS", 20)
-        monkeypatch.setattr(lines, "STRIP", 40)
+        monkeypatch.setattr(head_rows, "STRIP", 40)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -49,10 +49,10 @@ def test_the_strongest_keys_are_those_that_the_map_gives_for_all_queries(name, c
     case = CASES[name]()
     b, h, q, _ = case.weights.shape
     first = q // 3
-    told, arrays = ask(
+    facts, arrays = ask(
         Answers(case.trace), "top", layer=0, batch=b - 1, head=h - 1, first=first, queries=5, count=count
     )
-    assert told == {"first": first, "queries": 5, "count": count}
+    assert facts == {"first": first, "queries": 5, "count": count}
     weights, keys = case.layer.weights[b - 1, h - 1].top(count)
     stop = min(q, first + 5)
     close(arrays["weights"][: stop - first], weights[first:stop])

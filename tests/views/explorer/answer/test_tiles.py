@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from regard.errors import TraceError
-from regard.views.explorer.answer import Answers, pyramid, tiles, walk
+from regard.views.explorer.answer import Answers, head_rows, pyramid, tiles, walk
 from tests.views.explorer.answer.cases import CASES, ask, asked, close
 
 
@@ -15,7 +15,7 @@ def sizes(request, monkeypatch):
     if request.param == "cut small":
         monkeypatch.setattr(tiles, "TILE", 4)
         monkeypatch.setattr(pyramid, "CELLS", 20)
-        monkeypatch.setattr(lines, "STRIP", 40)
+        monkeypatch.setattr(head_rows, "STRIP", 40)
         monkeypatch.setattr(walk, "QUERIES", 4)
         monkeypatch.setattr(walk, "KEYS", 4)
     return tiles.TILE
@@ -62,11 +62,11 @@ def test_every_tile_of_every_level_equals_the_folded_weights(name, coarse, sizes
         for row in range(-(-height // sizes)):
             for column in range(-(-width // sizes)):
                 at = {"layer": 0, "batch": b - 1, "head": h - 1, "level": level, "row": row, "column": column}
-                told, arrays = ask(answers, "tile", **at, coarse=coarse)
+                facts, arrays = ask(answers, "tile", **at, coarse=coarse)
                 here = (slice(row * sizes, (row + 1) * sizes), slice(column * sizes, (column + 1) * sizes))
                 most, mean, share = (some[here] for some in wanted)
-                assert (told["rows"], told["columns"]) == most.shape
-                assert told["sampled"] == (1 << level if coarse and level else 0)
+                assert (facts["rows"], facts["columns"]) == most.shape
+                assert facts["sampled"] == (1 << level if coarse and level else 0)
                 close(arrays["max"], most, near(case))
                 close(arrays["mean"], mean, near(case))
                 assert np.array_equal(arrays["allowed"], share.numpy())
@@ -91,9 +91,9 @@ def test_a_fine_tile_is_the_same_before_and_after_the_overview(name, sizes):
 def test_thumbnails_show_the_largest_weight_of_each_cell_of_every_head(name, size, sizes):
     case = CASES[name]()
     b, h, q, k = case.weights.shape
-    told, arrays = ask(Answers(case.trace), "thumbs", layer=0, batch=b - 1, size=size)
+    facts, arrays = ask(Answers(case.trace), "thumbs", layer=0, batch=b - 1, size=size)
     level = next(level for level in range(9) if max(-(-q // 2**level), -(-k // 2**level)) <= size)
-    assert told == {"heads": h, "rows": -(-q // 2**level), "columns": -(-k // 2**level), "sampled": 0}
+    assert facts == {"heads": h, "rows": -(-q // 2**level), "columns": -(-k // 2**level), "sampled": 0}
     for head in range(h):
         most, _, share = folded(case, b - 1, head, 2**level)
         close(arrays["max"][head], most, near(case))
@@ -103,8 +103,8 @@ def test_thumbnails_show_the_largest_weight_of_each_cell_of_every_head(name, siz
 def test_thumbnails_of_many_weights_show_single_queries(monkeypatch):
     monkeypatch.setattr(tiles, "WHOLE", 100)
     case = CASES["causal"]()
-    told, arrays = ask(Answers(case.trace), "thumbs", layer=0, batch=1, size=4)
-    assert told["sampled"] == 4
+    facts, arrays = ask(Answers(case.trace), "thumbs", layer=0, batch=1, size=4)
+    assert facts["sampled"] == 4
     for head in range(case.weights.shape[1]):
         most, _, share = folded(case, 1, head, 4, coarse=True)
         close(arrays["max"][head], most)

@@ -63,12 +63,12 @@ def test_what_a_helper_raises_is_raised():
         raise ValueError("no such strip")
 
     with pytest.raises(ValueError, match="no such strip"):
-        walk.together(broken, [slice(0, 1)])
+        walk.run_on_cores(broken, [slice(0, 1)])
 
 
 def test_helpers_take_one_core_each_and_no_gradient():
     found = []
-    walk.together(lambda _: found.append((torch.get_num_threads(), torch.is_grad_enabled())), [slice(0, 1)] * 5)
+    walk.run_on_cores(lambda _: found.append((torch.get_num_threads(), torch.is_grad_enabled())), [slice(0, 1)] * 5)
     assert found == [(1, False)] * 5
 
 
@@ -93,7 +93,7 @@ def test_a_row_that_is_pushed_down_everywhere_is_still_a_row():
 def test_a_part_of_rows_that_nobody_walked_needs_all_that_they_see():
     case = asked(regard.causal(), triangle(23, 23), b=1, h=1, q=23, k=23)
     lines, rows = HeadRows(source_of(case)), slice(12, 16)
-    most, total = walk.cells(lines, rows, slice(4, 8), 2, Scratch())
+    most, total = walk.walk_cells(lines, rows, slice(4, 8), 2, Scratch())
     here = case.weights[0, 0, 12:16, 4:8].view(2, 2, 2, 2)
     close(most.numpy(), here.amax((1, 3)))
     close(total.numpy(), here.sum((1, 3)))
@@ -102,9 +102,9 @@ def test_a_part_of_rows_that_nobody_walked_needs_all_that_they_see():
 
 
 def test_another_kind_of_map_or_single_weights_do_not_walk():
-    assert not walk.suits(HeadRows(source_of(CASES["stored"]())), 8)
-    assert not walk.suits(HeadRows(source_of(CASES["causal"]())), 1)
-    assert walk.suits(HeadRows(source_of(CASES["causal"]())), 2)
+    assert not walk.can_walk(HeadRows(source_of(CASES["stored"]())), 8)
+    assert not walk.can_walk(HeadRows(source_of(CASES["causal"]())), 1)
+    assert walk.can_walk(HeadRows(source_of(CASES["causal"]())), 2)
 
 
 def test_two_may_walk_at_once():

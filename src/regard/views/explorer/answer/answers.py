@@ -14,11 +14,11 @@ from regard.views.explorer.answer import layer_answers, questions
 from regard.views.explorer.answer.head_rows import HeadRows
 from regard.views.explorer.answer.info import TokenNumbers, describe_layer, precision_of, sides_of
 from regard.views.explorer.answer.lru_cache import ROOM, LruCache
-from regard.views.explorer.answer.numbers import numbers
+from regard.views.explorer.answer.numbers import answer_numbers
 from regard.views.explorer.answer.pack import Answer, pack
 from regard.views.explorer.answer.pyramid import TileCells, make_base
-from regard.views.explorer.answer.rows import column, hidden, row, top
-from regard.views.explorer.answer.tiles import thumbs, tile
+from regard.views.explorer.answer.rows import answer_column, answer_row, answer_top, hidden
+from regard.views.explorer.answer.tiles import answer_thumbs, answer_tile
 
 serials = count()
 
@@ -72,7 +72,7 @@ class Answers:
             "model": self.trace.model,
             "run": self.number,
             "runs": self.count,
-            "tokens": self.named.told(),
+            "tokens": self.named.describe(),
             "layers": [describe_layer(layer, side, self.named) for layer, side in zip(layers, sides_of(layers))],
             "notes": self.notes,
             "edits": self.run.edits,
@@ -103,7 +103,7 @@ class Answers:
                 return self.cache.get(question, partial(layer_answers.answer_measures, layer, question.batch))
             case questions.ThumbsQuestion():
                 heads = [self.lines(question.layer, question.batch, head) for head in range(layer.heads)]
-                return thumbs(heads, question.size)
+                return answer_thumbs(heads, question.size)
         assert isinstance(question, questions.HeadQuestion)
         head = (question.layer, question.batch, question.head)
         lines = self.lines(*head)
@@ -114,15 +114,15 @@ class Answers:
     ) -> Answer:
         match question:
             case questions.TileQuestion():
-                return tile(lines, base, question)
+                return answer_tile(lines, base, question)
             case questions.RowQuestion():
-                return row(lines, question.query)
+                return answer_row(lines, question.query)
             case questions.ColumnQuestion():
-                return column(lines, base, question.key)
+                return answer_column(lines, base, question.key)
             case questions.TopQuestion():
-                return top(lines, question.first, question.queries, question.count)
+                return answer_top(lines, question.first, question.queries, question.count)
             case questions.NumbersQuestion():
-                return numbers(lines, layer, question)
+                return answer_numbers(lines, layer, question)
         return self.cache.get(question, partial(hidden, lines))
 
     def layer(self, question: questions.LayerQuestion) -> Layer:

@@ -44,7 +44,7 @@ def add_up(x: Tensor, axis: int) -> Tensor:
 def cell_lengths(length: int, size: int) -> Int[Tensor, " cells"]:
     """How many of `length` lie in each cell.
 
-    >>> lengths(5, 2)
+    >>> cell_lengths(5, 2)
     tensor([2, 2, 1], dtype=torch.int32)
     """
     found = torch.full((-(-length // size),), min(size, length), dtype=torch.int32)

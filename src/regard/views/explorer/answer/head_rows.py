@@ -11,7 +11,7 @@ from torch import Tensor
 from regard.attention.map.blocks import MapBlock, Scratch
 from regard.attention.map.deadline import check_time
 from regard.attention.map.source import Source
-from regard.attention.map.statistics import computed_part, is_softmax, masked_scores, soften
+from regard.attention.map.statistics import computed_part, is_softmax, mask_scores, soften
 from regard.views.explorer.answer.fold import fringe
 
 STRIP = 1 << 21  # cells of whole rows that are computed at once
@@ -81,10 +81,10 @@ class HeadRows:
         seen = slice(max(low, columns.start), min(high, columns.stop))
         if seen.start >= seen.stop:
             return self.top.new_zeros(rows.stop - rows.start, columns.stop - columns.start)
-        scores = masked_scores(MapBlock((), source, rows, seen, scratch))
+        scores = mask_scores(MapBlock((), source, rows, seen, scratch))
         return spread(self.normalise(scores, rows), seen, columns)
 
-    def picked(self, rows: Tensor, columns: slice) -> Float[Tensor, "r c"]:
+    def single_rows(self, rows: Tensor, columns: slice) -> Float[Tensor, "r c"]:
         """Single rows, in rising order, and some columns."""
         source = self.source
         if not self.soft:
@@ -105,13 +105,13 @@ class HeadRows:
         if known:
             return spread(self.normalise(scores, rows), seen, columns)
         block = MapBlock((), source, slice(0, len(rows)), seen, Scratch())
-        return spread(self.softened(block, scores, rows), seen, columns)
+        return spread(self.soften_rows(block, scores, rows), seen, columns)
 
     def learn(self, rows: slice, columns: slice, scratch: Scratch) -> Float[Tensor, "r c"]:
         """The weights of whole rows, all that they see being in `columns`; from now on their sums are known."""
         source = self.source
         block = MapBlock((), source, rows, columns, scratch)
-        scores = masked_scores(block)
+        scores = mask_scores(block)
         computed = computed_part(block)
         plain = computed.sink is None and computed.bias is None
         if plain and block.sighted():  # a bias may blind
@@ -119,9 +119,9 @@ class HeadRows:
             weights = torch.softmax(scores, -1, out=block.room("weights"))
             self.keep(rows, top, weights.amax(-1).reciprocal())  # the largest weight is 1 / total
             return weights
-        return self.softened(block, scores, rows)
+        return self.soften_rows(block, scores, rows)
 
-    def softened(self, block: MapBlock, scores: Tensor, rows: slice | Tensor) -> Float[Tensor, "r c"]:
+    def soften_rows(self, block: MapBlock, scores: Tensor, rows: slice | Tensor) -> Float[Tensor, "r c"]:
         """The weights of whole rows from their scores, which are written over; their sums are kept."""
         shifted, top, extra, blind = soften(block, scores)
         powers = shifted.exp_()

@@ -33,7 +33,8 @@ def mean_allowed(
 ) -> Float[Tensor, "r c"]:
     """The mean of each cell over what may be looked at, over all of it where that is nothing.
 
-    >>> mean(torch.tensor([[3.0, 0.0]]), torch.tensor([[2, 0]]), torch.tensor([[9.0, 1.0]]), torch.tensor([[4, 4]]))
+    >>> counts, cells = torch.tensor([[2, 0]]), torch.tensor([[4, 4]])
+    >>> mean_allowed(torch.tensor([[3.0, 0.0]]), counts, torch.tensor([[9.0, 1.0]]), cells)
     tensor([[1.5000, 0.2500]])
     """
     found = total / open_.clamp_min(1)

@@ -26,7 +26,7 @@ class TokenNumbers:
         """The number of one sequence; −1 where it is not known."""
         return -1 if tokens is None else self.numbers[tokens[batch]]
 
-    def told(self) -> list[dict[str, Any]]:
+    def describe(self) -> list[dict[str, Any]]:
         return [describe_tokens(tokens) for tokens in self.numbers]
 
 

@@ -10,11 +10,11 @@ from regard.trace.proof.verify import prove
 from regard.trace.record.layer import Layer
 from regard.trace.record.trace import Trace
 from regard.views.explorer.answer import questions
-from regard.views.explorer.answer.info import Named
+from regard.views.explorer.answer.info import TokenNumbers
 from regard.views.explorer.answer.pack import Answer
 
 
-def measures(layer: Layer, batch: int) -> Answer:
+def answer_measures(layer: Layer, batch: int) -> Answer:
     """Every measure of one batch entry: a number per head, None where it has no meaning; and why, a sentence each."""
     found = measure(only(layer, batch))
     columns = {name: getattr(found, name) for name in NAMES} | found.special
@@ -22,21 +22,21 @@ def measures(layer: Layer, batch: int) -> Answer:
     return Answer({"values": values, "notes": list(dict.fromkeys(found.notes.values()))}, {})
 
 
-def proof(layer: Layer) -> Answer:
+def answer_proof(layer: Layer) -> Answer:
     """Whether the map is what the model used, and by how much each part of the proof misses."""
     found = prove(layer)
     errors = {"output": found.output, "kernel": found.kernel, "normaliser": found.normaliser}
-    told = {name: error if error is not None and math.isfinite(error) else None for name, error in errors.items()}
-    return Answer({"status": found.status, "why": found.why, **told}, {})
+    misses = {name: error if error is not None and math.isfinite(error) else None for name, error in errors.items()}
+    return Answer({"status": found.status, "why": found.why, **misses}, {})
 
 
-def flow(trace: Trace, named: Named, at: questions.Flow) -> Answer:
+def answer_flow(trace: Trace, named: TokenNumbers, at: questions.FlowQuestion) -> Answer:
     """Where a token is fed from, line by line; of an encoder and a decoder also from the source."""
     stacks = stacks_of(trace, entry=at.batch)
     found = flow_of(trace, at.query, residual=float(at.residual), by=at.by, batch=at.batch)
     lines, n = found.target.shape
     cross = next((layer for layer in stacks.target if layer.kind == "cross"), None)
-    told = {
+    facts = {
         "lines": lines,
         "layers": list(found.layers),
         "n": n,
@@ -44,4 +44,4 @@ def flow(trace: Trace, named: Named, at: questions.Flow) -> Answer:
         "targetTokens": named.number(stacks.target[0].queries, at.batch),
         "sourceTokens": -1 if cross is None else named.number(cross.keys, at.batch),
     }
-    return Answer(told, {"target": found.target, "source": found.source})
+    return Answer(facts, {"target": found.target, "source": found.source})

@@ -14,8 +14,8 @@ T = TypeVar("T")
 class LruCache:
     """Values by key, `room` bytes of them. Two who ask for one key compute it once; nobody waits for another key.
 
-    >>> shelf = Shelf()
-    >>> shelf.get("answer", lambda: 42), shelf.get("answer", lambda: 43)
+    >>> cache = LruCache()
+    >>> cache.get("answer", lambda: 42), cache.get("answer", lambda: 43)
     (42, 42)
     """
 
@@ -32,18 +32,18 @@ class LruCache:
     def peek(self, key: Hashable) -> Any:
         """The value of a key; None where it is not there. Never waits for one that is being made."""
         with self.lock:
-            return self.touched(key) if key in self.kept else None
+            return self.touch(key) if key in self.kept else None
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
         """The value of a key, made if it is not there."""
         with self.lock:
             if key in self.kept:
-                return self.touched(key)
+                return self.touch(key)
             gate = self.gates.setdefault(key, Lock())
         with gate:
             with self.lock:
                 if key in self.kept:
-                    return self.touched(key)
+                    return self.touch(key)
             try:
                 value = make()
                 with self.lock:
@@ -53,7 +53,7 @@ class LruCache:
                 with self.lock:
                     self.gates.pop(key, None)
 
-    def touched(self, key: Hashable) -> Any:
+    def touch(self, key: Hashable) -> Any:
         self.kept.move_to_end(key)
         return self.kept[key][0]
 

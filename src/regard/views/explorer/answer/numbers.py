@@ -13,8 +13,8 @@ from regard.trace.record.layer import Layer
 from regard.views.explorer.answer import questions
 from regard.views.explorer.answer.head_rows import HeadRows, scratch_for
 from regard.views.explorer.answer.pack import Answer
-from regard.views.explorer.answer.pieces import allowed_at, scores_at, touching
-from regard.views.explorer.answer.rows import must_be, top
+from regard.views.explorer.answer.pieces import allowed_at, pieces_touching, scores_at
+from regard.views.explorer.answer.rows import answer_top, check_place
 
 SMALL = 1024  # weights up to which all of a map is shown
 SHOWN = 10  # keys of a larger one
@@ -27,10 +27,10 @@ class ShownPart(NamedTuple):
     columns: Tensor
 
 
-def numbers(lines: HeadRows, layer: Layer, at: questions.NumbersQuestion) -> Answer:
+def answer_numbers(lines: HeadRows, layer: Layer, at: questions.NumbersQuestion) -> Answer:
     """q, k, their products, bias, scores, mask, weights, v and the mix, for the part around one query and key."""
-    must_be(at.query, lines.q, "query", "queries")
-    must_be(at.key, lines.k, "key", "keys")
+    check_place(at.query, lines.q, "query", "queries")
+    check_place(at.key, lines.k, "key", "keys")
     part = choose_part(lines, at)
     rows, columns = part
     with scratch_for(lines.source) as scratch:
@@ -58,20 +58,20 @@ def numbers(lines: HeadRows, layer: Layer, at: questions.NumbersQuestion) -> Ans
     }
     first = pieces[0].source if pieces else None
     q = arrays["q"]
-    told = {
+    facts = {
         "scale": 1.0 if first is None else float(first.scale),
         "softcap": None if first is None or first.softcap is None else float(first.softcap),
         "d": 0 if q is None else q.shape[-1],
         "e": 0 if v is None else v.shape[-1],
     }
-    return Answer(told, arrays)
+    return Answer(facts, arrays)
 
 
 def choose_part(lines: HeadRows, at: questions.NumbersQuestion) -> ShownPart:
     """All of a small map; of a large one the row in hand, its strongest keys and the key in hand."""
     if lines.q * lines.k <= SMALL:
         return ShownPart(torch.arange(lines.q), torch.arange(lines.k))
-    keys = top(lines, at.query, 1, SHOWN).arrays["keys"]
+    keys = answer_top(lines, at.query, 1, SHOWN).arrays["keys"]
     assert keys is not None
     some = {at.key, *(int(key) for key in keys.flatten() if key >= 0)}
     return ShownPart(torch.tensor([at.query]), torch.tensor(sorted(some)))
@@ -88,7 +88,7 @@ def products_of(pieces: Sequence[MapPiece], part: ShownPart) -> dict[str, Tensor
     for piece in pieces:
         there, keys = columns_within(piece, columns)
         k[there] = piece.source.k.index_select(-2, keys.to(piece.source.device)).float().cpu()
-    for piece, here, at in touching(pieces, rows):
+    for piece, here, at in pieces_touching(pieces, rows):
         there, keys = columns_within(piece, columns)
         q[here] = piece.source.q.index_select(-2, at).float().cpu()
         k[there] = piece.source.k.index_select(-2, keys.to(piece.source.device)).float().cpu()  # as these rows saw it
@@ -102,7 +102,7 @@ def bias_of(pieces: Sequence[MapPiece], part: ShownPart) -> Tensor | None:
         return None
     rows, columns = part
     found = torch.full((len(rows), len(columns)), torch.nan)
-    for piece, here, at in touching(pieces, rows):
+    for piece, here, at in pieces_touching(pieces, rows):
         there, keys = columns_within(piece, columns)
         bias = torch.zeros(1, 1)
         if piece.source.bias is not None:
@@ -135,7 +135,7 @@ def normalisers(
     sink = None
     if any(piece.source.sink is not None for piece in pieces):
         sink = torch.full((len(rows),), -torch.inf, dtype=torch.float64)
-        for piece, here, _ in touching(pieces, rows):
+        for piece, here, _ in pieces_touching(pieces, rows):
             if piece.source.sink is not None:
                 sink[here] = piece.source.sink.double().cpu().flatten()[0]
         total = total + (sink - base).exp().masked_fill(blind, 0.0)

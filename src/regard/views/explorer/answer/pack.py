@@ -13,20 +13,20 @@ KINDS = {torch.float64: torch.float32, torch.int64: torch.int32, torch.bool: tor
 
 
 class Answer(NamedTuple):
-    """What is told, and the arrays; None where there is none, which is left out."""
+    """What is said in JSON, and the arrays by name; an array that is None is left out."""
 
-    told: Mapping[str, Any]
+    facts: Mapping[str, Any]
     arrays: Mapping[str, Tensor | None]
 
 
 def pack(answer: Answer) -> bytes:
-    """One safetensors blob: float32, int32 and uint8 arrays, and `told` as ASCII JSON in its metadata."""
-    told = json.dumps(answer.told, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    arrays = {name: plain(array) for name, array in answer.arrays.items() if array is not None}
-    return save(arrays, metadata={"told": told})
+    """One safetensors blob: float32, int32 and uint8 arrays, and `facts` as ASCII JSON in its metadata."""
+    facts = json.dumps(answer.facts, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    arrays = {name: to_plain(array) for name, array in answer.arrays.items() if array is not None}
+    return save(arrays, metadata={"told": facts})
 
 
-def plain(array: Tensor) -> np.ndarray:
+def to_plain(array: Tensor) -> np.ndarray:
     """A contiguous array of a kind that a browser knows."""
     array = array.detach()
     return np.ascontiguousarray(array.to("cpu", KINDS.get(array.dtype, array.dtype)).numpy())

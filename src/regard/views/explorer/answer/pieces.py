@@ -9,7 +9,7 @@ from torch import Tensor
 from regard.attention.map.source import MapPiece, Source
 
 
-def touching(pieces: Sequence[MapPiece], rows: Tensor) -> Iterator[tuple[MapPiece, Tensor, Tensor]]:
+def pieces_touching(pieces: Sequence[MapPiece], rows: Tensor) -> Iterator[tuple[MapPiece, Tensor, Tensor]]:
     """The pieces that hold some of these rows: which of the rows (places in `rows`), and their numbers in the piece."""
     for piece in pieces:
         here = ((rows >= piece.row) & (rows < piece.rows.stop)).nonzero().flatten()
@@ -26,7 +26,7 @@ def scores_at(source: Source, rows: Tensor) -> Float[Tensor, "r k"] | None:
     if not pieces:
         return None
     found = torch.full((len(rows), source.shape[-1]), torch.nan, dtype=source.dtype)
-    for piece, here, at in touching(pieces, rows):
+    for piece, here, at in pieces_touching(pieces, rows):
         found[here, piece.columns] = piece.source.scores(at).cpu()
     return found
 

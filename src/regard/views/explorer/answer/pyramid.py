@@ -7,16 +7,16 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from regard.views.explorer.answer import walk
-from regard.views.explorer.answer.fold import highest, lengths, opened, share, sums
-from regard.views.explorer.answer.head_rows import Lines, scratch_for
-from regard.views.explorer.answer.hidden_weight import may_stray, mean, parted
+from regard.views.explorer.answer.fold import allowed_share, cell_lengths, count_allowed, fold_max, fold_sum
+from regard.views.explorer.answer.head_rows import HeadRows, scratch_for
+from regard.views.explorer.answer.hidden_weight import may_stray, mean_allowed, split_hidden
 from regard.views.explorer.answer.pack import Answer
 
 CELLS = 1 << 22  # of the base level
 
 
 @dataclass(frozen=True)
-class Cells:
+class TileCells:
     """Cells of one level, `size` weights on a side, fewer at the lower and right edge."""
 
     size: int
@@ -44,13 +44,13 @@ def base_of(q: int, k: int) -> int:
     return level
 
 
-def cells_of(lines: Lines, rows: slice, columns: slice, size: int, *, cores: bool = False) -> Cells:
+def cells_of(lines: HeadRows, rows: slice, columns: slice, size: int, *, cores: bool = False) -> TileCells:
     """Some rows and columns as cells, computed strip by strip, on all cores where that is wanted.
 
     Both begin at the edge of a cell.
     """
     shape = (-(-(rows.stop - rows.start) // size), -(-(columns.stop - columns.start) // size))
-    source, quick = lines.source, walk.suits(lines, size)
+    source, quick = lines.source, walk.can_walk(lines, size)
     kind = torch.int16 if size * size < 1 << 15 else torch.int32
     most = torch.zeros(shape, dtype=torch.float32)
     strays = may_stray(lines, rows, columns)
@@ -66,50 +66,52 @@ def cells_of(lines: Lines, rows: slice, columns: slice, size: int, *, cores: boo
         seen = slice(columns.start + first * size, min(columns.stop, columns.start + stop * size))
         up, down = (some.start - rows.start) // size, -(-(some.stop - rows.start) // size)
         here = (slice(up, down), slice(first, stop))
-        count[here] = opened(source, some, seen, size)
+        count[here] = count_allowed(source, some, seen, size)
         with scratch_for(source) as scratch:
             if quick:
-                most[here], total[here] = walk.cells(lines, some, seen, size, scratch)
+                most[here], total[here] = walk.walk_cells(lines, some, seen, size, scratch)
                 return
             weights = lines.weights(some, seen, scratch)
-            most[here] = highest(weights, size, size)
+            most[here] = fold_max(weights, size, size)
             if stray is not None:
-                weights, hidden = parted(source, some, seen, weights)
-                stray[here] = sums(hidden, size, size)
+                weights, hidden = split_hidden(source, some, seen, weights)
+                stray[here] = fold_sum(hidden, size, size)
             if total is not most:
-                total[here] = sums(weights, size, size)
+                total[here] = fold_sum(weights, size, size)
 
     if quick and cores:
-        walk.together(strip, walk.strips(rows, size))
+        walk.run_on_cores(strip, walk.strips(rows, size))
     else:
         for some in walk.strips(rows, size) if quick else lines.strips(rows, size):
             strip(some)
-    return Cells(size, most, total, count, stray)
+    return TileCells(size, most, total, count, stray)
 
 
-def pyramid(lines: Lines) -> Cells:
+def make_base(lines: HeadRows) -> TileCells:
     """The base level of a whole map; the sums of all its rows are known afterwards."""
     return cells_of(lines, slice(0, lines.q), slice(0, lines.k), 1 << base_of(lines.q, lines.k), cores=True)
 
 
-def coarser(base: Cells, rows: slice, columns: slice, size: int) -> Cells:
+def coarsen(base: TileCells, rows: slice, columns: slice, size: int) -> TileCells:
     """Cells of `size` for some rows and columns of the map, from those of a finer level."""
     here = tuple(slice(where.start // base.size, -(-where.stop // base.size)) for where in (rows, columns))
     most, total, count = base.max[here], base.sum[here], base.open[here]
     stray = None if base.stray is None else base.stray[here]
     by = size // base.size
     if by == 1:
-        return Cells(size, most, total, count, stray)
-    stray = None if stray is None else sums(stray, by, by)
-    return Cells(size, highest(most, by, by), sums(total, by, by), sums(count, by, by), stray)
+        return TileCells(size, most, total, count, stray)
+    stray = None if stray is None else fold_sum(stray, by, by)
+    return TileCells(size, fold_max(most, by, by), fold_sum(total, by, by), fold_sum(count, by, by), stray)
 
 
-def told(cells: Cells, rows: slice, columns: slice) -> Answer:
+def make_answer(cells: TileCells, rows: slice, columns: slice) -> Answer:
     """Cells as the answer to a question for a tile."""
-    tall, wide = (lengths(where.stop - where.start, cells.size) for where in (rows, columns))
+    tall, wide = (cell_lengths(where.stop - where.start, cells.size) for where in (rows, columns))
     arrays = {
         "max": cells.max,
-        "mean": cells.max if cells.size == 1 else mean(cells.sum, cells.open, cells.stray, tall[:, None] * wide),
-        "allowed": share(cells.open, tall[:, None] * wide),
+        "mean": cells.max
+        if cells.size == 1
+        else mean_allowed(cells.sum, cells.open, cells.stray, tall[:, None] * wide),
+        "allowed": allowed_share(cells.open, tall[:, None] * wide),
     }
     return Answer({"rows": len(tall), "columns": len(wide), "sampled": 0}, arrays)

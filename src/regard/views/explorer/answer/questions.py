@@ -1,4 +1,4 @@
-"""What may be asked, and of what: each question with its limits. Whoever asks is not trusted."""
+"""The questions that a view may ask of a trace, each with the limits of its arguments. Whoever asks is not trusted."""
 
 from typing import Annotated, Any, Literal
 
@@ -13,91 +13,109 @@ QUERIES, KEYS, THUMB = 512, 256, 128
 Place = Annotated[int, Field(ge=0, le=MOST)]
 
 
-class About(BaseModel):
-    """The arguments of one question; nothing is guessed, nothing is left over."""
+class Question(BaseModel):
+    """One question with its arguments; nothing is guessed, nothing is left over."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-class Layer(About):
+class LayerQuestion(Question):
     layer: Place
 
 
-class Entry(Layer):
+class EntryQuestion(LayerQuestion):
+    """Of one batch entry of a layer."""
+
     batch: Place
 
 
-class Head(Entry):
+class HeadQuestion(EntryQuestion):
     head: Place
 
 
-class Tile(Head):
+class TileQuestion(HeadQuestion):
     level: Annotated[int, Field(ge=0, le=HIGHEST)]
     row: Place
     column: Place
     coarse: bool
 
 
-class Row(Head):
+class RowQuestion(HeadQuestion):
     query: Place
 
 
-class Column(Head):
+class ColumnQuestion(HeadQuestion):
     key: Place
 
 
-class Top(Head):
+class TopQuestion(HeadQuestion):
     first: Place
     queries: Annotated[int, Field(ge=1, le=QUERIES)]
     count: Annotated[int, Field(ge=1, le=KEYS)]
 
 
-class Thumbs(Entry):
+class ThumbsQuestion(EntryQuestion):
     size: Annotated[int, Field(ge=1, le=THUMB)]
 
 
-class Numbers(Head):
+class MeasuresQuestion(EntryQuestion):
+    pass
+
+
+class ProofQuestion(LayerQuestion):
+    pass
+
+
+class HiddenQuestion(HeadQuestion):
+    pass
+
+
+class NumbersQuestion(HeadQuestion):
     query: Place
     key: Place
 
 
-class Flow(About):
+class FlowQuestion(Question):
     query: Place
     batch: Place
     residual: Annotated[float, Field(ge=0, le=1)]
     by: Literal["weights", "values"]
 
 
-ASKS: dict[str, type[About]] = {
-    "tile": Tile,
-    "row": Row,
-    "column": Column,
-    "top": Top,
-    "thumbs": Thumbs,
-    "measures": Entry,
-    "proof": Layer,
-    "hidden": Head,
-    "numbers": Numbers,
-    "flow": Flow,
+QUESTIONS: dict[str, type[Question]] = {
+    "tile": TileQuestion,
+    "row": RowQuestion,
+    "column": ColumnQuestion,
+    "top": TopQuestion,
+    "thumbs": ThumbsQuestion,
+    "measures": MeasuresQuestion,
+    "proof": ProofQuestion,
+    "hidden": HiddenQuestion,
+    "numbers": NumbersQuestion,
+    "flow": FlowQuestion,
 }
 
 
-def read(what: Any, about: Any) -> About:
-    """The question, checked as far as it can be without a trace; `TraceError` in one sentence where it is none.
+def read_question(what: Any, about: Any) -> Question:
+    """Validate a question as far as that needs no trace; done once, where it comes in.
 
-    >>> read("proof", {"layer": 3})
-    Layer(layer=3)
+    Raises `TraceError`, in one sentence, where it is none.
+
+    >>> read_question("proof", {"layer": 3})
+    ProofQuestion(layer=3)
     >>> try:
-    ...     read("proof", {"layer": True})
+    ...     read_question("proof", {"layer": True})
     ... except TraceError as error:
     ...     print(error)
     'proof' was asked with layer = True: input should be a valid integer
     """
-    kind = ASKS.get(what) if isinstance(what, str) else None
+    kind = QUESTIONS.get(what) if isinstance(what, str) else None
     if kind is None:
-        raise TraceError(f"{short(what)} was asked, but a trace answers {', '.join(ASKS)}")
+        raise TraceError(f"{shorten(what)} was asked, but a trace answers {', '.join(QUESTIONS)}")
     if not isinstance(about, dict):
-        raise TraceError(f"{what!r} was asked with {short(about)}; give an object with {', '.join(kind.model_fields)}")
+        raise TraceError(
+            f"{what!r} was asked with {shorten(about)}; give an object with {', '.join(kind.model_fields)}"
+        )
     try:
         return kind.model_validate(about)
     except ValidationError as error:
@@ -106,10 +124,10 @@ def read(what: Any, about: Any) -> About:
     said = first["msg"][:1].lower() + first["msg"][1:]
     if first["type"] == "missing":
         raise TraceError(f"{what!r} was asked without {name}; give {', '.join(kind.model_fields)}")
-    raise TraceError(f"{what!r} was asked with {short(name, bare=True)} = {short(first['input'])}: {said}")
+    raise TraceError(f"{what!r} was asked with {shorten(name, bare=True)} = {shorten(first['input'])}: {said}")
 
 
-def short(given: Any, *, bare: bool = False) -> str:
+def shorten(given: Any, *, bare: bool = False) -> str:
     """What came, in few enough characters for a sentence."""
     if isinstance(given, int) and abs(given) > MOST:  # thousands of digits would be refused by repr itself
         return "a huge number"

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from regard.attention.map.blocks import MapBlock
-from regard.attention.map.statistics import largest, masked_scores, soften
+from regard.attention.map.statistics import find_largest, mask_scores, soften
 from regard.errors import TraceError
 from regard.views.explorer.answer.head_rows import HeadRows, scratch_for
 from regard.views.explorer.answer.pack import Answer
@@ -14,9 +14,9 @@ from regard.views.explorer.answer.pieces import allowed_at, scores_at
 from regard.views.explorer.answer.pyramid import TileCells, base_of
 
 
-def row(lines: HeadRows, query: int) -> Answer:
+def answer_row(lines: HeadRows, query: int) -> Answer:
     """All weights of one query, their scores where they are known, and where it may look."""
-    must_be(query, lines.q, "query", "queries")
+    check_place(query, lines.q, "query", "queries")
     some = torch.tensor([query])
     with scratch_for(lines.source) as scratch:
         weights = lines.weights(slice(query, query + 1), slice(0, lines.k), scratch).flatten().clone()
@@ -29,9 +29,9 @@ def row(lines: HeadRows, query: int) -> Answer:
     return Answer({}, arrays)
 
 
-def column(lines: HeadRows, base: Callable[[], TileCells], key: int) -> Answer:
+def answer_column(lines: HeadRows, base: Callable[[], TileCells], key: int) -> Answer:
     """What every query gives to one key. Once the sums of all rows are known this is one product with the key."""
-    must_be(key, lines.k, "key", "keys")
+    check_place(key, lines.k, "key", "keys")
     where, whole = slice(key, key + 1), slice(0, lines.q)
     if lines.soft and not bool(lines.known.all()):
         base()
@@ -46,9 +46,9 @@ def column(lines: HeadRows, base: Callable[[], TileCells], key: int) -> Answer:
     return Answer({}, {"weights": weights.flatten(), "allowed": allowed_at(lines.source, whole, where).flatten()})
 
 
-def top(lines: HeadRows, first: int, queries: int, count: int) -> Answer:
+def answer_top(lines: HeadRows, first: int, queries: int, count: int) -> Answer:
     """The strongest keys of some queries, as `AttentionMap.top` gives them for all."""
-    must_be(first, lines.q, "query", "queries")
+    check_place(first, lines.q, "query", "queries")
     stop = min(lines.q, first + queries)
     weights = torch.zeros(queries, count, dtype=lines.source.dtype)
     keys = torch.full((queries, count), -1)
@@ -57,13 +57,13 @@ def top(lines: HeadRows, first: int, queries: int, count: int) -> Answer:
             block = MapBlock((), lines.source, rows, slice(*lines.source.span(rows.start, rows.stop)), scratch)
             width = block.columns.stop - block.columns.start
             if width:
-                best, which = strongest(block, min(count, width), soft=lines.soft)
+                best, which = strongest_keys(block, min(count, width), soft=lines.soft)
                 here = (slice(rows.start - first, rows.stop - first), slice(0, min(count, width)))
                 weights[here], keys[here] = best.cpu(), which.cpu()
     return Answer({"first": first, "queries": queries, "count": count}, {"weights": weights, "keys": keys})
 
 
-def strongest(block: MapBlock, count: int, *, soft: bool) -> tuple[Tensor, Tensor]:
+def strongest_keys(block: MapBlock, count: int, *, soft: bool) -> tuple[Tensor, Tensor]:
     """Weights and keys of each row, strongest first, ties to the lower key; −1 and 0 where a row sees no more.
 
     Where scores are known they decide, because many weights round to the same.
@@ -72,8 +72,8 @@ def strongest(block: MapBlock, count: int, *, soft: bool) -> tuple[Tensor, Tenso
     allowed = None if soft else part.allowed(block.rows, block.columns)
     computed = part.computed
     if computed is not None:
-        ranked = masked_scores(block)
-        best, which = largest(ranked, count)
+        ranked = mask_scores(block)
+        best, which = find_largest(ranked, count)
         if soft:
             shifted, highest, extra, blind = soften(block, ranked)
             total = (shifted.exp_().sum(-1, keepdim=True) + extra).masked_fill_(blind, 1.0)
@@ -82,7 +82,7 @@ def strongest(block: MapBlock, count: int, *, soft: bool) -> tuple[Tensor, Tenso
             share = computed.normalise(ranked, allowed).gather(-1, which)
     else:
         ranked = part.weights(block.rows, block.columns)
-        best, which = largest(ranked if allowed is None else ranked.masked_fill(~allowed, -torch.inf), count)
+        best, which = find_largest(ranked if allowed is None else ranked.masked_fill(~allowed, -torch.inf), count)
         share = best
     hidden = best == -torch.inf
     return share.masked_fill(hidden, 0.0), (which + block.columns.start).masked_fill(hidden, -1)
@@ -109,7 +109,7 @@ def hidden(lines: HeadRows) -> Answer:
     return Answer({}, {"blind": blind, "unseen": ~seen})
 
 
-def must_be(place: int, length: int, one: str, many: str) -> None:
+def check_place(place: int, length: int, one: str, many: str) -> None:
     """Raise unless there is such a query or key."""
     if place >= length:
         raise TraceError(f"{one} {place} was asked for, but the map has {length} {many}; count from 0").coded(

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from regard.errors import TraceError
 from regard.views.explorer.answer import questions
-from regard.views.explorer.answer.fold import add_up, fold, cell_lengths, count_allowed, allowed_share
+from regard.views.explorer.answer.fold import add_up, allowed_share, cell_lengths, count_allowed, fold
 from regard.views.explorer.answer.head_rows import HeadRows
 from regard.views.explorer.answer.hidden_weight import may_stray, split_hidden
 from regard.views.explorer.answer.hidden_weight import mean_allowed as mean_of
@@ -19,7 +19,7 @@ AT_ONCE = 1 << 19  # weights of single rows: few enough to stay in a processor's
 WHOLE = 1 << 22  # weights of a layer up to which its small pictures are made of all of them
 
 
-def tile(lines: HeadRows, base: Callable[[], TileCells], at: questions.TileQuestion) -> Answer:
+def answer_tile(lines: HeadRows, base: Callable[[], TileCells], at: questions.TileQuestion) -> Answer:
     """One tile: max, mean over what may be looked at, and how much of it that is.
 
     Levels from the base on are folded from `base()`; a finer tile needs only its own rows and columns, so it does not
@@ -37,22 +37,22 @@ def tile(lines: HeadRows, base: Callable[[], TileCells], at: questions.TileQuest
             "tiles; count from 0"
         )
     if at.coarse and at.level:
-        return sampled(lines, rows, columns, size)
+        return sample_rows(lines, rows, columns, size)
     if at.level < base_of(lines.q, lines.k):
         return make_answer(cells_of(lines, rows, columns, size), rows, columns)
     return make_answer(coarsen(base(), rows, columns, size), rows, columns)
 
 
-def sampled(lines: HeadRows, rows: slice, columns: slice, size: int) -> Answer:
+def sample_rows(lines: HeadRows, rows: slice, columns: slice, size: int) -> Answer:
     """TileCells of which each shows one query: exact weights of few rows."""
-    queries = middles(rows, size)
+    queries = middle_queries(rows, size)
     wide = cell_lengths(columns.stop - columns.start, size)
     shape = (len(queries), len(wide))
     most, mean_allowed, seen = torch.zeros(shape), torch.zeros(shape), torch.zeros(shape, dtype=torch.uint8)
     done = 0
     for some in queries.split(max(1, AT_ONCE // max(1, lines.k))):
         here = slice(done, done + len(some))
-        weights = lines.picked(some, columns)
+        weights = lines.single_rows(some, columns)
         count = count_allowed(lines.source, some, columns, size)
         most[here] = fold(weights, size, -1, torch.amax)
         stray = None
@@ -66,13 +66,13 @@ def sampled(lines: HeadRows, rows: slice, columns: slice, size: int) -> Answer:
     return Answer({"rows": shape[0], "columns": shape[1], "sampled": size}, arrays)
 
 
-def middles(rows: slice, size: int) -> Tensor:
+def middle_queries(rows: slice, size: int) -> Tensor:
     """The query in the middle of each row of cells."""
     starts = torch.arange(rows.start, rows.stop, size)
     return starts + cell_lengths(rows.stop - rows.start, size).long() // 2
 
 
-def thumbs(heads: Sequence[HeadRows], size: int) -> Answer:
+def answer_thumbs(heads: Sequence[HeadRows], size: int) -> Answer:
     """All heads of a layer, at most `size` cells on a side: of all weights where these are few, else sampled."""
     q, k = heads[0].q, heads[0].k
     level = 0
@@ -81,10 +81,12 @@ def thumbs(heads: Sequence[HeadRows], size: int) -> Answer:
     rows, columns, cell = slice(0, q), slice(0, k), 1 << level
     exact = q * k * len(heads) <= WHOLE or not level
     found = [
-        make_answer(cells_of(lines, rows, columns, cell), rows, columns) if exact else sampled(lines, rows, columns, cell)
+        make_answer(cells_of(lines, rows, columns, cell), rows, columns)
+        if exact
+        else sample_rows(lines, rows, columns, cell)
         for lines in heads
     ]
     arrays: dict[str, Tensor | None] = {}
     for name in ("max", "allowed"):
         arrays[name] = torch.stack([some for one in found if (some := one.arrays[name]) is not None])
-    return Answer({**found[0].told, "heads": len(heads)}, arrays)
+    return Answer({**found[0].facts, "heads": len(heads)}, arrays)

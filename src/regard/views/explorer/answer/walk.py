@@ -22,23 +22,23 @@ QUERIES, KEYS = 256, 1024  # of one block: 1 MB of scores
 HELPERS = 4  # threads of one walk at most
 
 
-def suits(lines: HeadRows, size: int) -> bool:
+def can_walk(lines: HeadRows, size: int) -> bool:
     """Whether cells of this size are made here: single weights gain nothing, and another device wants large blocks."""
     return lines.soft and size > 1 and lines.source.device.type == "cpu"
 
 
 def strips(rows: slice, size: int) -> list[slice]:
     """These rows in strips of one block, whole cells each; the last ones, which see most under a causal mask, first."""
-    height = whole(QUERIES, size)
+    height = fill_cells(QUERIES, size)
     return [slice(first, min(rows.stop, first + height)) for first in range(rows.start, rows.stop, height)][::-1]
 
 
-def whole(length: int, size: int) -> int:
+def fill_cells(length: int, size: int) -> int:
     """As much of a length as cells fill, one cell at least."""
     return max(size, length // size * size)
 
 
-def cells(lines: HeadRows, rows: slice, columns: slice, size: int, scratch: Scratch) -> tuple[Tensor, Tensor]:
+def walk_cells(lines: HeadRows, rows: slice, columns: slice, size: int, scratch: Scratch) -> tuple[Tensor, Tensor]:
     """The largest weight and the sum of each cell of one strip; `columns` begin at the edge of a cell.
 
     Where the sums of its rows are not known, all that they see is walked once, and they are known afterwards.
@@ -47,22 +47,22 @@ def cells(lines: HeadRows, rows: slice, columns: slice, size: int, scratch: Scra
     if not known:
         low, high = lines.source.span(rows.start, rows.stop)
         if low < columns.start or columns.stop < high:
-            cells(lines, rows, slice(low, high), size, scratch)
+            walk_cells(lines, rows, slice(low, high), size, scratch)
             known = True
     shape = (-(-(columns.stop - columns.start) // size), rows.stop - rows.start)
     device, dtype = lines.source.device, lines.source.dtype
     most, total = scratch("most", shape, dtype, device), scratch("total", shape, dtype, device)
     tops: list[tuple[slice, Tensor]] = []
-    width = whole(KEYS, size)
+    width = fill_cells(KEYS, size)
     for first in range(columns.start, columns.stop, width):
         keys = slice(first, min(columns.stop, first + width))
         here = slice((first - columns.start) // size, -(-(keys.stop - columns.start) // size))
-        powers = scores(lines, rows, keys, scratch)
+        powers = block_scores(lines, rows, keys, scratch)
         if known:
             top = lines.top[rows]
         else:
             tops.append((here, powers.amax(0)))
-            top = seen(tops[-1][1])
+            top = finite_maximum(tops[-1][1])
         powers.sub_(top).exp_()
         most[here], total[here] = fold(powers, size, -2, torch.amax), fold(powers, size, -2, add_up)
     if not known:
@@ -71,7 +71,7 @@ def cells(lines: HeadRows, rows: slice, columns: slice, size: int, scratch: Scra
     return fold(most.mul_(by), size, -1, torch.amax).mT, fold(total.mul_(by), size, -1, add_up).mT
 
 
-def scores(lines: HeadRows, rows: slice, keys: slice, scratch: Scratch) -> Float[Tensor, "c r"]:
+def block_scores(lines: HeadRows, rows: slice, keys: slice, scratch: Scratch) -> Float[Tensor, "c r"]:
     """The scores of a block, −inf where its queries may not look; to be written to."""
     source = lines.source.computed
     assert source is not None
@@ -84,7 +84,7 @@ def scores(lines: HeadRows, rows: slice, keys: slice, scratch: Scratch) -> Float
     return found
 
 
-def seen(top: Tensor) -> Tensor:
+def finite_maximum(top: Tensor) -> Tensor:
     """What to take off the scores of each row: its maximum, 0 where nothing is seen."""
     return top.masked_fill(top == -torch.inf, 0.0)
 
@@ -97,7 +97,7 @@ def learn(lines: HeadRows, rows: slice, tops: list[tuple[slice, Tensor]], most: 
     highest = torch.stack([nowhere, *(top for _, top in tops)]).amax(0)
     blind = highest == -torch.inf
     sink = None if source.sink is None else source.sink.to(source.dtype).reshape(())
-    top = seen(highest if sink is None else torch.maximum(highest, sink).masked_fill(blind, -torch.inf))
+    top = finite_maximum(highest if sink is None else torch.maximum(highest, sink).masked_fill(blind, -torch.inf))
     for here, its in tops:
         factor = (its - top).exp_()
         most[here].mul_(factor)
@@ -109,13 +109,13 @@ def learn(lines: HeadRows, rows: slice, tops: list[tuple[slice, Tensor]], most: 
 
 
 @cache
-def helpers() -> ThreadPoolExecutor:
+def walk_threads() -> ThreadPoolExecutor:
     """Threads, one for each core, that take one core each."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return ThreadPoolExecutor(min(cores, HELPERS), "regard-walk", initializer=torch.set_num_threads, initargs=(1,))
 
 
-def together(work: Callable[[slice], None], parts: Iterable[slice]) -> None:
+def run_on_cores(work: Callable[[slice], None], parts: Iterable[slice]) -> None:
     """Do it for every part, on all cores; whoever calls this waits."""
-    for _ in helpers().map(torch.no_grad()(work), parts):
+    for _ in walk_threads().map(torch.no_grad()(work), parts):
         check_time()  # where it raises, the parts that are left are not begun

@@ -26,7 +26,7 @@ ALIGN = 8  # bytes; the widest number
 BUDGET = 1 << 30
 
 
-class InMemory(Writer):
+class MemoryWriter(Writer):
     """A trace file that is never on a disk."""
 
     def __init__(self) -> None:  # nothing of a file is opened
@@ -74,14 +74,14 @@ class InMemory(Writer):
 
 def file_bytes(trace: Trace) -> tuple[bytes, list[Info]]:
     """The bytes of the file that `trace.save` would write, and where its arrays stand."""
-    writer = InMemory()
+    writer = MemoryWriter()
     written = Written(writer, budget=BUDGET)
     with torch.no_grad():
         manifest = written.trace(trace)
     return writer.whole(manifest, written.names)
 
 
-def packed(data: bytes, arrays: list[Info]) -> str:
+def pack_bytes(data: bytes, arrays: list[Info]) -> str:
     """The bytes as text for a page."""
     sorted_bytes = np.frombuffer(data, dtype=np.uint8).copy()
     for info in arrays:

@@ -39,18 +39,18 @@ class Rounding:
         key = key_of(x)
         if key not in self.known:
             same = x.ndim == 4 and x.shape[0] > 1 and x.stride(0) == 0
-            self.known[key] = x, halved(x[:1]).expand(x.shape) if same else halved(x)
+            self.known[key] = x, to_half(x[:1]).expand(x.shape) if same else to_half(x)
         return self.known[key][1]
 
 
-def halved(x: Tensor) -> Tensor:
+def to_half(x: Tensor) -> Tensor:
     """In float16, where that has a number for each."""
     finite = x.masked_fill(~x.isfinite(), 0.0)
     return x if x.numel() and float(finite.abs().max()) > LARGEST else x.to(torch.float16)
 
 
 @torch.no_grad()
-def lean(run: Run, rounding: Rounding, *, values: bool) -> Run:
+def round_run(run: Run, rounding: Rounding, *, values: bool) -> Run:
     """The same run with rounded numbers; with `values` also v."""
     left = BUDGET
     layers = []
@@ -63,11 +63,11 @@ def lean(run: Run, rounding: Rounding, *, values: bool) -> Run:
                     f"the map of {layer.name} can only be held as weights, and the page has room for {BUDGET >> 20} MB "
                     "of such maps; choose fewer layers with layers="
                 )
-        layers.append(lean_layer(layer, rounded(source, rounding), rounding, values=values))
+        layers.append(round_layer(layer, round_source(source, rounding), rounding, values=values))
     return replace(run, layers=layers)
 
 
-def lean_layer(layer: Layer, source: Source, rounding: Rounding, *, values: bool) -> Layer:
+def round_layer(layer: Layer, source: Source, rounding: Rounding, *, values: bool) -> Layer:
     notes = list(layer.notes)
     if source.stored is not None and layer.weights.source.stored is None:
         notes.append(f"the map was {describe(layer.weights.source)} and is held as weights")
@@ -78,7 +78,7 @@ def lean_layer(layer: Layer, source: Source, rounding: Rounding, *, values: bool
     return replace(layer, weights=weights, q=None, k=None, v=v, gradient=None, seen=copied, notes=notes)
 
 
-def rounded(source: Source, rounding: Rounding) -> Source:
+def round_source(source: Source, rounding: Rounding) -> Source:
     """The map from rounded numbers: q and k, or the weights where nothing else says them."""
     stored = source.stored
     if can_round(source):
@@ -86,7 +86,7 @@ def rounded(source: Source, rounding: Rounding) -> Source:
         return pieces[0].source if source.computed is not None else Stitched(pieces, width=source.sizes.k)
     if stored is not None:
         return Stored(rounding(stored.kept), stored.mask, stored.lead)
-    how_held = halved if rounding.precision == "float16" else Tensor.contiguous
+    how_held = to_half if rounding.precision == "float16" else Tensor.contiguous
     kept = torch.cat([how_held(rows).reshape(-1) for rows in in_order(source)]).view(source.shape)
     return Stored(kept.cpu(), mask_of(source))
 
@@ -104,7 +104,7 @@ def round_computed(source: Computed, rounding: Rounding) -> Computed:
     return twin
 
 
-def size_of(run: Run, rounding: Rounding) -> int:
+def rounded_size(run: Run, rounding: Rounding) -> int:
     """Bytes of all numbers, v among them, once rounded."""
     tensors: dict[tuple[object, ...], Tensor] = {}
     other = 0
@@ -120,7 +120,7 @@ def size_of(run: Run, rounding: Rounding) -> int:
 
 
 @dataclass(frozen=True)
-class Error:
+class RoundingError:
     """The largest difference that rounding makes to a weight, and on how many rows of every head it was measured."""
 
     largest: float
@@ -129,7 +129,7 @@ class Error:
 
 
 @torch.no_grad()
-def error_of(run: Run, twin: Run) -> Error:
+def measure_error(run: Run, twin: Run) -> RoundingError:
     """Measured against the model's own numbers: on all rows of a small run, on rows evenly apart of a large one."""
     each = sum(prod(layer.weights.shape[:2]) * layer.weights.shape[3] for layer in run.layers)
     most = max((layer.weights.shape[2] for layer in run.layers), default=0)
@@ -142,4 +142,4 @@ def error_of(run: Run, twin: Run) -> Error:
         where = torch.linspace(0, q - 1, min(rows, q)).round().long() if rows < q else slice(None)
         ours, theirs = (layer.weights.source.weights(where) for layer in (other, one))
         largest = max(largest, float((ours.to(theirs.dtype) - theirs).abs_().max()))
-    return Error(largest, rows, rows == most)
+    return RoundingError(largest, rows, rows == most)
