@@ -42,7 +42,7 @@ def see(
     trace = watched(opened, tokenizer, text, length)
     if to is not None:
         with explain_write_errors(to):
-            write_page(trace, text, which, head, to, words=words)
+            write_file(trace, text, which, head, to, words=words)
     if as_json:
         print(json.dumps(as_records(trace, which, head, words=words), ensure_ascii=False))
         return ""
@@ -53,7 +53,7 @@ def see(
     return next_step(trace, which, head)
 
 
-def write_page(trace: Trace, text: str, layer: Any, head: int | None, to: Path, *, words: bool) -> None:
+def write_file(trace: Trace, text: str, layer: Any, head: int | None, to: Path, *, words: bool) -> None:
     """The trace as its file's ending says."""
     if to.suffix.lower() == ".trace":
         save(trace, to)
@@ -65,7 +65,7 @@ def write_page(trace: Trace, text: str, layer: Any, head: int | None, to: Path, 
         figure(trace, layer, head, words=words, to=to)
 
 
-def write_page(trace: Trace, text: str, layer: Any, head: int | None, to: Path) -> None:
+def write_file(trace: Trace, text: str, layer: Any, head: int | None, to: Path) -> None:
     """The explorer over the trace, opened where it was asked to look."""
     from regard.views.explorer.page import page_html, write_page
 
