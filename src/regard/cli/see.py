@@ -58,14 +58,14 @@ def write_file(trace: Trace, text: str, layer: Any, head: int | None, to: Path, 
     if to.suffix.lower() == ".trace":
         save(trace, to)
     elif to.suffix.lower() == ".html":
-        write_page(trace, text, layer, head, to)
+        write_explorer(trace, text, layer, head, to)
     else:
         from regard.views.static.trace_figure import figure
 
         figure(trace, layer, head, words=words, to=to)
 
 
-def write_file(trace: Trace, text: str, layer: Any, head: int | None, to: Path) -> None:
+def write_explorer(trace: Trace, text: str, layer: Any, head: int | None, to: Path) -> None:
     """The explorer over the trace, opened where it was asked to look."""
     from regard.views.explorer.page import page_html, write_page
 
