@@ -1,4 +1,4 @@
-"""Spans and bits against loops over cells, and against themselves inside a map."""
+"""SpanMask and bits against loops over cells, and against themselves inside a map."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ import regard
 from regard.attention.map import AttentionMap, Computed
 from regard.attention.mask import Sizes
 from regard.attention.mask.bits import Bits, pack
-from regard.attention.mask.spans import Spans
+from regard.attention.mask.spans import SpanMask
 from regard.errors import MaskError
 
 B, H, Q, K = 2, 3, 5, 11
@@ -18,7 +18,7 @@ B, H, Q, K = 2, 3, 5, 11
 
 def some_spans(b=B, h=H, q=Q, k=K):
     start = torch.randint(0, k, (b, h, q))
-    return Spans(start, start + (torch.rand(b, h, q) * (k + 1 - start)).long())
+    return SpanMask(start, start + (torch.rand(b, h, q) * (k + 1 - start)).long())
 
 
 def test_spans_say_cell_by_cell_what_stands_between_start_and_stop():
@@ -31,7 +31,7 @@ def test_spans_say_cell_by_cell_what_stands_between_start_and_stop():
 @pytest.mark.parametrize("lead", [(1, 1, 1), (B, 1, 1), (1, H, 1), (1, 1, Q), (B, 1, Q)])
 def test_spans_of_size_one_stand_for_all(lead):
     spans = some_spans(*lead)
-    full = Spans(spans.start.expand(B, H, Q), spans.stop.expand(B, H, Q))
+    full = SpanMask(spans.start.expand(B, H, Q), spans.stop.expand(B, H, Q))
     assert spans.dense(Q, K, batch=B, heads=H).equal(full.dense(Q, K, batch=B, heads=H))
 
 
@@ -54,7 +54,7 @@ def test_what_all_rows_of_spans_see_is_clear(first, rows, seed):
 
 
 def test_rows_that_see_nothing_do_not_widen_the_range_of_spans():
-    spans = Spans(torch.tensor([[[0, 4, 6]]]), torch.tensor([[[0, 6, 6]]]))
+    spans = SpanMask(torch.tensor([[[0, 4, 6]]]), torch.tensor([[[0, 6, 6]]]))
     assert spans.span(0, 3, Sizes((1, 1), 3, 7)) == (4, 6)
     assert spans.span(2, 3, Sizes((1, 1), 3, 7)) == (0, 0)
 
@@ -93,7 +93,7 @@ def test_small_masks_serve_flex_attention_too():
 
 
 def ends(b, h, q, stop):
-    return Spans(torch.zeros(b, h, q, dtype=torch.int32), torch.full((b, h, q), stop, dtype=torch.int32))
+    return SpanMask(torch.zeros(b, h, q, dtype=torch.int32), torch.full((b, h, q), stop, dtype=torch.int32))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from torch import Generator, Tensor
 from regard.attention.check import full_rank, must_be_float, must_be_tensors, sizes_of
 from regard.attention.kernels.dropping import attend_dropping
 from regard.attention.kernels.explicit import attend_explicitly
-from regard.attention.kernels.fast_path import usual
+from regard.attention.kernels.fast_path import attend_usual
 from regard.attention.kernels.finite import expose, needs_care
 from regard.attention.kernels.fused import attend_fused
 from regard.attention.map import AttentionMap, Computed, Dropped
@@ -106,7 +106,7 @@ def attend(
     tensor([0.7100, 0.4059, 0.5941, 0.2900])
     """
     if score is None and weigh is None and scale is None and bias is None and softcap is None and path is None:
-        found = usual(q, k, v, mask) if sink_logits is None and not dropout and by is None else None
+        found = attend_usual(q, k, v, mask) if sink_logits is None and not dropout and by is None else None
         if found is not None:
             return notify(Attended(*found, "fused", v), v)
     if by is not None:
@@ -156,7 +156,9 @@ def attend(
     if by is not None:
         mix, implied = by.attend(computed, v)
         return notify(Attended(mix, AttentionMap(implied), by.name, v), v)
-    why_not = unfused(computed, v, dropout, generator, live) if path != "explicit" else "path='explicit' was asked for"
+    why_not = (
+        why_unfused(computed, v, dropout, generator, live) if path != "explicit" else "path='explicit' was asked for"
+    )
     if path == "fused" and why_not:
         raise PathError(f"the fused path cannot serve this call, because {why_not}; leave path= out")
     if path not in (None, "fused", "explicit"):
@@ -207,7 +209,7 @@ def as_dropped(dropout: float, generator: Generator | None, q: Tensor) -> Droppe
     return Dropped(dropout, int(torch.randint(2**62, (), generator=generator, device=device)))
 
 
-def unfused(computed: Computed, v: Tensor, dropout: float, generator: Generator | None, live: bool) -> str:
+def why_unfused(computed: Computed, v: Tensor, dropout: float, generator: Generator | None, live: bool) -> str:
     """Why PyTorch's kernels cannot serve this call; empty where they can."""
     q, k, sizes = computed.q, computed.k, computed.sizes
     if not computed.is_dot:

@@ -41,10 +41,10 @@ def sizes_of(q: Tensor, k: Tensor, v: Tensor) -> Sizes:
     lead, of_keys = qs[:-2], ks[:-2]
     if lead == of_keys == vs[:-2] and lead[-1]:
         return Sizes(tuple(lead), qs[-2], ks[-2])
-    return broadcast(qs, ks, vs)
+    return broadcast_sizes(qs, ks, vs)
 
 
-def broadcast(qs: torch.Size, ks: torch.Size, vs: torch.Size) -> Sizes:
+def broadcast_sizes(qs: torch.Size, ks: torch.Size, vs: torch.Size) -> Sizes:
     """Grouped heads, batch axes of 1 that stand for all, and everything that does not fit."""
     if qs[-3] == 0 or ks[-3] == 0:
         raise no_heads(qs, ks)

@@ -4,7 +4,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.attention.weigh.dropout import STEPS, kept
+from regard.attention.weigh.dropout import STEPS, draw_kept
 from regard.eager import readable
 
 
@@ -25,4 +25,4 @@ class Dropout(nn.Dropout):
         dropped = round(self.p * STEPS)
         if self.inplace or not 0 < dropped < STEPS or not readable(x):
             return F.dropout(x, self.p, True, self.inplace)
-        return x * kept(x.shape, self.p, dtype=x.dtype, device=x.device)
+        return x * draw_kept(x.shape, self.p, dtype=x.dtype, device=x.device)

@@ -9,13 +9,13 @@ from regard.attention.axes.sizes import Sizes
 from regard.attention.map.source import Source, WeightsSource
 from regard.attention.mask.base import Cells, Core, Mask
 from regard.attention.mask.cover import FAR, Cover
-from regard.attention.mask.longformer import Longformer
+from regard.attention.mask.longformer import LongformerMask
 
 
 class Near(Mask):
     """The rows of tokens that are not global: a window, and the global tokens."""
 
-    def __init__(self, pattern: Longformer) -> None:
+    def __init__(self, pattern: LongformerMask) -> None:
         self.pattern, self.fixed = pattern, pattern.fixed
 
     def check(self, sizes: Sizes) -> None:
@@ -40,7 +40,7 @@ class Near(Mask):
 class Far(Mask):
     """The rows of global tokens: everything."""
 
-    def __init__(self, pattern: Longformer) -> None:
+    def __init__(self, pattern: LongformerMask) -> None:
         self.pattern, self.fixed = pattern, pattern.fixed
 
     def check(self, sizes: Sizes) -> None:
@@ -63,7 +63,7 @@ class Far(Mask):
         return f"far({self.pattern!r})"
 
 
-def is_global(pattern: Longformer, at: Cells, sizes: Sizes) -> Bool[Tensor, "..."]:
+def is_global(pattern: LongformerMask, at: Cells, sizes: Sizes) -> Bool[Tensor, "..."]:
     """Whether the query of each cell is a global token."""
     marks = pattern.marked(sizes, at.k.device)
     b = at.b if marks.shape[0] > 1 else torch.zeros_like(at.b)

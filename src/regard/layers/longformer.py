@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from regard.attention.attend import Attended, Maskable, attend
 from regard.attention.map import AttentionMap, Dropped
 from regard.attention.mask import Sizes, as_mask, longformer
-from regard.attention.mask.longformer import Longformer as Pattern
+from regard.attention.mask.longformer import LongformerMask as Pattern
 from regard.attention.score.bias import Bias
 from regard.errors import CacheError, ShapeError
 from regard.layers.cache import KeyValueCache

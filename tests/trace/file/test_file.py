@@ -16,7 +16,7 @@ from regard.attention.map.source import MapPiece
 from regard.attention.map.stitched import Stitched
 from regard.attention.mask import Sizes, rule
 from regard.attention.mask.bits import Bits
-from regard.attention.mask.spans import Spans
+from regard.attention.mask.spans import SpanMask
 from regard.attention.score import Additive, Gaussian
 from regard.attention.weigh.sparsemax import sparsemax
 from regard.errors import Stale, TraceError
@@ -119,13 +119,13 @@ def test_an_even_row_counts_all_keys_also_those_that_no_row_sees(tmp_path):
     mask = Whole(regard.padding([0, 9]))
     (layer,) = trip(tmp_path, layer_of(asked(mask=mask, weigh=even_softmax)))
     back = layer.weights.source
-    assert isinstance(back.mask.inner, Spans)
+    assert isinstance(back.mask.inner, SpanMask)
     assert_close(layer.head(2, batch=0)[1:3], torch.full((2, K), 1 / K))
     assert_close(layer.head(2, batch=1).dense()[:, 9:], torch.zeros(Q, 2))
 
 
 def test_masks_and_biases_are_kept_small(tmp_path):
-    forms = {"causal": Spans, "padded": Spans, "with holes": Bits}
+    forms = {"causal": SpanMask, "padded": SpanMask, "with holes": Bits}
     for name, form in forms.items():
         (layer,) = trip(tmp_path, layer_of(asked(**ASKED[name])))
         assert isinstance(layer.weights.source.mask, form)

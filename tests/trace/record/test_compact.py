@@ -10,7 +10,7 @@ import regard
 from regard.attention.map import AttentionMap, Computed
 from regard.attention.mask import Mask, Sizes, rule
 from regard.attention.mask.bits import Bits
-from regard.attention.mask.spans import Spans
+from regard.attention.mask.spans import SpanMask
 from regard.errors import MaskError, PositionError
 from regard.trace.record.compact import compact_mask, of_mask, split_bias
 from regard.trace.record.diagonals import Diagonals
@@ -58,7 +58,7 @@ HOLES = {
 @pytest.mark.parametrize(("mask", "shape"), MASKS.values(), ids=MASKS)
 def test_one_run_of_keys_per_row_becomes_spans(mask, shape):
     for small in (of_mask(mask, SIZES), compact_mask(seen_by(mask), SIZES)):
-        assert isinstance(small, Spans)
+        assert isinstance(small, SpanMask)
         assert small.start.shape == shape
         assert seen_by(small).equal(seen_by(mask))
 
@@ -100,7 +100,7 @@ def test_every_run_of_every_length_is_found(k):
     seen = (at >= starts[:, None]) & (at < stops[:, None])
     small = compact_mask(seen[None, None], Sizes((1, 1), len(starts), k))
     found = small.dense(len(starts), k) if small else torch.ones_like(seen)
-    assert small is None or isinstance(small, Spans)
+    assert small is None or isinstance(small, SpanMask)
     assert found.equal(seen)
 
 
@@ -159,7 +159,7 @@ HIDDEN = torch.where(seen_by(regard.causal() & regard.padding([17, 19])), 0.0, L
 def test_a_float_mask_of_nothing_but_hidden_cells_leaves_no_bias(lowest):
     hidden = torch.where(seen_by(regard.causal() & regard.padding([17, 19])), 0.0, lowest)
     mask, bias, blind = check_split(hidden)
-    assert (type(mask), bias, blind) == (Spans, None, False)
+    assert (type(mask), bias, blind) == (SpanMask, None, False)
 
 
 @pytest.mark.parametrize("hidden", [torch.zeros(1, 1, 1, 1), HIDDEN[:1, :1], HIDDEN], ids=["open", "causal", "padded"])
@@ -197,7 +197,7 @@ def test_what_depends_on_the_key_alone_keeps_no_rows():
     _, bias, _ = check_split(keys)
     assert bias.shape == (B, H, 1, K)
     mask, bias, _ = check_split(keys + HIDDEN)  # as ALiBi models write it, with the causal mask already added
-    assert isinstance(mask, Spans)
+    assert isinstance(mask, SpanMask)
     assert bias.shape == (B, H, 1, K)
     _, bias, _ = check_split((keys[:1, :1] + HIDDEN).contiguous())
     assert bias.shape == (1, 1, 1, K)
@@ -210,7 +210,7 @@ def test_any_other_bias_stays_a_tensor_of_its_own_small_shape():
     _, bias, _ = check_split(free.expand(B, H, Q, K).contiguous())
     assert bias.shape == (1, H, Q, K)
     mask, bias, _ = check_split(free + HIDDEN)
-    assert isinstance(mask, Spans)
+    assert isinstance(mask, SpanMask)
     assert bias.isfinite().all()
     almost = (SLOPES * DISTANCE)[None].clone()
     almost[0, 1, 7, 3] += 0.5

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from regard.attention.kernels.finite import is_finite
 from regard.attention.map import Computed, Dropped
-from regard.attention.weigh.dropout import kept
+from regard.attention.weigh.dropout import draw_kept
 from regard.eager import has_tangent, plain
 
 
@@ -33,12 +33,12 @@ def attend_dropping(computed: Computed, v: Tensor, dropped: Dropped) -> Float[Te
         return None
     allowed = computed.allowed()
     added = None if allowed is None else q.new_zeros(allowed.shape).masked_fill_(~allowed, -math.inf)
-    mix = Dropping.apply(q, k, v, added, computed.scale, dropped)
+    mix = DroppedSoftmax.apply(q, k, v, added, computed.scale, dropped)
     # Not finite: a query that sees nothing, or something hidden that is not finite itself and must not be let through.
     return mix if added is None or is_finite(mix) else None
 
 
-class Dropping(torch.autograd.Function):
+class DroppedSoftmax(torch.autograd.Function):
     """mix = (softmax(scale · q kᵀ + added) ∘ kept) v, with its gradient."""
 
     @staticmethod
@@ -49,7 +49,7 @@ class Dropping(torch.autograd.Function):
         scores = torch.bmm(fq, fk.mT).unflatten(0, q.shape[:2])  # b h q k
         scores = scores.mul_(scale) if added is None else torch.add(added, scores, alpha=scale, out=scores)
         weights = torch.softmax(scores, -1, out=scores)
-        keep = kept(weights.shape, dropped.p, dtype=q.dtype, device=q.device, seed=dropped.seed)
+        keep = draw_kept(weights.shape, dropped.p, dtype=q.dtype, device=q.device, seed=dropped.seed)
         ctx.save_for_backward(q, k, v, fq, fk, fv, added, weights, keep)
         ctx.scale = scale
         return torch.bmm((weights * keep).flatten(0, 1), fv).unflatten(0, q.shape[:2])

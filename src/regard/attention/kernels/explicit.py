@@ -32,28 +32,28 @@ def attend_explicitly(
             v = v.masked_fill(~find_seen_keys(allowed, v), 0.0)
         wide = v.to(computed.dtype)
         if dropped is None and not torch.is_grad_enabled() and readable(v) and computed.shape[-2] > 1:
-            mix = by_rows(computed, wide, allowed)
+            mix = mix_by_rows(computed, wide, allowed)
         else:
             weights = computed.normalise(computed.scores(), allowed)
-            mix = mixed(weights if dropped is None else drop(weights, dropped), wide, allowed)
+            mix = mix_values(weights if dropped is None else drop(weights, dropped), wide, allowed)
         shape = (*computed.shape[:-1], v.shape[-1])
         return mix.to(v.dtype).expand(shape)
 
 
-def by_rows(computed: Computed, v: Tensor, allowed: Tensor | None) -> Float[Tensor, "*_b q e"]:
+def mix_by_rows(computed: Computed, v: Tensor, allowed: Tensor | None) -> Float[Tensor, "*_b q e"]:
     *lead, q, k = computed.shape
     height = max(16, BUDGET // max(1, k * math.prod(lead)))
     if height >= q:
-        return mixed(computed.normalise(computed.scores(), allowed), v, allowed)
+        return mix_values(computed.normalise(computed.scores(), allowed), v, allowed)
     parts = []
     for first in range(0, q, height):
         rows = slice(first, min(q, first + height))
         some = allowed if allowed is None or allowed.shape[-2] == 1 else allowed[..., rows, :]
-        parts.append(mixed(computed.normalise(computed.scores(rows), some), v, some))
+        parts.append(mix_values(computed.normalise(computed.scores(rows), some), v, some))
     return torch.cat(parts, -2)
 
 
-def mixed(weights: Tensor, v: Tensor, allowed: Tensor | None) -> Float[Tensor, "*_b q e"]:
+def mix_values(weights: Tensor, v: Tensor, allowed: Tensor | None) -> Float[Tensor, "*_b q e"]:
     """weights @ v, where a hidden value reaches nothing even if it is NaN or inf: 0 · NaN would be NaN."""
     if allowed is None or not readable(v) or is_finite(v):
         return multiply_grouped(weights, v)

@@ -14,14 +14,14 @@ from torch import Tensor
 
 from regard.attention.axes.sizes import Sizes
 from regard.attention.kernels.finite import is_harmless, looks_sound
-from regard.attention.kernels.fused import SLICED_FROM, once_only
+from regard.attention.kernels.fused import SLICED_FROM, forbid_second_derivative
 from regard.attention.map import AttentionMap, Computed
 from regard.attention.mask.base import Mask
 from regard.attention.mask.causal import Causal
 from regard.eager import transformed
 
 
-def usual(q: Tensor, k: Tensor, v: Tensor, mask: object) -> tuple[Tensor, AttentionMap] | None:
+def attend_usual(q: Tensor, k: Tensor, v: Tensor, mask: object) -> tuple[Tensor, AttentionMap] | None:
     """The mix and its map, or None where the call is not a usual one."""
     if type(q) is not Tensor or type(k) is not Tensor or type(v) is not Tensor or not q.is_cpu or q.is_nested:
         return None
@@ -52,7 +52,7 @@ def usual(q: Tensor, k: Tensor, v: Tensor, mask: object) -> tuple[Tensor, Attent
     else:
         return None
     if mix.requires_grad:
-        once_only(mix)
+        forbid_second_derivative(mix)
     if not looks_sound(mix, masked, flagged) and not is_harmless(q, k, v, scale, masked):
         return None
     return mix, AttentionMap(Computed(q, k, sizes, scale=scale, mask=mask))

@@ -23,10 +23,12 @@ from regard.attention.score.bias import Bias
 from regard.attention.sparse.banded import attend_banded, serves
 from regard.errors import PathError
 
+Gradients = tuple[Tensor | None, ...]
+
 SLICED_FROM = 256  # keys; below, one call with a mask is cheaper than one call per sequence
 
 
-class Plan(NamedTuple):
+class SdpaPlan(NamedTuple):
     """What is left of a mask when SDPA's causal flag and slicing have taken their part."""
 
     causal: bool
@@ -34,30 +36,30 @@ class Plan(NamedTuple):
     rest: Mask | None
 
 
-EVERYTHING = Plan(False, None, None)
+EVERYTHING = SdpaPlan(False, None, None)
 
 
-def plan(mask: Mask, sizes: Sizes) -> Plan:
+def plan_sdpa(mask: Mask, sizes: Sizes) -> SdpaPlan:
     """Take causal and padding out of the mask where the kernel can do without a tensor."""
     if isinstance(mask, Causal):
-        return causal_plan(mask, sizes)
+        return plan_causal(mask, sizes)
     if isinstance(mask, Padding):
-        return Plan(False, mask, None)
+        return SdpaPlan(False, mask, None)
     if isinstance(mask, And):
-        left, right = plan(mask.left, sizes), plan(mask.right, sizes)
+        left, right = plan_sdpa(mask.left, sizes), plan_sdpa(mask.right, sizes)
         if left.rest is None and right.rest is None and not (left.padding and right.padding):
-            return Plan(left.causal or right.causal, left.padding or right.padding, None)
-    return Plan(False, None, mask)
+            return SdpaPlan(left.causal or right.causal, left.padding or right.padding, None)
+    return SdpaPlan(False, None, mask)
 
 
-def causal_plan(mask: Causal, sizes: Sizes) -> Plan:
+def plan_causal(mask: Causal, sizes: Sizes) -> SdpaPlan:
     """SDPA aligns its flag to the first key; a single last query sees everything."""
     offset = mask.offset(sizes)
     if offset == 0:
-        return Plan(True, None, None)
+        return SdpaPlan(True, None, None)
     if offset >= sizes.k - 1:
         return EVERYTHING
-    return Plan(False, None, mask)
+    return SdpaPlan(False, None, mask)
 
 
 def attend_fused(
@@ -78,21 +80,21 @@ def attend_fused(
         q, k, v = (expand_4d(x, sizes) for x in (q, k, v))
         k, v = match_heads(k, v)
     if width != qs[-1]:
-        q, k, v = even_widths(q, k, v)
+        q, k, v = pad_widths(q, k, v)
     if q.stride(-1) != 1 or k.stride(-1) != 1 or v.stride(-1) != 1:
         q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
     pattern = serves(q, mask, sizes) if live and bias is None and not dropout else None
     if pattern is not None:
         mix = attend_banded(q, k, v, pattern, scale)[..., :width]
         return mix if len(sizes.lead) == 2 else mix.reshape(*sizes.lead, sizes.q, width), "banded"
-    how = EVERYTHING if mask is None else plan(mask, sizes)
+    how = EVERYTHING if mask is None else plan_sdpa(mask, sizes)
     slices = how.padding is not None and live and sizes.k >= SLICED_FROM and can_slice(how, sizes)
     if bias is None and how.rest is None and (how.padding is None or slices):
         if how.padding is None:
             mix = sdpa(q, k, v, None, how.causal, scale, dropout, live)
             path = "fused"
         else:
-            mix, path = sliced(q, k, v, how, scale, dropout), "sliced"
+            mix, path = attend_sliced(q, k, v, how, scale, dropout), "sliced"
     else:
         added, k, v = as_tensor(k, v, sizes, mask, bias, q, live)
         mix = sdpa(q, k, v, added, False, scale, dropout, live)
@@ -112,17 +114,19 @@ def sdpa(
         q, scale = q * scale, 1.0
     mix = F.scaled_dot_product_attention(q, k, v, mask, dropout, causal, scale=scale, enable_gqa=grouped)
     if live:
-        once_only(mix)
+        forbid_second_derivative(mix)
     return mix
 
 
-def once_only(mix: Tensor) -> None:
+def forbid_second_derivative(mix: Tensor) -> None:
     """Have the kernel's gradient say that it cannot be differentiated again, should somebody try."""
     if mix.grad_fn is not None and mix.grad_fn.name().startswith("ScaledDotProduct"):
-        mix.grad_fn.register_hook(once)
+        mix.grad_fn.register_hook(refuse_second_derivative)
 
 
-def once(gradients: tuple[Tensor | None, ...], _: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...] | None:
+def refuse_second_derivative(
+    gradients: tuple[Tensor | None, ...], _: tuple[Tensor | None, ...]
+) -> tuple[Tensor | None, ...] | None:
     """Called with the gradients of a fused kernel: nothing to do unless somebody will differentiate them again."""
     if not torch.is_grad_enabled():
         return None
@@ -141,18 +145,18 @@ class NoSecondDerivative(torch.autograd.Function):
         raise PathError("the fused kernel has no second derivative; attend(…, path='explicit') has all of them")
 
 
-def can_slice(how: Plan, sizes: Sizes) -> bool:
+def can_slice(how: SdpaPlan, sizes: Sizes) -> bool:
     """Lengths that are known, and a causal flag that means the same on the slice."""
     if how.padding is None or how.padding.known is None or len(sizes.lead) != 2:
         return False
     return how.padding.side == "right" or not how.causal or sizes.q == sizes.k
 
 
-def sliced(
+def attend_sliced(
     q: Float[Tensor, "b h q d"],
     k: Float[Tensor, "b g k d"],
     v: Float[Tensor, "b g k d"],
-    how: Plan,
+    how: SdpaPlan,
     scale: float,
     dropout: float,
 ) -> Float[Tensor, "b h q d"]:
@@ -205,7 +209,7 @@ def as_tensor(
     return (bias if allowed is None else torch.where(allowed, bias, -torch.inf)), k, v
 
 
-def even_widths(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def pad_widths(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Fused kernels want one width for q, k and v: channels of 0 change neither scores nor mix."""
     more = v.shape[-1] - q.shape[-1]
     if more > 0:

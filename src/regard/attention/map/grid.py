@@ -10,7 +10,7 @@ from torch import Tensor
 from regard.attention.map.blocks import MapBlock
 
 
-class Folded(NamedTuple):
+class FoldedRows(NamedTuple):
     """Rows folded into cells: which cells, their largest weight and their sum."""
 
     cells: slice
@@ -37,18 +37,18 @@ class PoolGrid:
         edges = self.edges.clamp(where.start, max(where.start, where.stop))
         return edges[1:] - edges[:-1]
 
-    def fold(self, weights: Float[Tensor, "*b r c"], where: slice) -> Folded:
+    def fold(self, weights: Float[Tensor, "*b r c"], where: slice) -> FoldedRows:
         """Rows of which these columns are known, as cells."""
         if where.start >= where.stop:
             none = weights.new_zeros((*weights.shape[:-1], 0))
-            return Folded(slice(0, 0), none, none)
+            return FoldedRows(slice(0, 0), none, none)
         first, stop = self.cell(where.start), self.cell(where.stop - 1) + 1
         parts = [self.whole(weights, where, first, stop)] if not self.width else self.even(weights, where)
         highest = [part.amax(-1) for part in parts]
         sums = [part.sum(-1) for part in parts]
         if len(parts) == 1:
-            return Folded(slice(first, stop), highest[0], sums[0])
-        return Folded(slice(first, stop), torch.cat(highest, -1), torch.cat(sums, -1))
+            return FoldedRows(slice(first, stop), highest[0], sums[0])
+        return FoldedRows(slice(first, stop), torch.cat(highest, -1), torch.cat(sums, -1))
 
     def even(self, weights: Tensor, where: slice) -> list[Tensor]:
         """Cells of one width are a view of the rows; only what is left at either end stands alone."""

@@ -11,7 +11,7 @@ from regard.attention.axes.select import Index, Where
 NAMES = ("query", "key")
 
 
-class Chosen(NamedTuple):
+class MapIndex(NamedTuple):
     """The index of every leading axis, and of queries and keys where they were touched."""
 
     lead: tuple[Index, ...]
@@ -19,7 +19,7 @@ class Chosen(NamedTuple):
     columns: Index | None
 
 
-def parse(item: object, shape: tuple[int, ...]) -> Chosen:
+def parse(item: object, shape: tuple[int, ...]) -> MapIndex:
     """One index per axis: a number, a slice, a list or tensor of numbers or of booleans, or …"""
     items = list(item) if isinstance(item, tuple) else [item]
     dots = [i for i, x in enumerate(items) if x is Ellipsis]
@@ -37,8 +37,8 @@ def parse(item: object, shape: tuple[int, ...]) -> Chosen:
     lead = len(shape) - 2
     rest = found[lead:] + [None] * (2 - len(found[lead:]))
     if touched <= lead:
-        return Chosen(tuple(found[:lead]), None, None)
-    return Chosen(tuple(found[:lead]), rest[0], rest[1])
+        return MapIndex(tuple(found[:lead]), None, None)
+    return MapIndex(tuple(found[:lead]), rest[0], rest[1])
 
 
 def one(x: object, size: int, axis: int, rank: int) -> Index:

@@ -27,7 +27,7 @@ class Pooled(NamedTuple):
     mean: Float[Tensor, "*b rows columns"]
 
 
-class Softened(NamedTuple):
+class SoftmaxRows(NamedTuple):
     """A block of rows on its way through softmax; the caller may write to all of it."""
 
     shifted: Float[Tensor, "*b r c"]  # score − row maximum; −FAR where hidden
@@ -39,7 +39,7 @@ class Softened(NamedTuple):
 FAR = 1e4  # e to the −10,000 is 0 in every precision, and 0 · −10,000 is 0 where 0 · −inf would be NaN
 
 
-def masked_scores(block: MapBlock) -> Float[Tensor, "*b r c"]:
+def mask_scores(block: MapBlock) -> Float[Tensor, "*b r c"]:
     part = computed_part(block)
     scores = part.scores_into(block.room("scores"), block.rows, block.columns)
     for side in block.fringe:
@@ -58,9 +58,9 @@ def computed_part(block: MapBlock) -> Computed:
     return computed
 
 
-def soften(block: MapBlock, scores: Tensor | None = None) -> Softened:
+def soften(block: MapBlock, scores: Tensor | None = None) -> SoftmaxRows:
     part = computed_part(block)
-    scores = masked_scores(block) if scores is None else scores
+    scores = mask_scores(block) if scores is None else scores
     top = scores.amax(-1, keepdim=True) if scores.shape[-1] else scores.new_full((*scores.shape[:-1], 1), -torch.inf)
     blind = top == -torch.inf
     sink = None if part.sink is None else part.sink.to(scores.dtype)
@@ -68,7 +68,7 @@ def soften(block: MapBlock, scores: Tensor | None = None) -> Softened:
         top = torch.maximum(top, sink)
     top = top.masked_fill(blind, 0.0)
     extra = 0.0 if sink is None else (sink - top).exp().masked_fill(blind, 0.0)
-    return Softened(scores.sub_(top).clamp_min_(-FAR), top, extra, blind)
+    return SoftmaxRows(scores.sub_(top).clamp_min_(-FAR), top, extra, blind)
 
 
 def weights_of(block: MapBlock) -> Float[Tensor, "*b r c"]:
@@ -77,7 +77,7 @@ def weights_of(block: MapBlock) -> Float[Tensor, "*b r c"]:
         return block.part.weights(block.rows, block.columns)
     part = computed_part(block)
     if part.sink is None and part.bias is None and block.sighted():  # a bias may blind
-        return torch.softmax(masked_scores(block), -1, out=block.room("weights"))
+        return torch.softmax(mask_scores(block), -1, out=block.room("weights"))
     shifted, _, extra, blind = soften(block)
     powers = shifted.exp_()
     total = (powers.sum(-1, keepdim=True) + extra).masked_fill_(blind, torch.inf)
@@ -183,21 +183,21 @@ def top(source: Source, k: int) -> tuple[Float[Tensor, "*b q k"], Int[Tensor, "*
         if not width:
             continue
         if is_softmax(source):
-            ranked = masked_scores(block)
-            best, which = largest(ranked, min(k, width))
+            ranked = mask_scores(block)
+            best, which = find_largest(ranked, min(k, width))
             shifted, top_score, extra, blind = soften(block, ranked)
             total = (shifted.exp_().sum(-1, keepdim=True) + extra).masked_fill_(blind, 1.0)
             share = (best - top_score).exp() / total
         elif block.part.computed is not None:
-            ranked = masked_scores(block)
+            ranked = mask_scores(block)
             allowed = block.part.allowed(block.rows, block.columns)
-            best, which = largest(ranked, min(k, width))
+            best, which = find_largest(ranked, min(k, width))
             share = block.part.computed.normalise(ranked, allowed).gather(-1, which)
         else:
             allowed = block.part.allowed(block.rows, block.columns)
             ranked = block.part.weights(block.rows, block.columns)
             ranked = ranked if allowed is None else ranked.masked_fill(~allowed, -torch.inf)
-            best, which = largest(ranked, min(k, width))
+            best, which = find_largest(ranked, min(k, width))
             share = best
         hidden = best == -torch.inf
         found = slice(0, best.shape[-1])
@@ -206,7 +206,7 @@ def top(source: Source, k: int) -> tuple[Float[Tensor, "*b q k"], Int[Tensor, "*
     return weights, keys
 
 
-def largest(values: Float[Tensor, "*b r c"], k: int) -> tuple[Tensor, Tensor]:
+def find_largest(values: Float[Tensor, "*b r c"], k: int) -> tuple[Tensor, Tensor]:
     """The k largest of each row in falling order; ties go to the lower index, whatever the kernel does."""
     best, which = values.topk(min(k + 1, values.shape[-1]), -1)
     which, order = which.sort(-1)

@@ -36,7 +36,7 @@ class Cover(NamedTuple):
         return Cover(
             before,
             after,
-            beside(self.keys, other.keys),
+            join_places(self.keys, other.keys),
             torch.cat(queries).unique() if queries else None,
             self.block if other.block is None else other.block,
         )
@@ -46,7 +46,7 @@ FAR = 1 << 60
 EVERYTHING = Cover(FAR, FAR)
 
 
-def beside(a: Tensor | None, b: Tensor | None) -> Tensor | None:
+def join_places(a: Tensor | None, b: Tensor | None) -> Tensor | None:
     """The keys of both."""
     if a is None or b is None:
         return b if a is None else a

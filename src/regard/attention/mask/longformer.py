@@ -13,7 +13,7 @@ from regard.attention.mask.window import Window, window
 from regard.errors import DtypeError, MaskError
 
 
-class Longformer(Mask):
+class LongformerMask(Mask):
     def __init__(self, near: Window, places: tuple[int, ...], flags: Bool[Tensor, "b k"] | None) -> None:
         self.near, self.places, self.flags = near, places, flags
         self.fixed = flags is None
@@ -96,5 +96,5 @@ def longformer(
             raise DtypeError(
                 f"global_at is a tensor of {global_at.dtype}; give a boolean one, (b, k), or a list of places"
             )
-        return Longformer(near, (), global_at.detach().clone())
-    return Longformer(near, tuple(int(place) for place in global_at), None)
+        return LongformerMask(near, (), global_at.detach().clone())
+    return LongformerMask(near, tuple(int(place) for place in global_at), None)

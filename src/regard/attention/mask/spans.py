@@ -10,12 +10,12 @@ from regard.eager import readable
 from regard.errors import MaskError
 
 
-class Spans(Mask):
+class SpanMask(Mask):
     """Each query sees the keys start … stop − 1 and no other; a query whose stop is its start sees nothing.
 
     `start` and `stop` are (b, h, q), of size 1 where they are the same for all; int32. They belong to the mask.
 
-    >>> print(Spans(torch.tensor([[[0, 0, 1]]]), torch.tensor([[[1, 2, 3]]])).text(3))
+    >>> print(SpanMask(torch.tensor([[[0, 0, 1]]]), torch.tensor([[[1, 2, 3]]])).text(3))
     ■ · ·
     ■ ■ ·
     · ■ ■

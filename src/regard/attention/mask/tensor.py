@@ -15,7 +15,7 @@ LETTERS = "b h q k"
 Rule = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
-class Given(Mask):
+class TensorMask(Mask):
     """A boolean tensor. `axes` names its axes in the letters b h q k; empty means full rank."""
 
     fixed = False
@@ -56,7 +56,7 @@ class Given(Mask):
         elif len(shape) != len(want):
             raise MaskError(
                 f"the mask has shape {shape}, but the map is {want} and a mask of fewer axes could mean several "
-                f"things; name its axes, such as regard.allowed(mask, axes='{advice(len(shape))}'), "
+                f"things; name its axes, such as regard.allowed(mask, axes='{advise(len(shape))}'), "
                 "or give it full rank with 1 where it says nothing"
             )
         elif any(a not in (1, b) for a, b in zip(shape, want)):
@@ -82,7 +82,7 @@ class Given(Mask):
         return f"allowed(tensor of shape {tuple(self.tensor.shape)}{axes})"
 
 
-class Ruled(Mask):
+class RuleMask(Mask):
     fixed = False
 
     def __init__(self, function: Rule) -> None:
@@ -105,7 +105,7 @@ class Ruled(Mask):
         return f"rule({getattr(self.function, '__name__', self.function)})"
 
 
-def advice(axes: int) -> str:
+def advise(axes: int) -> str:
     return {1: "k", 2: "q k", 3: "b q k"}.get(axes, LETTERS)
 
 
@@ -148,7 +148,7 @@ def allowed(tensor: Shaped[Tensor, "..."], *, axes: str = "") -> Mask:
                 f"axes {axes!r} name {len(letters)} axes, but the mask has shape {tuple(tensor.shape)}; "
                 "name each of its axes"
             )
-    return Given(tensor, letters)
+    return TensorMask(tensor, letters)
 
 
 def blocked(tensor: Shaped[Tensor, "..."], *, axes: str = "") -> Mask:
@@ -174,7 +174,7 @@ def rule(function: Rule) -> Mask:
     """
     if not callable(function):
         raise DtypeError(f"rule takes a function of (b, h, q, k), not {type(function).__name__}")
-    return Ruled(function)
+    return RuleMask(function)
 
 
 def as_mask(mask: object, sizes: Sizes) -> Mask:
@@ -183,9 +183,9 @@ def as_mask(mask: object, sizes: Sizes) -> Mask:
         found = mask
     elif isinstance(mask, Tensor):
         must_be_boolean(mask, "mask=")
-        found = Given(mask, ())
+        found = TensorMask(mask, ())
     elif callable(mask):
-        found = Ruled(mask)
+        found = RuleMask(mask)
     else:
         raise DtypeError(
             f"mask= got {type(mask).__name__}; give a mask such as regard.causal(), a boolean tensor of full rank, "

@@ -3,6 +3,6 @@
 from regard.attention.matrix_free.linformer import Linformer
 from regard.attention.matrix_free.mechanism import Cost, Mechanism
 from regard.attention.matrix_free.performer import Performer
-from regard.attention.matrix_free.prefix import Running
+from regard.attention.matrix_free.prefix import RunningAttention
 
-__all__ = ["Cost", "Linformer", "Mechanism", "Performer", "Running"]
+__all__ = ["Cost", "Linformer", "Mechanism", "Performer", "RunningAttention"]

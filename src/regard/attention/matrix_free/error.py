@@ -9,7 +9,7 @@ from torch import Tensor
 from regard.attention.axes.as_4d import add_leading_axes
 from regard.attention.axes.heads import pick_key_heads
 from regard.attention.axes.select import Index, pick
-from regard.attention.kernels.explicit import mixed
+from regard.attention.kernels.explicit import mix_values
 from regard.attention.map import AttentionMap, Computed
 from regard.attention.map.blocks import walk_blocks
 from regard.attention.map.statistics import Place
@@ -53,8 +53,8 @@ def error(weights: AttentionMap, mix: Float[Tensor, "..."], v: Float[Tensor, "*_
         far = (part.weights(block.rows, block.columns) - right).abs().sum(-1) / 2
         away, largest = away + far.sum().item(), max(largest, far.max().item())
         seen = block.part.allowed(block.rows, block.columns)
-        values = of_keys(v, block.lead, lead)[..., block.columns, :]
-        best = mixed(right, values, seen)
+        values = pick_values(v, block.lead, lead)[..., block.columns, :]
+        best = mix_values(right, values, seen)
         here: Place = (*block.lead, ..., block.rows, slice(None))
         wrong += (mix[here] - best).square().sum().item()
         size += best.square().sum().item()
@@ -69,7 +69,7 @@ def double(source: Computed | None) -> Computed:
     return source.with_qk(source.q.double(), source.k.double()) if source.is_dot else source
 
 
-def of_keys(v: Tensor, index: tuple[int, ...], lead: tuple[int, ...]) -> Tensor:
+def pick_values(v: Tensor, index: tuple[int, ...], lead: tuple[int, ...]) -> Tensor:
     """The values of some batch entries and heads; a head of them may stand for several queries' heads."""
     chosen: tuple[Index, ...] = index
     if index and len(index) == len(lead) and v.shape[-3] not in (1, lead[-1]):

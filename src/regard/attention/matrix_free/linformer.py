@@ -12,12 +12,12 @@ from regard.attention.axes.as_4d import expand_4d
 from regard.attention.axes.heads import match_heads, multiply_grouped, pick_key_heads
 from regard.attention.axes.select import Index, Where, pick, take
 from regard.attention.kernels.finite import is_bounded, looks_sound
-from regard.attention.kernels.fused import even_widths, sdpa
+from regard.attention.kernels.fused import pad_widths, sdpa
 from regard.attention.map.computed import Computed
 from regard.attention.map.implied import Implied
 from regard.attention.mask import Sizes
-from regard.attention.matrix_free.mechanism import Cost, Learned, drawing, must_count
-from regard.attention.matrix_free.seen import Seen, seen_of
+from regard.attention.matrix_free.mechanism import Cost, VersionedTensor, make_generator, must_count
+from regard.attention.matrix_free.seen import KeyMask, split_mask
 from regard.attention.weigh.softmax import softmax
 from regard.eager import autocasts, readable
 from regard.errors import ConfigError, PathError, ShapeError
@@ -70,7 +70,7 @@ class Linformer(nn.Module):
             raise ConfigError(f"share is {share!r}, but it is {' or '.join(map(repr, SHARES))}; give one of these")
         self.length, self.rank, self.heads, self.share = length, rank, heads, share
         shape = (rank, length) if heads is None else (heads, rank, length)
-        source = drawing(generator)
+        source = make_generator(generator)
         first, *second = (
             torch.randn(shape, generator=source, device=source.device).cpu() / length**0.5
             for _ in range(1 if share == "key-value" else 2)
@@ -107,32 +107,32 @@ class Linformer(nn.Module):
                     k, values = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, values))
                 k, values = k.masked_fill(~there, 0.0), values.masked_fill(~there, 0.0)
             keys, values = project(e, k), project(f, values)
-            held = holding(e, seen.keys, sizes)
+            held = find_held(e, seen.keys, sizes)
             if not sizes.q or not sizes.k or not width or 0 in sizes.lead:
                 mix = q.new_zeros(*q.shape[:-1], width)
             else:
-                some = even_widths(q, *match_heads(keys, values))
-                added, live = None if held is None else wide(held, q), readable(v)
+                some = pad_widths(q, *match_heads(keys, values))
+                added, live = None if held is None else expand_rows(held, q), readable(v)
                 mix = sdpa(*some, added, False, computed.scale, 0.0, live)
                 if live and not looks_sound(mix, False, False) and not is_bounded(some[0], some[1], computed.scale):
                     scores = multiply_grouped(some[0] * computed.scale, some[1].mT)
                     scores = scores if held is None else scores.masked_fill(~held, -torch.inf)
                     mix = multiply_grouped(scores.softmax(-1), some[2])
-        mixed = Mixed(keys, Learned("the projection of the values", self.of_values), held, seen.keys)
+        mixed = MixedKeys(keys, VersionedTensor("the projection of the values", self.of_values), held, seen.keys)
         imply = partial(rows_of, computed, mixed)
         implied = Implied(
             imply, sizes, device=computed.device, dtype=computed.q.dtype, mask=computed.mask, exact=computed
         )
         return mix[..., :width].to(v.dtype).reshape(*sizes.lead, sizes.q, width), implied
 
-    def seen(self, computed: Computed, sizes: Sizes) -> Seen:
+    def seen(self, computed: Computed, sizes: Sizes) -> KeyMask:
         """Which keys count; raises where a mask or a length cannot be honoured."""
         if sizes.k > self.length:
             raise ShapeError(
                 f"there are {sizes.k} keys, but this Linformer mixes at most {self.length}; "
                 f"make it as Linformer({sizes.k}, …), or cut the input"
             )
-        seen = seen_of(computed.mask, sizes, computed.device, WHY_NOT)
+        seen = split_mask(computed.mask, sizes, computed.device, WHY_NOT)
         if seen.ahead is not None:
             raise PathError(
                 "causal() came with by=Linformer, but each of its mixtures holds all positions, so every query would "
@@ -161,7 +161,7 @@ def project(by: Float[Tensor, "*_p r k"], x: Float[Tensor, "b h k d"]) -> Float[
     return multiply_grouped(by.expand(x.shape[0], *by.shape), x)
 
 
-def holding(
+def find_held(
     by: Float[Tensor, "*_p r k"], keys: Bool[Tensor, "_b _h 1 k"] | None, sizes: Sizes
 ) -> Bool[Tensor, "_c _g 1 r"] | None:
     """Which mixtures hold any visible key, for one head or for all; None where all do, as learned ones will.
@@ -178,33 +178,33 @@ def holding(
     return held if held.shape[1] == 1 else held.repeat_interleave(sizes.heads // held.shape[1], 1)
 
 
-def wide(held: Bool[Tensor, "_b _h 1 r"], q: Float[Tensor, "b h q d"]) -> Bool[Tensor, "b _h q r"]:
+def expand_rows(held: Bool[Tensor, "_b _h 1 r"], q: Float[Tensor, "b h q d"]) -> Bool[Tensor, "b _h q r"]:
     return held.expand(q.shape[0], -1, q.shape[2], -1)
 
 
-class Mixed(NamedTuple):
+class MixedKeys(NamedTuple):
     """What a map is computed from, beside q: four axes each, of size 1 where all have it in common."""
 
     keys: Float[Tensor, "b g r d"]  # E k
-    of_values: Learned  # F
+    of_values: VersionedTensor  # F
     held: Bool[Tensor, "_b _h 1 r"] | None
     seen: Bool[Tensor, "_b _h 1 _k"] | None
 
 
-def rows_of(computed: Computed, mixed: Mixed, chosen: tuple[Index, ...], rows: Where) -> Float[Tensor, "*_b _r k"]:
+def rows_of(computed: Computed, mixed: MixedKeys, chosen: tuple[Index, ...], rows: Where) -> Float[Tensor, "*_b _r k"]:
     """Whole rows of softmax(q (E k)ᵀ) F; a hidden key has 0."""
     sizes = computed.sizes
     part = computed.pick(chosen) if chosen else computed
     q = take(part.q, -2, rows).to(computed.dtype)
     f = mixed.of_values()[..., : sizes.k].to(computed.dtype)
-    keys, f = picked(mixed.keys, sizes, chosen), picked(f[(None,) * (4 - f.ndim)], sizes, chosen)
-    held = None if mixed.held is None else picked(mixed.held, sizes, chosen)
+    keys, f = pick_shared(mixed.keys, sizes, chosen), pick_shared(f[(None,) * (4 - f.ndim)], sizes, chosen)
+    held = None if mixed.held is None else pick_shared(mixed.held, sizes, chosen)
     computed.check_fresh()
     found = multiply_grouped(softmax(multiply_grouped(q * computed.scale, keys.mT), held), f)
-    return found if mixed.seen is None else found.masked_fill(~picked(mixed.seen, sizes, chosen), 0.0)
+    return found if mixed.seen is None else found.masked_fill(~pick_shared(mixed.seen, sizes, chosen), 0.0)
 
 
-def picked(x: Tensor, sizes: Sizes, chosen: tuple[Index, ...]) -> Tensor:
+def pick_shared(x: Tensor, sizes: Sizes, chosen: tuple[Index, ...]) -> Tensor:
     """Some batch entries and heads of a tensor of four axes; a head of x may stand for several of the map's."""
     lead, heads = sizes.lead, x.shape[1]
     batch = sizes.batch if x.shape[0] != 1 else (1,) * len(sizes.batch)

@@ -61,12 +61,12 @@ def must_serve(by: Mechanism, **computed: object) -> None:
 SEED = 2009_14794  # not 0, that others draw their q and k from: directions must know nothing of them
 
 
-def drawing(generator: Generator | None) -> Generator:
+def make_generator(generator: Generator | None) -> Generator:
     """Where random numbers come from: what was given, or a fixed seed; never the global state."""
     return torch.Generator().manual_seed(SEED) if generator is None else generator
 
 
-class Learned:
+class VersionedTensor:
     """A tensor that a mechanism had when it made a map; the map cannot be asked once it has changed."""
 
     def __init__(self, name: str, tensor: Tensor) -> None:

@@ -13,20 +13,20 @@ from regard.attention.axes.select import Index, Where, places, take
 from regard.attention.map.computed import Computed, find_seen_keys
 from regard.attention.map.implied import Implied
 from regard.attention.matrix_free.features import KINDS, draw
-from regard.attention.matrix_free.mechanism import Cost, Learned, drawing, must_count
+from regard.attention.matrix_free.mechanism import Cost, VersionedTensor, make_generator, must_count
 from regard.attention.matrix_free.prefix import (
     LOWEST,
     TRIANGLE,
     Kernel,
-    Running,
+    RunningAttention,
     absorb,
-    divided,
+    divide,
     kernel_of,
-    nothing,
+    make_empty_sums,
     read,
     read_on,
 )
-from regard.attention.matrix_free.seen import seen_of
+from regard.attention.matrix_free.seen import split_mask
 from regard.eager import autocasts
 from regard.errors import ConfigError, ShapeError
 
@@ -80,7 +80,7 @@ class Performer(nn.Module):
             raise ConfigError(f"kind is {kind!r}, but features are {', '.join(map(repr, KINDS))}; give one of these")
         self.width, self.features, self.kind, self.orthogonal = width, features, kind, orthogonal
         self.register_buffer(
-            "directions", draw(features, width, orthogonal=orthogonal, generator=drawing(generator)).cpu()
+            "directions", draw(features, width, orthogonal=orthogonal, generator=make_generator(generator)).cpu()
         )
 
     def redraw(self, generator: Generator) -> None:
@@ -100,7 +100,7 @@ class Performer(nn.Module):
         """The mix and the map that it amounts to: φ(q) φ(k)ᵀ where the mask allows it, each row divided by its sum."""
         sizes, dtype = computed.sizes, computed.dtype
         self.check(sizes.heads, computed.k.shape[-3] if computed.k.ndim > 2 else 1, computed.q.shape[-1])
-        seen = seen_of(computed.mask, sizes, computed.device, WHY_NOT)
+        seen = split_mask(computed.mask, sizes, computed.device, WHY_NOT)
         with torch.autocast(v.device.type, enabled=False) if autocasts(v) else nullcontext():
             q, k, values = (expand_4d(x, sizes).to(dtype) for x in (computed.q, computed.k, v))
             k, values = match_heads(k, values)
@@ -113,17 +113,17 @@ class Performer(nn.Module):
                 there = there.expand(*there.shape[:-2], k.shape[-2], 1)
             kernel = kernel_of(self.directions.to(dtype), self.kind, computed.scale)
             q = q.unflatten(1, (k.shape[1], -1))  # b g r q d
-            mix = mixed(q, k, values, kernel, there, seen.ahead).to(v.dtype).flatten(1, 2)
-        directions = Learned("the directions", self.directions)
+            mix = mix_by_features(q, k, values, kernel, there, seen.ahead).to(v.dtype).flatten(1, 2)
+        directions = VersionedTensor("the directions", self.directions)
         imply = partial(rows_of, computed, directions, self.kind)
         implied = Implied(
             imply, sizes, device=computed.device, dtype=computed.q.dtype, mask=computed.mask, exact=computed
         )
         return mix.reshape(*sizes.lead, sizes.q, v.shape[-1]), implied
 
-    def begin(self, *, scale: float | None = None) -> Running:
+    def begin(self, *, scale: float | None = None) -> RunningAttention:
         """The recurrent form, before its first token: for writing one token after another."""
-        return Running(self.directions, self.kind, scale)
+        return RunningAttention(self.directions, self.kind, scale)
 
     def cost(self, n: int, *, width: int | None = None, causal: bool = False, gradients: bool = False) -> Cost:
         """What n queries and n keys cost, per head, with values of `width` (that of q and k unless given).
@@ -144,7 +144,7 @@ class Performer(nn.Module):
         return f"{self.width}, features={self.features}, kind={self.kind!r}, {how}"
 
 
-def mixed(
+def mix_by_features(
     q: Float[Tensor, "b g r q d"],
     k: Float[Tensor, "b g k d"],
     v: Float[Tensor, "b g k e"],
@@ -153,7 +153,7 @@ def mixed(
     ahead: int | None,
 ) -> Float[Tensor, "b g r q e"]:
     """All queries after all keys, or, where query i sees no key after i + `ahead`, both along each other."""
-    sums = nothing(k, v, kernel)
+    sums = make_empty_sums(k, v, kernel)
     if ahead is None:
         return read(absorb(sums, k, v, kernel, there), q, kernel)
     blind, before = max(0, -ahead), max(0, ahead)  # queries before the first key, keys before the first query
@@ -173,7 +173,7 @@ def mixed(
     return parts[0] if len(parts) == 1 else torch.cat(parts, -2)
 
 
-def rows_of(computed: Computed, learned: Learned, kind: str, chosen: tuple[Index, ...], rows: Where) -> Tensor:
+def rows_of(computed: Computed, learned: VersionedTensor, kind: str, chosen: tuple[Index, ...], rows: Where) -> Tensor:
     """Whole rows of the map, in runs as short as the chunks of the mix, so that both lower alike."""
     computed.check_fresh()
     part = computed.pick(chosen) if chosen else computed
@@ -201,4 +201,4 @@ def rows_at(part: Computed, kernel: Kernel, k: Tensor, rows: Tensor, allowed: Te
     products = multiply_grouped(kernel.queries(q, top), of_keys.mT)
     products = products if allowed is None else products.masked_fill(~allowed, 0.0)
     shape = (*part.shape[:-2], len(rows), part.shape[-1])
-    return divided(products, products.sum(-1, keepdim=True), kernel.kind).expand(shape)
+    return divide(products, products.sum(-1, keepdim=True), kernel.kind).expand(shape)

@@ -38,8 +38,8 @@ class Kernel(NamedTuple):
         found = powers(q, self.of_queries, self.kind, None)
         if found.factor is not None:
             return found.factor  # their exponents are alike, so nothing is left of them
-        raised = found.exponent.add_(top)
-        return raised.sub_(raised.detach().amax(-1, keepdim=True)).exp_()
+        raise_sums = found.exponent.add_(top)
+        return raise_sums.sub_(raise_sums.detach().amax(-1, keepdim=True)).exp_()
 
 
 def kernel_of(directions: Float[Tensor, "m d"], kind: str, scale: float) -> Kernel:
@@ -55,7 +55,7 @@ class Sums(NamedTuple):
     total: Float[Tensor, "*b 1 g"]
 
 
-def nothing(k: Float[Tensor, "*b k d"], v: Float[Tensor, "*b k e"], kernel: Kernel) -> Sums:
+def make_empty_sums(k: Float[Tensor, "*b k d"], v: Float[Tensor, "*b k e"], kernel: Kernel) -> Sums:
     """Before the first key."""
     directions, lead = kernel.of_keys, k.shape[:-2]
     count = directions.shape[0] * (1 if kernel.kind == "positive" else 2)
@@ -67,7 +67,7 @@ def nothing(k: Float[Tensor, "*b k d"], v: Float[Tensor, "*b k e"], kernel: Kern
     )
 
 
-def raised(sums: Sums, found: Powers) -> Sums:
+def raise_sums(sums: Sums, found: Powers) -> Sums:
     """The same sums, lowered by what more keys may need. No gradient: a common factor cancels in the mix."""
     exponent = found.exponent.detach()
     if not exponent.shape[-2]:
@@ -77,7 +77,7 @@ def raised(sums: Sums, found: Powers) -> Sums:
     return Sums(top, sums.values * shrunk.mT, sums.total * shrunk)
 
 
-def added(sums: Sums, of_keys: Float[Tensor, "*b k g"], v: Float[Tensor, "*b k e"]) -> Sums:
+def add_sums(sums: Sums, of_keys: Float[Tensor, "*b k g"], v: Float[Tensor, "*b k e"]) -> Sums:
     return Sums(sums.top, sums.values + of_keys.mT @ v, sums.total + of_keys.sum(-2, keepdim=True))
 
 
@@ -85,8 +85,8 @@ def absorb(sums: Sums, k: Tensor, v: Tensor, kernel: Kernel, seen: Tensor | None
     """The sums with these keys in them; `seen`, (…, k, 1), is False where one is not there."""
     for some, values, there in chunks(height_of(sums, CHUNK), k, v, seen):
         found = kernel.keys(some, there)
-        sums = raised(sums, found)
-        sums = added(sums, found.lowered(sums.top), values)
+        sums = raise_sums(sums, found)
+        sums = add_sums(sums, found.lowered(sums.top), values)
     return sums
 
 
@@ -95,7 +95,7 @@ def read(sums: Sums, q: Float[Tensor, "*b r q d"], kernel: Kernel) -> Float[Tens
     parts = []
     for (some,) in chunks(height_of(sums, CHUNK), q):
         of_queries = kernel.queries(some.flatten(-3, -2), sums.top)
-        mix = divided(of_queries @ sums.values, of_queries @ sums.total.mT, kernel.kind)
+        mix = divide(of_queries @ sums.values, of_queries @ sums.total.mT, kernel.kind)
         parts.append(mix.unflatten(-2, (q.shape[-3], -1)))
     return torch.cat(parts, -2)
 
@@ -111,18 +111,18 @@ def read_on(
     parts, heads = [], q.shape[-3]
     for mine, keys, values, there in chunks(height_of(sums, TRIANGLE), q, k, v, seen):
         found = kernel.keys(keys, there)
-        sums = raised(sums, found)
+        sums = raise_sums(sums, found)
         of_keys = found.lowered(sums.top)
         of_queries = kernel.queries(mine.flatten(-3, -2), sums.top)
         near = (of_queries @ of_keys.mT).unflatten(-2, (heads, -1)).tril().flatten(-3, -2)
         normaliser = of_queries @ sums.total.mT + near.sum(-1, keepdim=True)
-        mix = divided(of_queries @ sums.values + near @ values, normaliser, kernel.kind)
+        mix = divide(of_queries @ sums.values + near @ values, normaliser, kernel.kind)
         parts.append(mix.unflatten(-2, (heads, -1)))
-        sums = added(sums, of_keys, values)
+        sums = add_sums(sums, of_keys, values)
     return torch.cat(parts, -2), sums
 
 
-def divided(mix: Tensor, normaliser: Tensor, kind: str) -> Tensor:
+def divide(mix: Tensor, normaliser: Tensor, kind: str) -> Tensor:
     """mix / normaliser, and 0 where there is nothing to divide by: a query that sees nothing mixes to zero.
 
     The normaliser of trigonometric features is a difference, and what is left of it near 0 is no number to trust.
@@ -144,7 +144,7 @@ def chunks(height: int, *xs: Tensor | None) -> list[tuple[Any, ...]]:
     return list(zip(*([None] * pieces if x is None else x.split(height, -2) for x in xs)))
 
 
-class Running:
+class RunningAttention:
     """A Performer that reads as it goes: it remembers sums, the same amount after a million tokens as after one.
 
     `step(q, k, v)` takes the next tokens, one or many, and gives what `attend(…, mask=causal(), by=performer)` would
@@ -184,7 +184,7 @@ class Running:
             if keys is not None:
                 there = keys.unsqueeze(-1)
                 wide_k, wide_v = wide_k.masked_fill(~there, 0.0), wide_v.masked_fill(~there, 0.0)
-            sums = nothing(wide_k, wide_v, kernel) if self.sums is None else self.sums
+            sums = make_empty_sums(wide_k, wide_v, kernel) if self.sums is None else self.sums
             mix, self.sums = read_on(sums, wide_q, wide_k, wide_v, kernel, there)
         self.seen += q.shape[-2]
         mix = mix.flatten(-4, -3).to(v.dtype)

@@ -12,25 +12,25 @@ from regard.attention.mask.base import And, Both, Mask, Not
 from regard.attention.mask.causal import Causal
 from regard.attention.mask.lead import tile, whole
 from regard.attention.mask.padding import Padding
-from regard.attention.mask.tensor import Given
+from regard.attention.mask.tensor import TensorMask
 from regard.errors import PathError
 
 
-class Seen(NamedTuple):
+class KeyMask(NamedTuple):
     """What a mask asks: that query i sees no key after i + `ahead` (None: all), and of the keys only `keys`."""
 
     ahead: int | None = None
     keys: Bool[Tensor, "_b _h 1 _k"] | None = None
 
 
-def seen_of(mask: Mask | None, sizes: Sizes, device: torch.device, why: str) -> Seen:
+def split_mask(mask: Mask | None, sizes: Sizes, device: torch.device, why: str) -> KeyMask:
     """The mask taken apart. What is left over is refused with `why`, a sentence that is told the mask."""
-    found = Seen()
-    for part in () if mask is None else conjuncts(mask):
+    found = KeyMask()
+    for part in () if mask is None else list_conjuncts(mask):
         if isinstance(part, Causal):
             ahead = part.offset(sizes)
             found = found._replace(ahead=ahead if found.ahead is None else min(ahead, found.ahead))
-        elif of_keys(part, sizes):
+        elif is_of_keys(part, sizes):
             first = torch.zeros(1, dtype=torch.long, device=device)
             keys = expand_4d(tile(part, sizes, whole(sizes, device), rows=first), sizes)
             found = found._replace(keys=keys if found.keys is None else found.keys & keys)
@@ -39,19 +39,19 @@ def seen_of(mask: Mask | None, sizes: Sizes, device: torch.device, why: str) -> 
     return found
 
 
-def conjuncts(mask: Mask) -> list[Mask]:
-    return conjuncts(mask.left) + conjuncts(mask.right) if isinstance(mask, And) else [mask]
+def list_conjuncts(mask: Mask) -> list[Mask]:
+    return list_conjuncts(mask.left) + list_conjuncts(mask.right) if isinstance(mask, And) else [mask]
 
 
-def of_keys(mask: Mask, sizes: Sizes) -> bool:
+def is_of_keys(mask: Mask, sizes: Sizes) -> bool:
     """Whether the mask is known to say the same of a key to every query."""
     if isinstance(mask, Both):
-        return of_keys(mask.left, sizes) and of_keys(mask.right, sizes)
+        return is_of_keys(mask.left, sizes) and is_of_keys(mask.right, sizes)
     if isinstance(mask, Not):
-        return of_keys(mask.inner, sizes)
+        return is_of_keys(mask.inner, sizes)
     if isinstance(mask, Padding):
         return not mask.per_query(sizes)
-    if isinstance(mask, Given):
+    if isinstance(mask, TensorMask):
         per_query = dict(zip(mask.axes, mask.tensor.shape)).get("q", 1) if mask.axes else mask.tensor.shape[-2]
         return per_query == 1
     return False

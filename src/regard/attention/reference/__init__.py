@@ -15,7 +15,7 @@ array([0.2976, 0.1095, 0.1805, 0.1805, 0.2318])
 from regard.attention.reference.around import nadaraya_watson, sinusoid
 from regard.attention.reference.arrays import Array, Mask, each_row, hide, wide
 from regard.attention.reference.masks import causal_mask, distance, padding_mask, window_mask
-from regard.attention.reference.mechanism import Attended, attend, mix, multi_head, repeat_heads, split_heads
+from regard.attention.reference.mechanism import Stages, attend, mix, multi_head, repeat_heads, split_heads
 from regard.attention.reference.scores import (
     additive_scores,
     bilinear_scores,
@@ -28,8 +28,8 @@ from regard.attention.reference.weights import entmax15, sigmoid, softmax, spars
 
 __all__ = [
     "Array",
-    "Attended",
     "Mask",
+    "Stages",
     "additive_scores",
     "attend",
     "bilinear_scores",

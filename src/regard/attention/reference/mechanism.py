@@ -11,10 +11,10 @@ from regard.attention.reference.scores import dot_scores, scaled_dot_scores
 from regard.attention.reference.weights import softmax
 
 
-class Attended(NamedTuple):
+class Stages(NamedTuple):
     """Each stage of one call, in the order it was made; scores as they were before the mask.
 
-    >>> Attended._fields
+    >>> Stages._fields
     ('scores', 'weights', 'mix')
     """
 
@@ -35,7 +35,7 @@ def attend(
     softcap: float | None = None,
     sink: Array | float | None = None,
     normalise: Callable[..., Array] = softmax,
-) -> Attended:
+) -> Stages:
     r"""Let each query gather values from the keys it may see.
 
     $\mathrm{softmax}(q k^\top / \sqrt d)\,v$ (Vaswani et al. 2017, eq. 1), with what has been added since, in
@@ -61,7 +61,7 @@ def attend(
     weights = normalise(s, mask) if sink is None else normalise(s, mask, sink=sink)
     if normalise is softmax and sink is None:
         weights = np.where(lost[..., None] & seen, np.nan, weights)
-    return Attended(s, weights, mix(weights, wide(v), mask))
+    return Stages(s, weights, mix(weights, wide(v), mask))
 
 
 def mix(weights: Array, v: Array, mask: Mask | None = None) -> Array:
@@ -85,7 +85,7 @@ def multi_head(
     wo: Float[np.ndarray, "n _"],
     heads: int,
     mask: Mask | None = None,
-) -> Attended:
+) -> Stages:
     r"""Several small attentions side by side: $\mathrm{concat}(\mathrm{head}_1, …)\,W^O$.
 
     Vaswani et al. 2017, §3.2.2. Matrices stand on the right, $x W^Q$. Scores and weights are kept per head,
@@ -101,7 +101,7 @@ def multi_head(
     q, k, v = (split_heads(wide(x) @ w, heads) for w in (wq, wk, wv))  # *b h t d
     one = attend(q, k, v, mask=mask)
     merged = one.mix.swapaxes(-2, -3).reshape(*x.shape[:-1], -1)  # *b t n
-    return Attended(one.scores, one.weights, merged @ wo)
+    return Stages(one.scores, one.weights, merged @ wo)
 
 
 def split_heads(x: Float[np.ndarray, "*_b t m"], heads: int) -> Float[np.ndarray, "*_b h t d"]:

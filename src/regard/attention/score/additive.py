@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.attention.score.bilinear import fitting, positive
+from regard.attention.score.bilinear import check_fit, must_be_positive
 
 
 class Additive(nn.Module):
@@ -25,7 +25,7 @@ class Additive(nn.Module):
 
     def __init__(self, *, query: int, key: int, hidden: int) -> None:
         super().__init__()
-        positive(query=query, key=key, hidden=hidden)
+        must_be_positive(query=query, key=key, hidden=hidden)
         self.query, self.key = query, key
         self.query_to_hidden = nn.Linear(query, hidden, bias=False)
         self.key_to_hidden = nn.Linear(key, hidden, bias=False)
@@ -36,7 +36,7 @@ class Additive(nn.Module):
         self, q: Float[Tensor, "*_b q d"], k: Float[Tensor, "*_c k e"]
     ) -> tuple[Float[Tensor, "*_b q f"], Float[Tensor, "*_c k f"]]:
         """Each side's share of the hidden layer."""
-        fitting("Additive", q, k, self.query, self.key)
+        check_fit("Additive", q, k, self.query, self.key)
         return self.query_to_hidden(q), self.key_to_hidden(k)
 
     def compare(self, q: Float[Tensor, "*_b q f"], k: Float[Tensor, "*_c k f"]) -> Float[Tensor, "*_e q k"]:

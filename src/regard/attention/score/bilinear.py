@@ -27,7 +27,7 @@ class Bilinear(nn.Module):
 
     def __init__(self, *, query: int, key: int) -> None:
         super().__init__()
-        positive(query=query, key=key)
+        must_be_positive(query=query, key=key)
         self.query, self.key = query, key
         bound = 1 / math.sqrt(query)  # as nn.Linear draws its own
         self.weight = nn.Parameter(torch.empty(query, key).uniform_(-bound, bound))
@@ -36,7 +36,7 @@ class Bilinear(nn.Module):
         self, q: Float[Tensor, "*_b q d"], k: Float[Tensor, "*_c k e"]
     ) -> tuple[Float[Tensor, "*_b q e"], Float[Tensor, "*_c k e"]]:
         """The query taken to where keys live, and the key as it came."""
-        fitting("Bilinear", q, k, self.query, self.key)
+        check_fit("Bilinear", q, k, self.query, self.key)
         return q @ self.weight, k
 
     def compare(self, q: Float[Tensor, "*_b q e"], k: Float[Tensor, "*_c k e"]) -> Float[Tensor, "*_e q k"]:
@@ -55,14 +55,14 @@ class Bilinear(nn.Module):
         return f"query={self.query}, key={self.key}"
 
 
-def positive(**sizes: int) -> None:
+def must_be_positive(**sizes: int) -> None:
     """Refuse a size that is not at least 1, by name."""
     for name, size in sizes.items():
         if size < 1:
             raise ValueError(f"{name}={size} is no size; give the number of channels, at least 1")
 
 
-def fitting(score: str, q: Tensor, k: Tensor, query: int, key: int) -> None:
+def check_fit(score: str, q: Tensor, k: Tensor, query: int, key: int) -> None:
     """Refuse queries and keys of other sizes than the score was built for, quoting both."""
     if (q.shape[-1], k.shape[-1]) != (query, key):
         raise ShapeError(

@@ -35,10 +35,10 @@ class Cosine(Dot):
         self, q: Float[Tensor, "*_b q d"], k: Float[Tensor, "*_c k d"]
     ) -> tuple[Float[Tensor, "*_b q d"], Float[Tensor, "*_c k d"]]:
         """Both sides at length one."""
-        return unit(q, self.eps), unit(k, self.eps)
+        return normalise_length(q, self.eps), normalise_length(k, self.eps)
 
 
-def unit(x: Float[Tensor, "*b d"], eps: float) -> Float[Tensor, "*b d"]:
+def normalise_length(x: Float[Tensor, "*b d"], eps: float) -> Float[Tensor, "*b d"]:
     """Every vector divided by its length, or by `eps` where it is shorter."""
     wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x  # squares overflow in float16
     # The square is clamped, not the length: a square root has no slope at zero.

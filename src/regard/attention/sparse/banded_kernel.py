@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.attention.sparse.masked import Masked
+from regard.attention.sparse.masked import MaskCells
 from regard.attention.sparse.strips import ROOM, Pattern, Strip, add_keys, columns_of, extra_of, keys_of, strips
 from regard.errors import PathError
 
@@ -37,7 +37,7 @@ def through(q: Tensor, k: Tensor, v: Tensor, pattern: Pattern, scale: float) -> 
     shape = q.shape
     q, k, v = (x.flatten(0, 1) for x in (q, k, v))
     mix, logs = torch.empty_like(q), q.new_empty(q.shape[:2], dtype=torch.promote_types(q.dtype, torch.float32))
-    masked = Masked(pattern, (shape[0], shape[1]), q.dtype)
+    masked = MaskCells(pattern, (shape[0], shape[1]), q.dtype)
     for strip in strips(pattern, room_for(q, pattern)):
         keys, values, added = part_of(k, v, pattern, strip, masked, shape)
         some = slice(strip.first, strip.first + strip.blocks * strip.height)
@@ -66,7 +66,7 @@ def back(
     """The gradients for q, k and v."""
     shape, rows = q.shape, pattern.cover.queries
     of_q, of_k, of_v = (torch.zeros(x.shape, dtype=x.dtype, device=x.device) for x in (q, k, v))
-    masked = Masked(pattern, (shape[0], shape[1]), q.dtype)
+    masked = MaskCells(pattern, (shape[0], shape[1]), q.dtype)
     if rows is not None and len(rows):
         held_back, of_rows = masked.of_queries(), torch.zeros_like(q[:, :, rows])
         if not masked.blind(held_back):
@@ -113,7 +113,7 @@ def room_for(q: Float[Tensor, "n q d"], pattern: Pattern) -> int:
 
 
 def part_of(
-    k: Tensor, v: Tensor, pattern: Pattern, strip: Strip, masked: Masked, shape: torch.Size
+    k: Tensor, v: Tensor, pattern: Pattern, strip: Strip, masked: MaskCells, shape: torch.Size
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Keys and values of a strip, extra ones first, and what is added to their scores, all with (b · h, s, …)."""
     at = extra_of(pattern, strip)
@@ -121,7 +121,7 @@ def part_of(
         keys, values = keys_of(k, strip), keys_of(v, strip)
     else:
         places = torch.cat([at.clamp_min(0), columns_of(strip).expand(at.shape[0], -1, -1)], -1)
-        keys, values = gathered(k, places, shape), gathered(v, places, shape)
+        keys, values = gather(k, places, shape), gather(v, places, shape)
     added = masked(strip)
     b, h = added.shape[:2]
     if (b, h) == (1, 1):
@@ -129,7 +129,7 @@ def part_of(
     return keys, values, added.expand(shape[0], shape[1], *added.shape[2:]).flatten(0, 1)
 
 
-def gathered(x: Float[Tensor, "n k d"], places: Int[Tensor, "h s w"], shape: torch.Size) -> Float[Tensor, "n s w d"]:
+def gather(x: Float[Tensor, "n k d"], places: Int[Tensor, "h s w"], shape: torch.Size) -> Float[Tensor, "n s w d"]:
     """The keys at these places, for all heads alike or for each, in one pass over memory."""
     if places.shape[0] == 1:
         return x.index_select(1, places.flatten()).unflatten(1, places.shape[1:])

@@ -20,7 +20,7 @@ class Places(NamedTuple):
     columns: Int[Tensor, "s 1 w"]
 
 
-class Masked:
+class MaskCells:
     """Makes them, (b|1, h|1, s|1, r|1, c), extra keys first. Where blocks, or rows, are alike, one stands for all."""
 
     def __init__(self, pattern: Pattern, lead: tuple[int, int], dtype: torch.dtype) -> None:

@@ -25,7 +25,7 @@ class Dropped(NamedTuple):
 
 
 @torch.no_grad()
-def kept(
+def draw_kept(
     shape: Sequence[int], p: float, *, dtype: torch.dtype, device: torch.device, seed: int | None = None
 ) -> Float[Tensor, "..."]:
     """What numbers are multiplied by: 0 with probability p, below 1, and 1 / (1 − p) elsewhere.
@@ -50,4 +50,4 @@ def drop(weights: Float[Tensor, "..."], dropped: Dropped) -> Float[Tensor, "..."
     """Set a share p of the weights to 0 and raise the others to 1 / (1 − p); p = 1 leaves nothing."""
     if dropped.p >= 1.0:
         return torch.zeros_like(weights)
-    return weights * kept(weights.shape, dropped.p, dtype=weights.dtype, device=weights.device, seed=dropped.seed)
+    return weights * draw_kept(weights.shape, dropped.p, dtype=weights.dtype, device=weights.device, seed=dropped.seed)

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from regard.attention.weigh.softmax import hide, softmax
-from regard.attention.weigh.sparsemax import below_top, counting, sparsemax
+from regard.attention.weigh.sparsemax import count_up, sparsemax, subtract_top
 from regard.shapes import Allowed, Scores, Weights
 
 
@@ -30,7 +30,7 @@ def entmax(scores: Scores, allowed: Allowed | None = None, *, alpha: float = 1.5
     logits, hidden = hide(scores, allowed)  # *b q k
     if not scores.shape[-1]:
         return scores.clone()
-    z = below_top(logits * (alpha - 1))
+    z = subtract_top(logits * (alpha - 1))
     if alpha == 1.5:
         weights = (z - threshold_by_sorting(z)).clamp(min=0.0).square()
     else:
@@ -41,7 +41,7 @@ def entmax(scores: Scores, allowed: Allowed | None = None, *, alpha: float = 1.5
 def threshold_by_sorting(z: Tensor) -> Tensor:
     r"""The τ at which $\sum [z - \tau]_+^2 = 1$: that of the longest run of sorted z that is above its τ."""
     descending = z.detach().sort(-1, descending=True).values
-    count = counting(z)  # k
+    count = count_up(z)  # k
     mean = descending.cumsum(-1) / count
     spread = descending.square().cumsum(-1) - count * mean.square()
     # Where the spread exceeds 1 there is no τ; the mean stands in, and the run's last z is below it anyway.

@@ -22,10 +22,10 @@ def sparsemax(scores: Scores, allowed: Allowed | None = None) -> Weights:
     logits, hidden = hide(scores, allowed)  # *b q k
     if not scores.shape[-1]:
         return scores.clone()
-    z = below_top(logits)
+    z = subtract_top(logits)
 
     descending = z.detach().sort(-1, descending=True).values
-    count = counting(z)  # k
+    count = count_up(z)  # k
     sums = descending.cumsum(-1)
     size = (1 + count * descending > sums).sum(-1, keepdim=True).clamp(min=1)  # *b q 1; 0 only where NaN
     rough = (sums.gather(-1, size - 1) - 1) / size
@@ -36,7 +36,7 @@ def sparsemax(scores: Scores, allowed: Allowed | None = None) -> Weights:
     return (z - tau).clamp(min=0.0).masked_fill(hidden, 0.0).to(scores.dtype)
 
 
-def below_top(logits: Tensor) -> Tensor:
+def subtract_top(logits: Tensor) -> Tensor:
     """Logits less their row's largest, and no lower than −2.
 
     A weight is positive only within 1 of the largest, so what is lower plays no part; without −inf and far
@@ -46,6 +46,6 @@ def below_top(logits: Tensor) -> Tensor:
     return (logits - top.masked_fill(top == -math.inf, 0.0)).clamp(min=-2.0)
 
 
-def counting(z: Tensor) -> Tensor:
+def count_up(z: Tensor) -> Tensor:
     """1, 2, …, as many as there are keys."""
     return torch.arange(1, z.shape[-1] + 1, dtype=z.dtype, device=z.device)

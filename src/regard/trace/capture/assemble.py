@@ -13,11 +13,11 @@ from regard.attention.map.edited import Edited
 from regard.attention.map.source import MapPiece
 from regard.attention.map.stitched import Stitched
 from regard.attention.mask import Mask, Sizes
-from regard.attention.mask.spans import Spans
+from regard.attention.mask.spans import SpanMask
 from regard.attention.score.bias import Bias
 from regard.attention.weigh.softmax import softmax
 from regard.trace.capture.ancestry import BeamAncestry
-from regard.trace.capture.layer_capture import Block, LayerCapture
+from regard.trace.capture.layer_capture import CapturedCall, LayerCapture
 from regard.trace.change.call_edits import CallEdits
 from regard.trace.doors.compact_form import Shifted
 from regard.trace.record.compact import compact_mask, dense_of, of_mask
@@ -73,7 +73,7 @@ def assembled(held: LayerCapture, kept: BeamAncestry | None) -> Layer:
     return layer
 
 
-def edits_of(blocks: list[Block]) -> list[CallEdits]:
+def edits_of(blocks: list[CapturedCall]) -> list[CallEdits]:
     """What editors changed, and where the rows and keys of each call stand in the whole."""
     stitches = len({block.stretch for block in blocks}) > 1
     column = 0 if stitches else min(block.column for block in blocks)
@@ -85,7 +85,7 @@ def edits_of(blocks: list[Block]) -> list[CallEdits]:
     return found
 
 
-def replay_of(layer: Layer, block: Block, dropout: float) -> Callable[[], Tensor] | None:
+def replay_of(layer: Layer, block: CapturedCall, dropout: float) -> Callable[[], Tensor] | None:
     """The weights after dropout, from the random state that the call found: the same numbers are drawn again."""
     rng, q, k = block.rng, block.q, block.k
     if rng is None or q is None or k is None:
@@ -116,7 +116,7 @@ def replay_of(layer: Layer, block: Block, dropout: float) -> Callable[[], Tensor
     return replay
 
 
-def stored_map(block: Block) -> AttentionMap:
+def stored_map(block: CapturedCall) -> AttentionMap:
     """Weights that were kept as seen; for a computed map, a placeholder that `assembled` replaces."""
     if block.weights is not None:
         return AttentionMap.stored(block.weights)
@@ -126,7 +126,7 @@ def stored_map(block: Block) -> AttentionMap:
 
 
 def compute_from(
-    held: LayerCapture, block: Block, q: Tensor, k: Tensor, sizes: Sizes, mask: Mask | None, bias: object
+    held: LayerCapture, block: CapturedCall, q: Tensor, k: Tensor, sizes: Sizes, mask: Mask | None, bias: object
 ) -> Computed:
     template = None if block.map is None else block.map.source.computed
     score, weigh, sink = None, even_softmax if block.uniform else softmax, held.sink
@@ -148,7 +148,7 @@ def compute_from(
 
 
 @dataclass(frozen=True, eq=False)
-class Joined:
+class JoinedCalls:
     """The blocks of one stretch of keys as one map."""
 
     source: Computed
@@ -158,20 +158,20 @@ class Joined:
     column: int
 
 
-def evened(block: Block) -> Block:
+def evened(block: CapturedCall) -> CapturedCall:
     """The same block with even rows said in q: a query of 0 sees all keys alike."""
     if not block.uniform or block.bias is not None or block.q is None:
         return block
     form = of_mask(block.mask, block.sizes)
-    if not isinstance(form, Spans):
+    if not isinstance(form, SpanMask):
         return block
     blind = form.stop <= form.start  # b|1 h|1 q|1
     q = block.q.masked_fill(blind[..., None].to(block.q.device), 0.0)
-    mask = Spans(form.start.masked_fill(blind, 0), form.stop.masked_fill(blind, block.sizes.k))
+    mask = SpanMask(form.start.masked_fill(blind, 0), form.stop.masked_fill(blind, block.sizes.k))
     return replace(block, q=q, mask=mask, uniform=False)
 
 
-def joined(held: LayerCapture, blocks: list[Block]) -> Joined:
+def joined(held: LayerCapture, blocks: list[CapturedCall]) -> JoinedCalls:
     asking = [evened(block) for block in blocks]
     if len(blocks) > 1 and any(block.uniform for block in asking):  # even over the keys of their own step only
         asking = [replace(block, uniform=False) for block in asking]
@@ -187,10 +187,10 @@ def joined(held: LayerCapture, blocks: list[Block]) -> Joined:
     sizes = Sizes((q.shape[0], q.shape[1]), q.shape[2], k.shape[2])
     mask = masks_joined(asking, sizes, column)
     bias = biases_joined(blocks, sizes, column)
-    return Joined(compute_from(held, asking[0], rows, k, sizes, mask, bias), q, k, v, column)
+    return JoinedCalls(compute_from(held, asking[0], rows, k, sizes, mask, bias), q, k, v, column)
 
 
-def masks_joined(blocks: list[Block], sizes: Sizes, column: int) -> Mask | None:
+def masks_joined(blocks: list[CapturedCall], sizes: Sizes, column: int) -> Mask | None:
     """Each block's rows see what they saw, counted in keys of the whole."""
     starts, stops = [], []
     for block in blocks:
@@ -202,7 +202,7 @@ def masks_joined(blocks: list[Block], sizes: Sizes, column: int) -> Mask | None:
                 torch.zeros(1, 1, rows, dtype=torch.int32),
                 torch.full((1, 1, rows), block.sizes.k, dtype=torch.int32),
             )
-        elif isinstance(form, Spans):
+        elif isinstance(form, SpanMask):
             start, stop = form.start.cpu(), form.stop.cpu()
         else:
             return compact_mask(dense_joined(blocks, sizes, column), sizes)
@@ -213,14 +213,14 @@ def masks_joined(blocks: list[Block], sizes: Sizes, column: int) -> Mask | None:
     wide = [
         torch.cat([x.expand(*lead, block.sizes.q) for x, block in zip(side, blocks)], 2) for side in (starts, stops)
     ]
-    return Spans(wide[0], wide[1])
+    return SpanMask(wide[0], wide[1])
 
 
-def dense_joined(blocks: list[Block], sizes: Sizes, column: int) -> Tensor:
+def dense_joined(blocks: list[CapturedCall], sizes: Sizes, column: int) -> Tensor:
     return joined_rows([dense_of(block.mask, block.sizes) for block in blocks], blocks, sizes, column)
 
 
-def joined_rows(parts: list[Tensor], blocks: list[Block], sizes: Sizes, column: int) -> Tensor:
+def joined_rows(parts: list[Tensor], blocks: list[CapturedCall], sizes: Sizes, column: int) -> Tensor:
     """The rows of all blocks below each other, each at its own keys."""
     placed = []
     for part, block in zip(parts, blocks):
@@ -230,7 +230,7 @@ def joined_rows(parts: list[Tensor], blocks: list[Block], sizes: Sizes, column: 
     return torch.cat([x.expand(*lead, -1, -1) for x in placed], 2)
 
 
-def biases_joined(blocks: list[Block], sizes: Sizes, column: int) -> Tensor | Bias | None:
+def biases_joined(blocks: list[CapturedCall], sizes: Sizes, column: int) -> Tensor | Bias | None:
     """What was added, for all rows. A bias by distance that agrees over all blocks stays one number per distance."""
     if all(block.bias is None for block in blocks):
         return None
@@ -241,7 +241,7 @@ def biases_joined(blocks: list[Block], sizes: Sizes, column: int) -> Tensor | Bi
     return joined_rows(parts, blocks, sizes, column)
 
 
-def dense_bias(block: Block) -> Tensor:
+def dense_bias(block: CapturedCall) -> Tensor:
     if block.bias is None:
         return torch.zeros(1, 1, 1, 1)
     if isinstance(block.bias, Tensor):
@@ -250,7 +250,7 @@ def dense_bias(block: Block) -> Tensor:
     return block.bias.block(q, torch.arange(block.sizes.k))[None].float()
 
 
-def distances_joined(blocks: list[Block], sizes: Sizes, column: int) -> Bias | None:
+def distances_joined(blocks: list[CapturedCall], sizes: Sizes, column: int) -> Bias | None:
     """One number per distance between key and query, where every block says the same; None where they do not."""
     heads, known = sizes.heads, sizes.q + sizes.k - 1
     most = torch.full((heads, known), -torch.inf)
@@ -281,7 +281,7 @@ def distances_joined(blocks: list[Block], sizes: Sizes, column: int) -> Bias | N
     return Diagonals(most.masked_fill(unknown, 0.0), keys=sizes.k, heads=heads)
 
 
-def chosen(block: Block, kept: BeamAncestry) -> Block:
+def chosen(block: CapturedCall, kept: BeamAncestry) -> CapturedCall:
     """A block of the kept sequences only; where one had already ended, its rows see nothing."""
     entries = kept.of(block)
     if entries is None:
@@ -309,7 +309,7 @@ def chosen(block: Block, kept: BeamAncestry) -> Block:
         seen.allowed = block.seen.allowed if block.seen.allowed.shape[0] == 1 else take(block.seen.allowed)
     if bool(gone.any()):
         seen = ProofSample()
-    return Block(
+    return CapturedCall(
         take(block.q),
         take(block.k),
         take(block.v),
@@ -331,7 +331,7 @@ def chosen(block: Block, kept: BeamAncestry) -> Block:
     )
 
 
-def seen_of(blocks: list[Block], width: int) -> ProofSample:
+def seen_of(blocks: list[CapturedCall], width: int) -> ProofSample:
     """The proof of a stitched map: what some rows of some steps gave, of each stretch at least one."""
     rows: list[int] = []
     mixes: list[Tensor] = []

@@ -1,4 +1,4 @@
-"""Rows of weights before and after edits, with their graph, from a map or from what a door saw of a call."""
+"""EditRows of weights before and after edits, with their graph, from a map or from what a door saw of a call."""
 
 from collections.abc import Callable, Sequence
 
@@ -12,7 +12,7 @@ from regard.attention.axes.select import pick
 from regard.attention.axes.sizes import Sizes
 from regard.attention.map import Computed
 from regard.attention.map.source import Source, widen_dtype
-from regard.trace.change.edits import Block, MapEdit, Placed, Rows, safe_log, spread
+from regard.trace.change.edits import Block, EditRows, MapEdit, PlacedEdit, safe_log, spread
 from regard.trace.doors.scope import Call
 from regard.trace.record.even import even_softmax
 
@@ -21,7 +21,7 @@ Seen = tuple[Tensor | None, Tensor | None]  # True where a row may look; what is
 
 
 class Scored:
-    """Rows whose weights are the softmax of q · k: everything that decides them, for some heads."""
+    """EditRows whose weights are the softmax of q · k: everything that decides them, for some heads."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class Scored:
 
 
 class Weighed:
-    """Rows whose weights somebody else makes: stored ones, and maps that are no softmax of q · k."""
+    """EditRows whose weights somebody else makes: stored ones, and maps that are no softmax of q · k."""
 
     def __init__(self, source: Source | Tensor) -> None:
         self.source = source
@@ -147,7 +147,7 @@ def base_of_map(source: Source) -> Base:
     return Scored.of_map(computed) if computed is not None and is_scored else Weighed(source)
 
 
-def edited_rows(base: Base, at: Rows, edits: Sequence[Placed], rows: Tensor) -> Tensor:
+def edited_rows(base: Base, at: EditRows, edits: Sequence[PlacedEdit], rows: Tensor) -> Tensor:
     """The edited weights of `rows`; `at` says of which batch entries, heads and queries of a call they are."""
     left = [placed for placed in edits if isinstance(placed.edit, MapEdit) and placed.changes]
     first = 0
@@ -164,7 +164,7 @@ def edited_rows(base: Base, at: Rows, edits: Sequence[Placed], rows: Tensor) -> 
     return at.weights()
 
 
-def blocked(edits: Sequence[Placed], at: Rows) -> Tensor | None:
+def blocked(edits: Sequence[PlacedEdit], at: EditRows) -> Tensor | None:
     """The cells that these blocks hide, (…, r, k); with fewer axes where all rows and heads are alike."""
     hidden = None
     for placed in edits:

@@ -12,7 +12,7 @@ from regard.attention.map.computed import Weigh
 from regard.attention.mask import Mask, Sizes
 from regard.attention.mask.causal import Causal
 from regard.attention.mask.padding import Padding
-from regard.attention.mask.spans import Spans
+from regard.attention.mask.spans import SpanMask
 from regard.attention.matrix_free.mechanism import Mechanism
 from regard.attention.score.base import Score
 from regard.attention.score.bias import Bias
@@ -140,7 +140,7 @@ def known(mask: Mask, sizes: Sizes) -> Mask:
     """One run of keys per query said as causal and padding where it is just that, for which there are quick ways."""
     if isinstance(mask, Causal) and sizes.q == sizes.k:
         return Causal("last")
-    if not isinstance(mask, Spans):
+    if not isinstance(mask, SpanMask):
         return mask
     start, stop = (x.long() for x in (mask.start, mask.stop))  # b|1 h|1 q|1
     seen = stop > start

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import torch
 
 from regard.attention.map import AttentionMap, Dropped
-from regard.attention.map.source import MapPiece
+from regard.attention.map.source import MapPiece, Source
 from regard.attention.map.stitched import Stitched
 from regard.attention.mask import Mask, Sizes
-from regard.attention.mask.spans import Spans
+from regard.attention.mask.spans import SpanMask
 from regard.attention.weigh.softmax import softmax
 from regard.errors import TraceError
 from regard.tokens import Tokens
@@ -129,7 +129,7 @@ class Reading:
         found.gradient = self.array(words.gradient, (1, b), h, q, None)
         return found
 
-    def map(self, parts: list[PartWords], axes: Axes) -> FileComputed | FileStored | Stitched:
+    def map(self, parts: list[PartWords], axes: Axes) -> Source:
         """The map of all parts: stored weights stand alone, computed rows stand one below the other."""
         if parts[0].weights is not None:
             return self.stored(parts, axes)
@@ -186,14 +186,14 @@ class Reading:
             self.masks[words, axes] = self.bits(words, axes) if words.start is None else self.spans(words, axes)
         return self.masks[words, axes]
 
-    def spans(self, words: MaskWords, axes: Axes) -> Spans:
+    def spans(self, words: MaskWords, axes: Axes) -> SpanMask:
         b, h, q, k = axes
         start = self.sure(words.start, (1, b), (1, h), (1, q), kinds=(torch.int32,)).tensor()
         stop = self.sure(words.stop, *start.shape, kinds=(torch.int32,)).tensor()
         inside = not start.numel() or (int(start.min()) >= 0 and bool((start <= stop).all()) and int(stop.max()) <= k)
         if words.bits is not None or not inside:
             raise self.wrong(f"a run of keys does not lie within the {k} keys")
-        return Spans(start, stop)
+        return SpanMask(start, stop)
 
     def bits(self, words: MaskWords, axes: Axes) -> FileBits:
         b, h, q, k = axes

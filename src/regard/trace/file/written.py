@@ -16,7 +16,7 @@ from regard.attention.map.source import Source
 from regard.attention.map.stored import Stored
 from regard.attention.mask import Mask, Sizes
 from regard.attention.mask.bits import Bits
-from regard.attention.mask.spans import Spans
+from regard.attention.mask.spans import SpanMask
 from regard.attention.score.bias import Bias
 from regard.errors import TraceError
 from regard.positions.alibi import ALiBi
@@ -152,7 +152,7 @@ class Written:
     def small_mask(self, small: Mask | None) -> dict[str, Any] | None:
         if small is not None:
             small = self.small.setdefault(digest(small), small)  # layers often make equal masks of their own
-        if isinstance(small, Spans):
+        if isinstance(small, SpanMask):
             return {"start": self.array("mask/start", small.start), "stop": self.array("mask/stop", small.stop)}
         return {"bits": self.array("mask/bits", unread(small, "bits"))} if isinstance(small, Bits) else None
 
@@ -266,7 +266,9 @@ def collapsed(x: Tensor) -> Tensor:
 def digest(mask: Mask) -> bytes:
     """The same for two small masks that say the same."""
     found = hashlib.blake2b()
-    for part in (mask.start, mask.stop) if isinstance(mask, Spans) else (mask.bits,) if isinstance(mask, Bits) else ():
+    for part in (
+        (mask.start, mask.stop) if isinstance(mask, SpanMask) else (mask.bits,) if isinstance(mask, Bits) else ()
+    ):
         found.update(f"{part.dtype} {tuple(part.shape)}".encode())
         found.update(part.detach().cpu().contiguous().numpy().data)
     return found.digest()

@@ -61,7 +61,7 @@ class Tally:
         return self.sums[name] / self.rows[name].masked_fill(self.rows[name] == 0, torch.nan)
 
 
-class Entry(NamedTuple):
+class BatchEntry(NamedTuple):
     """One entry of a batch: its maps, and what is known of its tokens."""
 
     number: int
@@ -78,7 +78,7 @@ class Entry(NamedTuple):
     rare: Bool[Tensor, " k"] | None
 
 
-class Rows(NamedTuple):
+class BlockRows(NamedTuple):
     """The rows of one block, made ready: shares, entropies, who may be seen, and who counts."""
 
     weights: Float[Tensor, "*h r c"]
@@ -112,7 +112,7 @@ def tally(layer: Layer, *, rows: Tensor | None = None, rare: Tensor | None = Non
     return found
 
 
-def entry_of(layer: Layer, index: int, rows: Tensor | None, rare: Tensor | None) -> Entry:
+def entry_of(layer: Layer, index: int, rows: Tensor | None, rare: Tensor | None) -> BatchEntry:
     source: Source = layer.weights.source.pick((index,))
     q, k = source.shape[-2:]
     chained = layer.kind == "self"
@@ -132,7 +132,7 @@ def entry_of(layer: Layer, index: int, rows: Tensor | None, rare: Tensor | None)
         for column, (shown, is_special) in enumerate(zip(keys.shown, keys.special)):
             if is_special and column < k and not hidden[column]:
                 special.setdefault(SPECIAL + shown, []).append(column)
-    return Entry(
+    return BatchEntry(
         index,
         source,
         chained,
@@ -204,7 +204,7 @@ def diagonal(source: Source) -> Bool[Tensor, " q"] | None:
     return own.expand(*own.shape[:-1], q).flatten(0, -2).any(0) if own.ndim > 1 else own.expand(q)
 
 
-def rows_of(block: MapBlock, entry: Entry) -> Rows:
+def rows_of(block: MapBlock, entry: BatchEntry) -> BlockRows:
     """Weights and entropies of a block with one computation of its scores, and one of its mask."""
     part = block.part
     height, width = block.shape[-2:]
@@ -228,10 +228,10 @@ def rows_of(block: MapBlock, entry: Entry) -> Rows:
         allowed = ~entry.hidden[None, block.columns]
         if entry.causal:
             allowed = allowed & (torch.arange(width, device=part.device) <= place[:, None])
-    return Rows(weights, entropy, allowed.expand(*allowed.shape[:-2], height, width), blind, place)
+    return BlockRows(weights, entropy, allowed.expand(*allowed.shape[:-2], height, width), blind, place)
 
 
-def add(found: Tally, entry: Entry, block: MapBlock, *, offsets: bool) -> None:
+def add(found: Tally, entry: BatchEntry, block: MapBlock, *, offsets: bool) -> None:
     """Add one block to the sums."""
     here = (entry.number, *block.lead)
     rows = rows_of(block, entry)
@@ -284,7 +284,7 @@ def at(values: Tensor, column: Int[Tensor, " r"]) -> Tensor:
     return values[..., index, column.clamp(0, max(width - 1, 0))] * inside
 
 
-def distance(rows: Rows, block: MapBlock) -> Float[Tensor, "*h r"]:
+def distance(rows: BlockRows, block: MapBlock) -> Float[Tensor, "*h r"]:
     """Mean |i − j| of each row under its weights."""
     weights = rows.weights
     far = block.scratch("far", tuple(weights.shape[-2:]), weights.dtype, weights.device)
@@ -306,7 +306,7 @@ def alike(query_ids: Int[Tensor, " r"], key_ids: Int[Tensor, " k"], block: MapBl
     return torch.stack([found[0], found[1] - before])
 
 
-def gather(rows: Rows, pairs: Int[Tensor, "two n"]) -> tuple[Tensor, Tensor]:
+def gather(rows: BlockRows, pairs: Int[Tensor, "two n"]) -> tuple[Tensor, Tensor]:
     """What each row gives to its pairs, (…, r), and whether it may see any of them."""
     height, width = rows.weights.shape[-2:]
     row, column = pairs[:, (pairs[1] >= 0) & (pairs[1] < width)]
@@ -317,7 +317,7 @@ def gather(rows: Rows, pairs: Int[Tensor, "two n"]) -> tuple[Tensor, Tensor]:
     return given, seen > 0
 
 
-def add_offsets(found: Tally, here: tuple[int, ...], rows: Rows, counts: Tensor, keys: Tensor) -> None:
+def add_offsets(found: Tally, here: tuple[int, ...], rows: BlockRows, counts: Tensor, keys: Tensor) -> None:
     """How far each weight lies from an even share, by the offset of the key: sums, cells, and sums of squares."""
     weights, (height, width) = rows.weights, rows.weights.shape[-2:]
     device = weights.device

@@ -18,8 +18,8 @@ from regard.attention.mask.causal import Causal
 from regard.attention.mask.lead import tile, whole
 from regard.attention.mask.padding import Padding
 from regard.attention.mask.prefix import Prefix
-from regard.attention.mask.spans import Spans
-from regard.attention.mask.tensor import Given
+from regard.attention.mask.spans import SpanMask
+from regard.attention.mask.tensor import TensorMask
 from regard.attention.mask.window import Window
 from regard.errors import MaskError
 from regard.trace.record.diagonals import Diagonals
@@ -31,7 +31,7 @@ ONES = 0x0101010101010101  # eight times True; as a factor it adds eight bytes u
 Blocks = Callable[[], Iterator[Bool[Tensor, "..."]]]  # rows of the mask in order, (b|1, h|1, r, k), as often as asked
 
 
-class Split(NamedTuple):
+class SplitBias(NamedTuple):
     """A float mask taken apart: who may be seen, what is added there, and whether a row that sees nobody is even."""
 
     mask: Mask | None
@@ -41,7 +41,7 @@ class Split(NamedTuple):
 
 @torch.no_grad()
 def compact_mask(allowed: Bool[Tensor, "_b _h _q _k"], sizes: Sizes) -> Mask | None:
-    """The smallest mask that says the same: None where all is allowed, `Spans` where exact, else `Bits`.
+    """The smallest mask that says the same: None where all is allowed, `SpanMask` where exact, else `Bits`.
 
     `allowed` broadcasts to the map. Axes that are only expanded are read once, and axes along which the answer
     does not change come out with size 1. Nothing of `allowed` is kept.
@@ -57,13 +57,13 @@ def compact_mask(allowed: Bool[Tensor, "_b _h _q _k"], sizes: Sizes) -> Mask | N
 def of_mask(mask: Mask | None, sizes: Sizes, device: torch.device | str = "cpu") -> Mask | None:
     """Any mask in its small form; those that are a run of keys by their nature are not even walked."""
     mask = mask.inner if isinstance(mask, Whole) else mask
-    if mask is None or isinstance(mask, Spans | Bits):
+    if mask is None or isinstance(mask, SpanMask | Bits):
         return mask
     mask.check(sizes)
     known = spans_of(mask, sizes, torch.device(device))
     if known is not None:
         return settled(*known, sizes.k)
-    if isinstance(mask, Given):
+    if isinstance(mask, TensorMask):
         given = mask.whole(sizes, mask.tensor.device)
         return compact_mask(broadcast_4d(given, sizes), sizes)
     lead = whole(sizes, device)
@@ -79,7 +79,7 @@ def of_mask(mask: Mask | None, sizes: Sizes, device: torch.device | str = "cpu")
 
 
 @torch.no_grad()
-def split_bias(bias: Float[Tensor, "_b _h _q _k"], sizes: Sizes) -> Split:
+def split_bias(bias: Float[Tensor, "_b _h _q _k"], sizes: Sizes) -> SplitBias:
     """A float mask "to be added" as (mask, bias, blind).
 
     A cell is hidden where it holds −inf or a number near the lowest of its kind (≤ finfo.min / 2). What is left is
@@ -109,8 +109,8 @@ def split_bias(bias: Float[Tensor, "_b _h _q _k"], sizes: Sizes) -> Split:
 
     mask = gather(blocks, sizes)
     if not found["rest"]:
-        return Split(mask, None, found["blind"])
-    return Split(mask, smallest(small, lowest, sizes, hides=mask is not None), found["blind"])
+        return SplitBias(mask, None, found["blind"])
+    return SplitBias(mask, smallest(small, lowest, sizes, hides=mask is not None), found["blind"])
 
 
 def smallest(bias: Tensor, lowest: float, sizes: Sizes, *, hides: bool) -> Tensor | Diagonals:
@@ -222,12 +222,12 @@ def inside(eights: Tensor, which: Tensor) -> Tensor:
     return eights.gather(-1, which[..., None]).view(torch.uint8)
 
 
-def settled(start: Tensor, stop: Tensor, k: int) -> Spans | None:
-    """Spans of as few rows, heads and entries as say it all; None where every query sees every key."""
+def settled(start: Tensor, stop: Tensor, k: int) -> SpanMask | None:
+    """SpanMask of as few rows, heads and entries as say it all; None where every query sees every key."""
     if bool((start == 0).all()) and bool((stop == k).all()):
         return None
     both = fewest(torch.stack([start, stop], -1), axes=3)
-    return Spans(both[..., 0].contiguous(), both[..., 1].contiguous())
+    return SpanMask(both[..., 0].contiguous(), both[..., 1].contiguous())
 
 
 def spans_of(mask: Mask, sizes: Sizes, device: torch.device) -> tuple[Tensor, Tensor] | None:
@@ -238,7 +238,7 @@ def spans_of(mask: Mask, sizes: Sizes, device: torch.device) -> tuple[Tensor, Te
         if left is None or right is None:
             return None
         start, stop = torch.maximum(left[0], right[0]), torch.minimum(left[1], right[1])
-    elif isinstance(mask, Spans):
+    elif isinstance(mask, SpanMask):
         start, stop = mask.start.to(device), mask.stop.to(device)
     elif isinstance(mask, Causal):
         start, stop = torch.zeros_like(q), (q + 1 + mask.offset(sizes)).clamp(0, sizes.k)
