@@ -50,6 +50,11 @@ class Limits:
         """The longest of all rows."""
         return max(self._lengths(), default=0)
 
+    @property
+    def steps(self) -> int:
+        """How often a model is asked for the next token at most; END is one of them."""
+        return self.most + (self.end is not None)
+
     def per_row(self, rows: int, device: torch.device | str | None = None) -> Tensor:
         """The longest of every row, (rows,)."""
         lengths = self._lengths()
@@ -83,5 +88,5 @@ def first(steps: DecoderState, rows: int, limits: Limits) -> Tensor:
     if rows < 0:
         raise ShapeError(f"rows is {rows}, but it counts texts; give 0 or more")
     if isinstance(steps, Prompted):
-        return steps.take_prompt(rows, limits.most)
+        return steps.take_prompt(rows, limits.steps)
     return torch.full((rows, 1), limits.begin, dtype=torch.int64, device=getattr(steps, "device", None))

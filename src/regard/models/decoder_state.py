@@ -55,6 +55,6 @@ class Replayable(Protocol):
 class Prompted(Protocol):
     """A `DecoderState` that goes on with texts of its own instead of beginning with BEGIN."""
 
-    def take_prompt(self, rows: int, longest: int) -> Tensor:
-        """What is fed first, (rows, t); refused where `longest` tokens more do not fit."""
+    def take_prompt(self, rows: int, steps: int) -> Tensor:
+        """What the first of so many steps reads, (rows, t); refused where the tokens of the others do not fit."""
         ...

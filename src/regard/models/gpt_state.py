@@ -20,7 +20,7 @@ class GPTState:
     >>> from regard.models.gpt import GPTConfig
     >>> model = GPT(GPTConfig(vocab_size=10, width=8, heads=2, layers=1, context=16)).eval()
     >>> steps = model.begin(torch.tensor([[3, 1, 4], [5, 9, 2]]))
-    >>> steps(steps.take_prompt(2, longest=7)).shape
+    >>> steps(steps.take_prompt(2, steps=7)).shape
     torch.Size([2, 10])
     >>> steps.reorder(torch.tensor([0, 0, 1]))
     >>> steps(torch.tensor([[7], [8], [7]])).shape
@@ -45,14 +45,15 @@ class GPTState:
         """What makes the logits: a weight, and no bias."""
         return self.model.head_weight, self.model.head_bias
 
-    def take_prompt(self, rows: int, longest: int) -> Int[Tensor, "b t"]:
-        """The tokens to read first, where so many rows are to be written and `longest` more tokens fit."""
+    def take_prompt(self, rows: int, steps: int) -> Int[Tensor, "b t"]:
+        """The tokens to read first, where so many rows are to be written in so many steps, the first of which reads
+        them."""
         if rows != len(self.prompt):
             raise ShapeError(f"{rows} rows are to be written, but the prompt has {len(self.prompt)}; give one row each")
         length, most = self.prompt.shape[1], self.model.longest
-        if most is not None and longest and length + longest - 1 > most:  # the last one is not read
+        if most is not None and steps and length + steps - 1 > most:
             raise PositionError(
-                f"{length} tokens and {longest} steps came, but this model reads at most {most}; "
+                f"{length} tokens and {steps} steps came, but this model reads at most {most}; "
                 f"ask for at most {max(0, most + 1 - length)} steps"
             )
         return self.prompt
