@@ -112,6 +112,12 @@ def test_a_model_of_ours_runs_in_transformers():
     assert_close(logits(theirs, source, target), ours(source, target), rtol=1e-9, atol=1e-9)
 
 
+def test_what_our_config_leaves_open_must_be_said_to_be_exported():
+    config = TranslatorConfig(V, V, width=M, heads=H, layers=ENCODERS, order="post", hidden=HIDDEN)
+    with pytest.raises(ModelError, match=r"leaves decoder_layers open, .* give one"):
+        export_config("marian", config)
+
+
 def test_a_folder_of_transformers_becomes_our_model(tmp_path):
     theirs = make()
     theirs.save_pretrained(tmp_path)
