@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -33,8 +32,12 @@ class GPTState:
         self.model, self.prompt, self.cache = model, prompt, model.make_cache()
 
     def __call__(self, ids: Int[Tensor, "b t"]) -> Float[Tensor, "b n"]:
-        """Reads the next tokens of every row; the logits of the token after the last of them."""
-        return F.linear(self.hidden(ids), *self.head)
+        """Reads the next tokens of every row; the logits of the token after the last of them.
+
+        The model itself is called, so that whoever watches it knows which tokens it reads.
+        """
+        logits: Tensor = self.model(ids, self.cache)
+        return logits[:, -1]
 
     def hidden(self, ids: Int[Tensor, "b t"]) -> Float[Tensor, "b m"]:
         """The same before the head."""
