@@ -101,7 +101,9 @@ def add(app: FastAPI, studio: Studio) -> None:
     @with_token
     async def ask(request: Request, wanted: str, what: str) -> Response:
         run, look = run_of(request), look_of(request)
-        question = read_question(what, parse_object(await limits.body_of(request)))
+        body = parse_object(await limits.body_of(request))
+        traces.find(wanted, look)  # what is gone is told before what is wrong with the question
+        question = read_question(what, body)
         found = traces.peek_tile(question, wanted, run, look)
         if found is None:
             asked_of = (traces.ask, question, wanted, run, look)

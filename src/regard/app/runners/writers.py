@@ -43,7 +43,7 @@ class WriterRunner(TextRunner):
                 monitor.token(speller(ids), number, steps)
                 monitor.look(trace)
             monitor.must_go_on()
-        logits = state(torch.tensor([ids[-1:] if steps else ids]))[0]  # what was written last is read, too
+        logits = state(torch.tensor([ids[-1:]]))[0]  # what was written last is read, too
         monitor.must_go_on()
         inputs["fed"], inputs["written"] = ids, ids[len(inputs["ids"]) :]
         return Prediction(logits, self.token_name)
