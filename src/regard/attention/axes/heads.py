@@ -40,6 +40,13 @@ def pick_key_heads(index: Index, heads: int, kv_heads: int) -> Index:
     return torch.div(index, group, rounding_mode="floor")
 
 
+def choose_key_heads(chosen: tuple[Index, ...], lead: tuple[int, ...], kv_heads: int) -> tuple[Index, ...]:
+    """A choice of batch entries and query heads as a choice of what has `kv_heads` heads: each stands for a group."""
+    if not chosen or len(chosen) < len(lead) or kv_heads in (1, lead[-1]):
+        return chosen
+    return (*chosen[:-1], pick_key_heads(chosen[-1], lead[-1], kv_heads))
+
+
 def match_heads(k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     """k and v in the same number of heads, where one of them has a single head for all."""
     heads = max(k.shape[1], v.shape[1])

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from regard.attention.axes.as_4d import add_leading_axes
-from regard.attention.axes.heads import compare_grouped, multiply_grouped, pick_key_heads
+from regard.attention.axes.heads import choose_key_heads, compare_grouped, multiply_grouped
 from regard.attention.axes.select import Index, Where, pick, places, take
 from regard.attention.map.source import MapPiece, widen_dtype
 from regard.attention.mask import Mask, Sizes
@@ -121,13 +121,10 @@ class Computed:
         size = len(lead.shape)
         chosen = chosen + (slice(None),) * (size - len(chosen))
         q, k = add_leading_axes(self.q, size), add_leading_axes(self.k, size)
-        of_keys = chosen
-        if size and k.shape[size - 1] not in (1, lead.shape[-1]):  # the head of a key is shared by a group
-            of_keys = (*chosen[:-1], pick_key_heads(chosen[-1], lead.shape[-1], k.shape[size - 1]))
         bias = pick(add_leading_axes(self.bias, size), chosen) if isinstance(self.bias, Tensor) else self.bias
         return Computed(
             pick(q, chosen),
-            pick(k, of_keys),
+            pick(k, choose_key_heads(chosen, lead.shape, k.shape[size - 1])) if size else k,
             self.sizes,
             score=self.score,
             scale=self.scale,

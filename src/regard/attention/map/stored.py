@@ -1,5 +1,7 @@
 """A map of weights that somebody already has."""
 
+from typing import Any
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -17,18 +19,24 @@ class Stored(WeightsSource):
     """Weights as somebody kept them, with the mask they were made under where it is known."""
 
     kind = "stored"
+    kept: Tensor
+    version: int | None
 
     def __init__(
         self, kept: Float[Tensor, "*_b q k"], mask: Mask | None = None, lead: LeadingIndex | None = None
     ) -> None:
         if kept.ndim < 2:
             raise ShapeError(f"stored weights have shape {tuple(kept.shape)}; give (…, q, k)")
-        self.kept, self.mask = kept, mask
+        self.hold(kept, mask, lead)
+        self.version = version(kept)
+
+    def hold(self, kept: Any, mask: Mask | None, lead: LeadingIndex | None) -> None:
+        """Keep these weights, a tensor or what one is read from."""
+        self.kept, self.mask, self.version = kept, mask, None
         self.sizes = Sizes(tuple(kept.shape[:-2]), kept.shape[-2], kept.shape[-1])
         if mask is not None and lead is None:
             mask.check(self.sizes)
         self.lead = whole(self.sizes, kept.device) if lead is None else lead
-        self.version = version(kept)
 
     def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)

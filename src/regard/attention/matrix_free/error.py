@@ -7,8 +7,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.axes.as_4d import add_leading_axes
-from regard.attention.axes.heads import pick_key_heads
-from regard.attention.axes.select import Index, pick
+from regard.attention.axes.heads import choose_key_heads
+from regard.attention.axes.select import pick
 from regard.attention.kernels.explicit import mix_values
 from regard.attention.map import AttentionMap, Computed
 from regard.attention.map.blocks import walk_blocks
@@ -71,7 +71,4 @@ def double(source: Computed | None) -> Computed:
 
 def pick_values(v: Tensor, index: tuple[int, ...], lead: tuple[int, ...]) -> Tensor:
     """The values of some batch entries and heads; a head of them may stand for several queries' heads."""
-    chosen: tuple[Index, ...] = index
-    if index and len(index) == len(lead) and v.shape[-3] not in (1, lead[-1]):
-        chosen = (*index[:-1], pick_key_heads(index[-1], lead[-1], v.shape[-3]))
-    return pick(v, chosen)
+    return pick(v, choose_key_heads(index, lead, v.shape[-3])) if index else v

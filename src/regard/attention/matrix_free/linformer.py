@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float
 from torch import Generator, Tensor, nn
 
 from regard.attention.axes.as_4d import expand_4d
-from regard.attention.axes.heads import match_heads, multiply_grouped, pick_key_heads
+from regard.attention.axes.heads import choose_key_heads, match_heads, multiply_grouped
 from regard.attention.axes.select import Index, Where, pick, take
 from regard.attention.kernels.finite import is_bounded, looks_sound
 from regard.attention.kernels.fused import pad_widths, sdpa
@@ -209,6 +209,4 @@ def pick_shared(x: Tensor, sizes: Sizes, chosen: tuple[Index, ...]) -> Tensor:
     lead, heads = sizes.lead, x.shape[1]
     batch = sizes.batch if x.shape[0] != 1 else (1,) * len(sizes.batch)
     x = x.reshape(*(batch if lead else ()), *((heads,) if lead else ()), *x.shape[-2:])
-    if len(chosen) == len(lead) and lead and heads not in (1, lead[-1]):
-        chosen = (*chosen[:-1], pick_key_heads(chosen[-1], lead[-1], heads))
-    return pick(x, chosen)
+    return pick(x, choose_key_heads(chosen, lead, heads))

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from regard.attention.axes.heads import pick_key_heads
+from regard.attention.axes.heads import choose_key_heads
 from regard.attention.axes.select import Index, Where, take
 from regard.attention.map import Computed
 from regard.attention.map.computed import UNVERSIONED, Weigh
@@ -15,7 +15,7 @@ from regard.attention.map.stored import Stored
 from regard.attention.mask import Mask, Sizes
 from regard.attention.mask.base import Cells
 from regard.attention.mask.bits import Bits
-from regard.attention.mask.lead import LeadingIndex, whole
+from regard.attention.mask.lead import LeadingIndex
 from regard.attention.score.bias import Bias
 from regard.attention.weigh.softmax import softmax
 from regard.trace.file.array import FileArray, pick_of, read_when_asked, rows_of
@@ -45,10 +45,8 @@ class FileComputed(Computed):
         weigh: Weigh = softmax,
         lead: LeadingIndex | None = None,
     ) -> None:
-        self.files = {"q": q, "k": k, "bias": bias, "sink": sink}
-        self.sizes, self.score, self.scale, self.mask = sizes, None, scale, mask
-        self.softcap, self.weigh, self.lead = softcap, weigh, lead
-        self.versions = UNVERSIONED
+        parts = {"q": q, "k": k, "bias": bias, "sink": sink, "score": None, "scale": scale, "softcap": softcap}
+        self.__setstate__(parts | {"sizes": sizes, "mask": mask, "weigh": weigh, "lead": lead})
 
     @property
     def device(self) -> torch.device:
@@ -74,12 +72,9 @@ class FileComputed(Computed):
         size = len(lead.shape)
         chosen = chosen + (slice(None),) * (size - len(chosen))
         q, k, bias, sink = (self.files[name] for name in ("q", "k", "bias", "sink"))
-        of_keys = chosen
-        if size and k.shape[size - 1] not in (1, lead.shape[-1]):  # the head of a key is shared by a group
-            of_keys = (*chosen[:-1], pick_key_heads(chosen[-1], lead.shape[-1], k.shape[size - 1]))
         return FileComputed(
             pick_of(q, chosen),
-            pick_of(k, of_keys),
+            pick_of(k, choose_key_heads(chosen, lead.shape, k.shape[size - 1])) if size else k,
             self.sizes,
             scale=self.scale,
             mask=self.mask,
@@ -123,12 +118,7 @@ class FileStored(Stored):
     kept = read_when_asked("kept")
 
     def __init__(self, kept: Numbers, mask: Mask | None = None, lead: LeadingIndex | None = None) -> None:
-        self.kept, self.mask = kept, mask
-        self.sizes = Sizes(tuple(kept.shape[:-2]), kept.shape[-2], kept.shape[-1])
-        if mask is not None and lead is None:
-            mask.check(self.sizes)
-        self.lead = whole(self.sizes, kept.device) if lead is None else lead
-        self.version = None
+        self.hold(kept, mask, lead)
 
     @property
     def shape(self) -> tuple[int, ...]:
