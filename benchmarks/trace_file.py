@@ -37,7 +37,7 @@ def peak(how: str, n: int, layers: int) -> int:
             with regard.watch(model, to=Path(folder) / "a.trace") as trace:
                 model(ids)
             assert len(trace.layers) == layers
-            assert {layer.weights.kind for layer in trace} == {"asked"}
+            assert {layer.weights.kind for layer in trace} == {"computed"}
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 

@@ -103,7 +103,7 @@ ASKED = {
 
 
 @pytest.mark.parametrize("more", ASKED.values(), ids=ASKED)
-def test_an_asked_map_comes_back_bit_for_bit(tmp_path, more):
+def test_a_computed_map_comes_back_bit_for_bit(tmp_path, more):
     source = asked(**more)
     (layer,) = trip(tmp_path, layer_of(source, q=source.q, k=source.k))
     back = layer.weights.source
