@@ -174,4 +174,4 @@ def test_training_leaves_out_empty_lines_and_sentences_of_10_000_words(tmp_path)
     work = Translate().prepare(settings, tmp_path)
     assert (len(work.train) + work.train.dropped) + (len(work.validation) + work.validation.dropped) == 13
     assert work.train.dropped + work.validation.dropped == 1
-    assert max(work.train.source_lengths.max(), work.validation.source_lengths.max()) <= 200
+    assert max(part.lengths["source"].max() for part in (work.train, work.validation)) <= 200

@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch.testing import assert_close
 
-import regard
 from regard.data import repeats
+from regard.layers import listen
 from regard.models import embedded, store
 from regard.tasks import task_named
 from regard.tasks.evaluate import evaluate
@@ -104,7 +104,7 @@ def test_the_loss_falls(tmp_path):
 def test_the_share_of_a_head_equals_that_of_the_whole_map(run):
     model = store.read(run / "model")
     found = head_scores(model, period=9, vocabulary=23, rows=5)
-    with torch.no_grad(), regard.listen() as heard:
+    with torch.no_grad(), listen() as heard:
         model(said_twice(9, 23, 5))
     for layer, (_, attended) in enumerate(heard):
         shares = attended.weights.dense().double()

@@ -3,7 +3,7 @@
 import pytest
 
 from regard.tasks import translate
-from regard.tasks.translate import TranslateSettings, Translating
+from regard.tasks.translate import PreparedTranslation, TranslateSettings
 
 
 @pytest.mark.parametrize("lower", [True, False])
@@ -21,7 +21,7 @@ def test_a_run_in_small_letters_is_scored_in_small_letters(tmp_path, monkeypatch
         layers=1,
         hidden=8,
     )
-    work = Translating(settings, tmp_path)
+    work = PreparedTranslation(settings, tmp_path)
     right = [answers[0] for _, answers in work.asked]
     monkeypatch.setattr(translate, "translate", lambda *_: [text.lower() for text in right])
     assert (work.validate(work.model)["bleu"] == pytest.approx(100)) == lower

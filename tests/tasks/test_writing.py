@@ -31,7 +31,7 @@ def small(**more):
 
 def test_what_is_wanted_of_each_task():
     symbols = np.array([7, 5, 9])
-    made = {task.name: task.prepare(small(), Path()).wanted(symbols) for task in (Copy(), Reverse(), Sort())}
+    made = {task.name: task.prepare(small(), Path()).target_of(symbols) for task in (Copy(), Reverse(), Sort())}
     assert made == {"copy": [7, 5, 9], "reverse": [9, 5, 7], "sort": [5, 7, 9]}
 
 

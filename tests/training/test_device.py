@@ -29,11 +29,11 @@ def test_a_device_that_is_not_there_is_refused_in_one_sentence(named):
 
 
 def test_every_tensor_of_a_batch_moves_and_the_rest_stays():
-    from regard.data.examples import Batch
+    from regard.data.examples import PairBatch
 
-    batch = Batch(torch.ones(2, 3), torch.ones(2, 4), torch.ones(2, 5))
+    batch = PairBatch(torch.ones(2, 3), torch.ones(2, 4), torch.ones(2, 5))
     found = moved(batch, META)
-    assert isinstance(found, Batch)
+    assert isinstance(found, PairBatch)
     assert {part.device for part in found} == {META}
     assert [tuple(part.shape) for part in found] == [(2, 3), (2, 4), (2, 5)]
     nested = moved({"a": [torch.zeros(3), "text"], "b": (7, torch.zeros(1))}, META)

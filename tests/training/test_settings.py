@@ -22,7 +22,7 @@ def test_flags_and_a_file_say_the_same(tmp_path: Path):
     ("given", "said"),
     [
         ({"setps": 3}, "there is no setting 'setps'; did you mean 'steps'"),
-        ({"zzz": 3}, "there is no setting 'zzz'; there are average_checkpoints, batch_tokens"),
+        ({"zzz": 3}, "there is no setting 'zzz'; there are average_checkpoints, betas"),
         ({"steps": 0}, "steps is 0, but input should be greater than or equal to 1 .steps: training steps."),
         ({"steps": "many"}, "steps is 'many', but input should be a valid integer"),
         ({"lr_schedule": "linaer"}, "lr_schedule is 'linaer', but input should be 'linear', 'cosine'"),

@@ -3,33 +3,36 @@
 What was learned from by step n can so be told, and continued, by anybody who knows the seed: nothing is remembered.
 """
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import numpy as np
 
 from regard.errors import ConfigError, DataError, ShapeError
 
 TOGETHER = 200  # batches; with fewer, more padding; with more, no less of it
+Cost = Literal["longest", "total"]
 
 
 def batches(
-    source_lengths: Any, target_lengths: Any, *, tokens: int, seed: int, epoch: int, buckets: int = TOGETHER
+    lengths: Mapping[str, Any], *, tokens: int, seed: int, epoch: int, buckets: int = TOGETHER, cost: Cost = "longest"
 ) -> list[np.ndarray]:
     """The batches of one epoch: arrays of example numbers, every example in exactly one of them.
 
-    A batch of r rows, padded to its longest source and target, has r × max(source, target) ≤ `tokens`. Examples are
-    shuffled, sorted by their lengths among as many as fill about `buckets` batches, cut into batches, and the batches
-    are shuffled: little is padding, and no two epochs are the same. How many processes work on them changes nothing.
+    `lengths` are those of each sequence of an example, by name: one array for texts, two for pairs, any number. A
+    batch of r rows, each sequence padded to its longest, has r × l ≤ `tokens`, where l is the longest of the padded
+    sequences, or with `cost="total"` all of them together. Examples are shuffled, sorted by their lengths among as
+    many as fill about `buckets` batches, cut into batches, and the batches are shuffled: little is padding, and no two
+    epochs are the same. How many processes work on them changes nothing.
 
-    >>> [batch.tolist() for batch in batches([3, 9, 4, 8, 3], [4, 7, 3, 9, 3], tokens=18, seed=0, epoch=0)]
+    >>> pairs = {"source": [3, 9, 4, 8, 3], "target": [4, 7, 3, 9, 3]}
+    >>> [batch.tolist() for batch in batches(pairs, tokens=18, seed=0, epoch=0)]
     [[4, 0, 2], [1, 3]]
     """
-    source, target = lengths_of("source", source_lengths), lengths_of("target", target_lengths)
-    if len(source) != len(target):
-        raise ShapeError(f"{len(source)} source lengths came with {len(target)} target lengths; give one of each")
+    columns = check_lengths(lengths)
     if min(seed, epoch) < 0 or buckets < 1:
         raise ConfigError(f"seed {seed}, epoch {epoch}, buckets {buckets} came; give 0, 0 and 1 or more")
-    width = np.maximum(source, target)
+    width = np.maximum.reduce(columns) if cost == "longest" else np.add.reduce(columns)
     if len(width) and width.max() > tokens:
         at = int(width.argmax())
         raise DataError(
@@ -38,10 +41,11 @@ def batches(
         )
     random = np.random.default_rng((seed, epoch))
     order = random.permutation(len(width))
-    found: list[np.ndarray] = []
+    made: list[np.ndarray] = []
     for pool in pools(order, width, tokens * buckets):
-        found += cut(pool[by_length(source[pool], target[pool], tokens, random.random())], width, tokens)
-    return [found[at] for at in random.permutation(len(found))]
+        rank = sort_by_length([column[pool] for column in columns], width[pool], tokens, random.random())
+        made += cut(pool[rank], [width] if cost == "longest" else columns, tokens)
+    return [made[at] for at in random.permutation(len(made))]
 
 
 def share(batch: Any, rank: int, world: int, lengths: Any) -> np.ndarray:
@@ -79,35 +83,45 @@ def pools(order: np.ndarray, width: np.ndarray, tokens: int) -> list[np.ndarray]
     return [part for part in parts if len(part)]
 
 
-def by_length(source: np.ndarray, target: np.ndarray, tokens: int, phase: float) -> np.ndarray:
-    """An order in which neighbours are about equally long on both sides.
+def sort_by_length(columns: list[np.ndarray], width: np.ndarray, tokens: int, phase: float) -> np.ndarray:
+    """An order in which neighbours are about equally long in every sequence.
 
-    Strips of about equal width, each sorted by its sources, up and down in turn, so that one strip begins where the
-    one before it ended. As many strips as each then has batches. `phase`, from 0 to 1, moves the borders of the
-    strips, so that other examples meet in each epoch.
+    Strips of about equal width, each sorted by its first sequences, up and down in turn, so that one strip begins
+    where the one before it ended. As many strips as each then has batches. `phase`, from 0 to 1, moves the borders of
+    the strips, so that other examples meet in each epoch.
     """
-    width = np.maximum(source, target)
-    order = np.lexsort((source, target, width))
+    order = np.lexsort((*columns, width))
     strips = max(1, round((int(width.sum()) / tokens) ** 0.5))
     ends = np.cumsum(width[order])
     strip = np.floor(ends * strips / max(int(ends[-1]), 1) + phase).astype(np.int64)
-    side = np.where(strip % 2 == 0, source[order], -source[order])
-    return order[np.lexsort((target[order], side, strip))]
+    first, *others = [column[order] for column in columns]
+    side = np.where(strip % 2 == 0, first, -first)
+    return order[np.lexsort((*reversed(others), side, strip))]
 
 
-def cut(order: np.ndarray, width: np.ndarray, tokens: int) -> list[np.ndarray]:
-    """As few consecutive pieces as fit: rows times the widest of them is at most `tokens`."""
-    starts, widest = [0], 0
-    for at, wide in enumerate(width[order].tolist()):
-        widest = max(widest, wide)
-        if widest * (at + 1 - starts[-1]) > tokens:
+def cut(order: np.ndarray, columns: list[np.ndarray], tokens: int) -> list[np.ndarray]:
+    """As few consecutive pieces as fit: rows times the sum of the longest of each column is at most `tokens`."""
+    starts, longest = [0], [0] * len(columns)
+    for at, row in enumerate(zip(*(column[order].tolist() for column in columns))):
+        longest = list(map(max, longest, row))
+        if sum(longest) * (at + 1 - starts[-1]) > tokens:
             starts.append(at)
-            widest = wide
+            longest = list(row)
     return np.split(order, starts[1:])
 
 
-def lengths_of(name: str, lengths: Any) -> np.ndarray:
-    array = np.asarray(lengths)
-    if array.ndim != 1 or (len(array) and (array.dtype.kind not in "iu" or array.min() < 0)):
-        raise ShapeError(f"{name} lengths are one whole number per example, but {array.dtype} {array.shape} came")
-    return array.astype(np.int64)
+def check_lengths(lengths: Mapping[str, Any]) -> list[np.ndarray]:
+    """The lengths of each sequence as whole numbers, equally many of each."""
+    if not lengths:
+        raise ShapeError("no lengths came; give those of at least one sequence of each example")
+    columns = []
+    for name, given in lengths.items():
+        array = np.asarray(given)
+        if array.ndim != 1 or (len(array) and (array.dtype.kind not in "iu" or array.min() < 0)):
+            raise ShapeError(f"{name} lengths are one whole number per example, but {array.dtype} {array.shape} came")
+        columns.append(array.astype(np.int64))
+    (first, count), *others = ((name, len(column)) for name, column in zip(lengths, columns))
+    for name, other in others:
+        if other != count:
+            raise ShapeError(f"{count} {first} lengths came with {other} {name} lengths; give one of each")
+    return columns

@@ -19,8 +19,10 @@ from torch import Tensor, nn
 from regard.data import repeats
 from regard.data.repeats import SEPARATORS, Repeats
 from regard.models import GPTConfig, store
+from regard.models.gpt import POSITIONS
 from regard.tasks.base import BaseTask
 from regard.tasks.head_scores import accuracy, head_scores
+from regard.tasks.model_settings import Hyperparameter, fill_config, with_hyperparameters
 from regard.tasks.read_and_written import ShownExample, save_examples
 from regard.tokens import Tokens
 from regard.trace.watch import watch
@@ -36,6 +38,18 @@ SHOWN = 3  # sequences, each of at most so many tokens:
 SHOWN_LENGTH = 32
 
 
+@with_hyperparameters(
+    GPTConfig,
+    vocab_size=Hyperparameter("number of distinct tokens", MOST_WORDS, least=5, most=MOST_WORDS),
+    width=Hyperparameter("model width (hidden size)", 64),
+    heads=Hyperparameter("attention heads per layer", 4),
+    layers=Hyperparameter("number of layers", 2),
+    context=Hyperparameter("length of a sequence", 256, least=4),
+    positions=Hyperparameter("position encoding", "rotary", choices=POSITIONS),
+    hidden=Hyperparameter("feed-forward size; 0: attention only", 0, least=0),
+    tied=Hyperparameter("tie the output layer to the embeddings", default=False),
+    dropout="dropout probability",
+)
 @with_defaults(steps=1200, lr=3e-3, warmup_steps=100, eval_every=200, save_every=400)
 class InductionSettings(Settings):
     """The sizes of a GPT, and how long its sequences are.
@@ -48,20 +62,10 @@ class InductionSettings(Settings):
     stage_steps: int = Field(
         400, ge=1, description="steps before sequences double in length: a quarter of the context, half, all of it"
     )
-    vocab_size: int = Field(MOST_WORDS, gt=len(SEPARATORS), le=MOST_WORDS, description="number of distinct tokens")
-    width: int = Field(64, ge=1, description="model width (hidden size)")
-    heads: int = Field(4, ge=1, description="attention heads per layer")
-    layers: int = Field(2, ge=1, description="number of layers")
-    context: int = Field(256, ge=4, description="length of a sequence")
-    positions: str = Field("rotary", description="position encoding")
-    hidden: int = Field(0, ge=0, description="feed-forward size; 0: attention only")
-    tied: bool = Field(False, description="tie the output layer to the embeddings")
-    dropout: float = Field(0.0, ge=0, lt=1, description="dropout probability")
 
     def config(self) -> GPTConfig:
         """The model of these sizes."""
-        names = ("width", "heads", "layers", "context", "positions", "hidden", "tied", "dropout")
-        return GPTConfig(vocabulary=self.vocab_size, **{name: getattr(self, name) for name in names})
+        return fill_config(GPTConfig, self)
 
 
 class PreparedInduction:
@@ -76,9 +80,9 @@ class PreparedInduction:
 
     def __init__(self, settings: InductionSettings) -> None:
         self.given = settings
-        self.sizes = settings.config()
+        self.config = settings.config()
         self.words = (*repeats.VOCABULARY[: settings.vocab_size - len(SEPARATORS)], *SEPARATORS)
-        self.model: nn.Module = self.sizes.build()
+        self.model: nn.Module = self.config.build()
         self.examples = sum(self.rows_of(step // settings.stage_steps) for step in range(settings.steps))
         self.sequence = lru_cache(maxsize=4096)(self.make_sequence)
 
@@ -103,7 +107,7 @@ class PreparedInduction:
     def make_sequence(self, index: int) -> Repeats:
         epoch = sum(index >= self.first_of(after) for after in (1, 2))
         return repeats.sequence(
-            index, length=self.length_of(epoch), vocabulary=self.sizes.vocabulary, seed=self.given.seed
+            index, length=self.length_of(epoch), vocabulary=self.config.vocab_size, seed=self.given.seed
         )
 
     def batches(self, epoch: int) -> list[np.ndarray]:
@@ -132,23 +136,23 @@ class PreparedInduction:
 
     def validate(self, model: nn.Module) -> dict[str, float]:
         """Shares of what can be known that the model knows, and the strongest head of each kind."""
-        scores = score(model, self.sizes)
+        scores = score(model, self.config)
         strongest = {name: max(map(max, scores[name])) for name in ("previous", "induction")}
         return {"accuracy": scores["accuracy"], "accuracy_clean": scores["accuracy_clean"], **strongest}
 
     def show(self, model: nn.Module, folder: Path) -> None:
-        length = min(self.sizes.context, SHOWN_LENGTH)
-        sequences = repeats.batch(range(SHOWN), length=length, vocabulary=self.sizes.vocabulary, clean=True).ids
+        length = min(self.config.context, SHOWN_LENGTH)
+        sequences = repeats.batch(range(SHOWN), length=length, vocabulary=self.config.vocab_size, clean=True).ids
         save_examples(folder, [show_sequence(model, ids[None], self.words) for ids in sequences])
 
     def export(self, model: Any, folder: Path, facts: dict[str, Any]) -> None:
         card = {"name": "induction", "about": ABOUT, "vocabulary": list(self.words)}
-        store.write(folder, model, self.sizes, facts | card | {"scores": score(model, self.sizes)})
+        store.write(folder, model, self.config, facts | card | {"scores": score(model, self.config)})
 
 
-def score(model: nn.Module, sizes: GPTConfig) -> dict[str, Any]:
+def score(model: nn.Module, config: GPTConfig) -> dict[str, Any]:
     """The scores of a model on sequences that training never shows; see `accuracy` and `head_scores`."""
-    length, vocabulary = sizes.context, sizes.vocabulary
+    length, vocabulary = sizes.context, sizes.vocab_size
     return {
         "accuracy": accuracy(model, length=length, vocabulary=vocabulary),
         "accuracy_clean": accuracy(model, length=length, vocabulary=vocabulary, clean=True),

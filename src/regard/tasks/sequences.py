@@ -7,7 +7,7 @@ import numpy as np
 from pydantic import Field
 from torch import nn
 
-from regard.data.examples import Examples
+from regard.data.examples import PairExamples
 from regard.data.special import SPECIAL
 from regard.models import store
 from regard.tasks.base import BaseTask
@@ -45,13 +45,13 @@ class PreparedSequences(PreparedPairs):
         known = {tuple(one) for one in lists[settings.validation_size :]}
         held = [one for one in lists[: settings.validation_size] if tuple(one) not in known]
         made = [
-            Examples([one.tolist() for one in part], [self.target_of(one) for one in part])
+            PairExamples([one.tolist() for one in part], [self.target_of(one) for one in part])
             for part in (lists[settings.validation_size :], held)
         ]
         super().__init__(settings, *made)
-        self.sizes = settings.sizes(FIRST + settings.symbols, FIRST + settings.symbols)
+        self.config = settings.config(FIRST + settings.symbols, FIRST + settings.symbols)
         self.words = [*SPECIAL, *(f"s{i}" for i in range(settings.symbols))]
-        self.model = self.sizes.build()
+        self.model = self.config.build()
 
     def target_of(self, symbols: np.ndarray) -> list[int]:
         target = {"copy": symbols, "reverse": symbols[::-1], "sort": np.sort(symbols)}[self.name]
@@ -73,7 +73,7 @@ class PreparedSequences(PreparedPairs):
         show(model, shown, folder)
 
     def export(self, model: Any, folder: Path, facts: dict[str, Any]) -> None:
-        store.write(folder, model, self.sizes, facts | {"name": self.name, "vocabulary": self.words})
+        store.write(folder, model, self.config, facts | {"name": self.name, "vocabulary": self.words})
 
 
 class Copy(BaseTask):

@@ -57,7 +57,7 @@ class TextTranslator:
         self.model, self.source, self.target, self.facts = model.eval(), source, target, facts
         sizes = facts.get("config", {})
         for side, vocabulary in (("source", source), ("target", target)):
-            wanted = sizes.get(f"{side}_vocabulary", len(vocabulary))
+            wanted = sizes.get(f"{side}_vocab_size", len(vocabulary))
             if wanted != len(vocabulary):
                 raise ModelError(
                     f"the {side} vocabulary has {len(vocabulary)} tokens, but the model knows {wanted}; "

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field
 from torch import nn
 
-from regard.data.examples import Examples
+from regard.data.examples import PairExamples
 from regard.data.grammar import Aligned, sentences
 from regard.data.pairs import Pair, Pairs, read_pairs
 from regard.data.pieces import SPACE
@@ -93,12 +93,12 @@ class PreparedTranslation(PreparedPairs):
         self.asked = references(validation)
         self.source, self.target = vocabularies(settings, train, folder)
         encoded = [
-            Examples.encode(pairs, self.source, self.target, longest=settings.max_length)
+            PairExamples.encode(pairs, self.source, self.target, longest=settings.max_length)
             for pairs in (train, validation)
         ]
         super().__init__(settings, *encoded, left_out=len(train.skipped))
-        self.sizes = settings.sizes(len(self.source), len(self.target))
-        self.model = self.sizes.build()
+        self.config = settings.config(len(self.source), len(self.target))
+        self.model = self.config.build()
 
     def validate(self, model: nn.Module) -> dict[str, float]:
         """Loss over all, BLEU and chrF of a part that is translated freely."""
@@ -117,7 +117,7 @@ class PreparedTranslation(PreparedPairs):
 
     def export(self, model: Any, folder: Path, facts: dict[str, Any]) -> None:
         files = {SOURCE: self.source.json.encode(), TARGET: self.target.json.encode()}
-        store.write(folder, model, self.sizes, facts | {"name": "translate"}, files=files)
+        store.write(folder, model, self.config, facts | {"name": "translate"}, files=files)
 
 
 def vocabularies(settings: TranslateSettings, train: Sequence[Pair], folder: Path) -> tuple[Vocabulary, Vocabulary]:
@@ -130,7 +130,7 @@ def vocabularies(settings: TranslateSettings, train: Sequence[Pair], folder: Pat
         ("characters" if tokenizer_for(texts) == "zh" else "bpe") if kind == "auto" else kind
         for kind, texts in zip((settings.source_kind, settings.target_kind), sides)
     ]
-    if settings.joint or settings.shared:
+    if settings.joint or settings.shared:  # type: ignore[attr-defined]
         both = Vocabulary.train(
             [*sides[0], *sides[1]], kind=kinds[0], size=settings.vocab_size, lower=settings.lowercase
         )

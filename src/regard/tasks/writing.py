@@ -10,66 +10,48 @@ from torch import nn
 
 from regard.attention.observe import muted
 from regard.data.batches import batches, share
-from regard.data.examples import Batch, Examples
+from regard.data.examples import PairBatch, PairExamples
 from regard.decode import Decoded, Limits, beam, greedy
 from regard.models.seq2seq import Seq2SeqConfig
-from regard.models.translator import TranslatorConfig
+from regard.models.translator import POSITIONS, TranslatorConfig
+from regard.tasks.model_settings import Hyperparameter, fill_config, with_hyperparameters
 from regard.training.device import moved
 from regard.training.loss import Loss, smoothed_loss
 from regard.training.settings import Settings
 
 
+@with_hyperparameters(
+    TranslatorConfig,
+    Seq2SeqConfig,
+    width=Hyperparameter("model width (hidden size)", 128),
+    heads=Hyperparameter("attention heads per layer (transformer)", 4),
+    layers=Hyperparameter("number of encoder layers, and of decoder layers", 4),
+    hidden=Hyperparameter("feed-forward size (transformer)", 256),
+    dropout=Hyperparameter("dropout probability", 0.1),
+    order=Hyperparameter("pre- or post-layer-norm blocks (transformer)", choices=("pre", "post")),
+    positions=Hyperparameter("position encoding (transformer)", choices=POSITIONS),
+    attention=Hyperparameter("score function: scaled dot, …; recurrent: additive, dot, general, none", ""),
+    cell=Hyperparameter("recurrent cell (recurrent)", choices=("gru", "lstm")),
+    bidirectional="bidirectional encoder (recurrent)",
+    input_feeding=Hyperparameter("feed the previous attention output into the next step (recurrent)", default=False),
+    tied="tie the output layer to the target embeddings",
+    shared="share one vocabulary and its embeddings between source and target",
+)
 class WriterSettings(Settings):
-    """The sizes of a model that reads and writes."""
+    """The settings of every task that reads one sequence and writes another."""
 
-    model: Literal["transformer", "recurrent"] = Field("transformer", description="model type")
-    width: int = Field(128, ge=1, description="model width (hidden size)")
-    heads: int = Field(4, ge=1, description="attention heads per layer (transformer)")
-    layers: int = Field(4, ge=1, description="number of encoder layers, and of decoder layers")
-    hidden: int = Field(256, ge=1, description="feed-forward size (transformer)")
-    dropout: float = Field(0.1, ge=0, lt=1, description="dropout probability")
-    order: Literal["pre", "post"] = Field("pre", description="pre- or post-layer-norm blocks (transformer)")
-    positions: Literal["sinusoid", "learned", "rotary", "alibi", "none"] = Field(
-        "sinusoid", description="position encoding (transformer)"
-    )
-    attention: str = Field("", description="score function: scaled dot, …; recurrent: additive, dot, general, none")
-    cell: Literal["gru", "lstm"] = Field("gru", description="recurrent cell (recurrent)")
-    bidirectional: bool = Field(True, description="bidirectional encoder (recurrent)")
-    input_feeding: bool = Field(False, description="feed the previous attention output into the next step (recurrent)")
-    tied: bool = Field(True, description="tie the output layer to the target embeddings")
-    shared: bool = Field(False, description="share one vocabulary and its embeddings between source and target")
+    batch_tokens: int = Field(4096, ge=1, description="tokens per batch, padding included, summed over all processes")
+    label_smoothing: float = Field(0.1, ge=0, lt=1, description="label smoothing")
     max_length: int = Field(256, ge=1, description="max tokens per example; longer examples are dropped")
+    model: Literal["transformer", "recurrent"] = Field("transformer", description="model type")
 
-    def sizes(self, source: int, target: int) -> TranslatorConfig | Seq2SeqConfig:
+    def config(self, source: int, target: int) -> TranslatorConfig | Seq2SeqConfig:
         """The model for vocabularies of these sizes."""
-        if self.model == "transformer":
-            return TranslatorConfig(
-                source_vocabulary=source,
-                target_vocabulary=target,
-                width=self.width,
-                heads=self.heads,
-                layers=self.layers,
-                hidden=self.hidden,
-                dropout=self.dropout,
-                order=self.order,
-                positions=self.positions,
-                attention=self.attention or "scaled dot",
-                shared=self.shared,
-                tied=self.tied,
-            )
-        return Seq2SeqConfig(
-            source_vocabulary=source,
-            target_vocabulary=target,
-            width=self.width,
-            layers=self.layers,
-            cell=self.cell,
-            bidirectional=self.bidirectional,
-            attention=self.attention or "additive",
-            input_feeding=self.input_feeding,
-            dropout=self.dropout,
-            tied=self.tied,
-            shared=self.shared,
+        config: Any = TranslatorConfig if self.model == "transformer" else Seq2SeqConfig
+        made: TranslatorConfig | Seq2SeqConfig = fill_config(
+            config, self, source_vocab_size=source, target_vocab_size=target
         )
+        return made
 
 
 class PreparedPairs:
@@ -77,36 +59,32 @@ class PreparedPairs:
 
     model: nn.Module
 
-    def __init__(self, settings: WriterSettings, train: Examples, validation: Examples, *, left_out: int = 0) -> None:
+    def __init__(
+        self, settings: WriterSettings, train: PairExamples, validation: PairExamples, *, left_out: int = 0
+    ) -> None:
         self.given, self.train, self.validation = settings, train, validation
         self.examples, self.left_out = len(train), left_out + train.dropped
 
     def batches(self, epoch: int) -> list[np.ndarray]:
-        examples, settings = self.train, self.given
-        return batches(
-            examples.source_lengths,
-            examples.target_lengths,
-            tokens=settings.batch_tokens,
-            seed=settings.seed,
-            epoch=epoch,
-        )
+        settings = self.given
+        return batches(self.train.lengths, tokens=settings.batch_tokens, seed=settings.seed, epoch=epoch)
 
     def parts(self, indices: np.ndarray, count: int) -> list[np.ndarray]:
         if count == 1:
             return [indices]
-        lengths = self.train.source_lengths + self.train.target_lengths
+        lengths = np.add.reduce(list(self.train.lengths.values()))
         return [share(indices, rank, count, lengths) for rank in range(count)]
 
-    def collate(self, indices: np.ndarray) -> Batch:
+    def collate(self, indices: np.ndarray) -> PairBatch:
         if not len(indices):  # a process without an example still takes part, with one that does not count
             one = self.train.collate([0])
             return one._replace(target_out=torch.zeros_like(one.target_out))
         return self.train.collate(indices)
 
     def weight(self, indices: np.ndarray) -> int:
-        return int(self.train.target_lengths[indices].sum())
+        return int(self.train.lengths["target"][indices].sum())
 
-    def loss(self, model: Any, batch: Batch, smoothing: float | None = None) -> Loss:
+    def loss(self, model: Any, batch: PairBatch, smoothing: float | None = None) -> Loss:
         source, fed, wanted = batch
         hidden = model.hidden(source, fed)
         smoothing = self.given.label_smoothing if smoothing is None else smoothing
@@ -116,9 +94,9 @@ class PreparedPairs:
         """Mean negative log likelihood of a token that was not learnt from."""
         total, count, device = 0.0, 0, next(model.parameters()).device
         examples = self.validation
-        for chosen in batches(examples.source_lengths, examples.target_lengths, tokens=8192, seed=0, epoch=0):
+        for chosen in batches(examples.lengths, tokens=8192, seed=0, epoch=0):
             found = self.loss(model, moved(examples.collate(chosen), device), smoothing=0.0)
-            total, count = total + float(found.nll), count + int(examples.target_lengths[chosen].sum())
+            total, count = total + float(found.nll), count + int(examples.lengths["target"][chosen].sum())
         return total / max(1, count)
 
 

@@ -20,13 +20,13 @@ from typing import Any
 
 from regard.errors import RunError
 from regard.files import make_folder, put, remove, sweep, sync_folder
-from regard.models.layout import RUN as MANIFEST
-from regard.models.layout import RUN_MODEL as MODEL
+from regard.models.layout import RUN, RUN_MODEL
 from regard.training import lock
 from regard.training.manifest import OtherVersionError, seal, unseal
 
 FORMAT = "regard-run/2"
-ENVIRONMENT, HISTORY, TIMING = "environment.json", "history.jsonl", "timing.jsonl"
+MANIFEST, ENVIRONMENT, HISTORY, TIMING = RUN, "environment.json", "history.jsonl", "timing.jsonl"
+MODEL = RUN_MODEL
 
 
 class Run:

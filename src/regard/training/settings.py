@@ -19,7 +19,6 @@ class Settings(BaseModel):
 
     seed: int = Field(0, ge=0, description="random seed")
     steps: int = Field(2000, ge=1, description="training steps")
-    batch_tokens: int = Field(4096, ge=1, description="tokens per batch, padding included, summed over all processes")
     gradient_accumulation: int = Field(1, ge=1, description="micro-batches per step, to save memory")
     lr: float = Field(1e-3, gt=0, description="peak learning rate")
     warmup_steps: int = Field(400, ge=0, description="steps of linear learning-rate warmup")
@@ -30,7 +29,6 @@ class Settings(BaseModel):
     weight_decay: float = Field(0.01, ge=0, description="AdamW weight decay")
     betas: tuple[float, float] = Field((0.9, 0.98), description="AdamW betas")
     grad_clip: float = Field(1.0, ge=0, description="maximum gradient norm; 0 disables clipping")
-    label_smoothing: float = Field(0.1, ge=0, lt=1, description="label smoothing")
     eval_every: int = Field(500, ge=1, description="steps between validations")
     patience: int = Field(0, ge=0, description="stop after this many validations without improvement; 0: never")
     save_every: int = Field(500, ge=1, description="steps between checkpoints")
