@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from regard import MultiHead, open_model, watch
-from regard.errors import ModelError
+from regard import MultiHead
 from regard.models import store
 from regard.models.config import ModelConfig
 from regard.models.kinds import Kind, registered
@@ -49,37 +48,14 @@ TOY = Kind(
     reads="text",
     writes=None,
     tasks=("read",),
-    opener=f"{__name__}:open_toy",
+    opener="regard.app.runners.readers:open_reader",
 )
 
 
-class ToyRunner:
-    """What the server runs: the toy reads a text, and nothing comes out but what it looked at."""
-
-    def __init__(self, model, tokenizer):
-        self.model, self.tokenizer = model, tokenizer
-
-    def run(self, ask, telling):
-        from regard.app.runners.runner import Ran, output
-
-        ids = self.tokenizer.encode(ask.text)
-        with torch.no_grad(), watch(self.model, self.tokenizer) as trace:
-            self.model(torch.tensor([ids]))
-        return Ran(trace, output(), {"ids": ids})
-
-    def again(self, given, layers, edits, telling):
-        raise ModelError("a toy is not edited; take another model")
-
-
-def open_toy(name, folder):
-    """The toy in this folder, ready to run."""
-    return ToyRunner(*open_model(folder))
-
-
 @contextmanager
-def toy_in(folder):
+def toy_in(folder, kind=TOY):
     """The config and the model, written to this folder; their kind is known as long as the block runs."""
-    with registered(TOY):
+    with registered(kind):
         config = ToyConfig(vocab_size=len(WORDS), width=8, heads=2, scale=0.5)
         torch.manual_seed(3)
         model = config.build().eval()

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+import regard
 from regard.data import repeats
 from regard.errors import ModelError
 from regard.layers import listen

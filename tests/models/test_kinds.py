@@ -98,8 +98,7 @@ def test_a_toy_is_listed_with_those_that_come_with_the_package(tmp_path, monkeyp
 
 def test_a_kind_that_reads_no_text_is_not_seen(tmp_path, monkeypatch, capsys):
     other = dataclasses.replace(TOY, reads="numbers", tasks=("see",))
-    with toy_in(tmp_path):
-        monkeypatch.setitem(KINDS, "toy", other)
+    with toy_in(tmp_path, other):
         code, _, err = run(monkeypatch, capsys, "see", "the cat", "--model", str(tmp_path))
     assert code == 2
     assert "is a toy, which reads numbers, but a text came" in " ".join(err.split())

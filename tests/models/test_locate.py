@@ -17,7 +17,8 @@ from regard.training.run import Run
 def run(tmp_path):
     """A run of training that has come to its end."""
     made = Run(tmp_path / "some run")
-    made.begin("translate", {})
+    with made.alone(new=True):
+        made.begin("translate", {})
     shutil.copytree(embedded.folder("en-zh-recurrent"), made.model)
     return made.folder
 

@@ -74,6 +74,7 @@ def beam(
     rule = Stop(stop, divisor, best, longest)
     search: Search | None = None
     looked: Tensor | None = None
+    chances: Tensor
     measure = LogProbs()
     with told_once(steps, limits.begin) as keep:
         while len(ids):
