@@ -48,7 +48,7 @@ class Audit:
         )
 
 
-class Counting(TorchDispatchMode):
+class KernelCounter(TorchDispatchMode):
     """Counts what computes attention below autograd: fused kernels, and softmaxes over rows of a map."""
 
     supports_higher_order_operators = True
@@ -74,7 +74,7 @@ def audit(model: nn.Module, *args: Any, **named: Any) -> Audit:
     >>> regard.audit(model, x, x, x)
     nothing missed: 1 ran (1 × _softmax), 1 seen, 0 refused by name
     """
-    counting = Counting()
+    counting = KernelCounter()
     uncounted = ""
     with torch.random.fork_rng(devices=[]), watch(model, values=False) as trace, counting:
         try:

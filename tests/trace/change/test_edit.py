@@ -235,8 +235,8 @@ def test_edits_reach_the_right_head_of_a_group(heads):
 
 def test_many_rows_are_computed_in_blocks_of_few(monkeypatch):
     layer, x = layer_of(), inputs()
-    monkeypatch.setattr("regard.trace.change.edited.BUDGET", 1)
-    monkeypatch.setattr("regard.trace.change.edited.FUSED", 2 * HEADS * LENGTH * 2)
+    monkeypatch.setattr("regard.trace.change.call_change.BUDGET", 1)
+    monkeypatch.setattr("regard.trace.change.call_change.FUSED", 2 * HEADS * LENGTH * 2)
     found = under(layer, lambda e: e.zero(key=1), x)
     assert_close(found, by_formula(layer, x, weights=put((..., 1), 0.0)))
     found = under(layer, lambda e: e.block(key=1), x, mask=causal())

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from regard.trace.capture.layer_capture import Block, LayerCapture
+from regard.trace.capture.layer_capture import CapturedCall, LayerCapture
 from regard.trace.capture.match import choose
 from regard.trace.record.layer import Layer
 
@@ -33,11 +33,11 @@ class BeamAncestry:
     certain: bool = True  # whether it is certain which rows belong together
     text: Tensor | None = None  # the kept sequences; None where they are not known, and all of the last step are taken
 
-    def of(self, block: Block) -> Tensor | None:
+    def of(self, block: CapturedCall) -> Tensor | None:
         """The entries to take of this block; None where it is from before the beams, or after the last one kept."""
         return self.entries.get(block.step) if block.sizes.lead[0] == self.batch else None
 
-    def over(self, block: Block) -> bool:
+    def over(self, block: CapturedCall) -> bool:
         """Whether every kept sequence had ended before this step."""
         return block.sizes.lead[0] == self.batch and block.step > max(self.entries)
 
@@ -210,7 +210,7 @@ def mixes_beams(held: LayerCapture, kept: BeamAncestry) -> bool:
     return False
 
 
-def same_keys(blocks: list[Block], entry: int, parent: int) -> bool:
+def same_keys(blocks: list[CapturedCall], entry: int, parent: int) -> bool:
     """Whether two entries held the same keys before the last of these blocks, as far back as it looked."""
     last = blocks[-1]
     mine = int(choose(last.origins)[entry]) if last.origins is not None else entry

@@ -20,7 +20,7 @@ from regard.eager import version
 from regard.trace.capture.key_buffer import KeyBuffer
 from regard.trace.capture.match import choose, match
 from regard.trace.capture.retention import Retention
-from regard.trace.change.edits import Placed
+from regard.trace.change.edits import PlacedEdit
 from regard.trace.doors.compact_form import CompactForm, Memo, Shifted
 from regard.trace.doors.rows import SAMPLED, numbers, sampled
 from regard.trace.doors.scope import Call
@@ -30,7 +30,7 @@ from regard.trace.record.layer import Layer, ProofSample
 
 
 @dataclass(eq=False)
-class Block:
+class CapturedCall:
     """The rows that one call computed, and the keys that it brought."""
 
     q: Tensor | None  # b h r d
@@ -52,7 +52,7 @@ class Block:
     gradient: Tensor | None = None
     versions: tuple[int | None, ...] = (None,) * 4  # of q, k, v and stored weights when they were kept
     rng: Tensor | None = None  # the random state before a call that dropped weights
-    edits: list[Placed] = field(default_factory=list)  # what editors changed about the map
+    edits: list[PlacedEdit] = field(default_factory=list)  # what editors changed about the map
     step: int = 0  # which call of the model
     layer: Layer | None = None  # what was made of it, so that a later gradient finds it
 
@@ -65,7 +65,7 @@ class LayerCapture(Findings):
     kind: str
     door: str
     keeper: Retention
-    blocks: list[Block] = field(default_factory=list)
+    blocks: list[CapturedCall] = field(default_factory=list)
     keys: KeyBuffer | None = None  # the keys of the last stretch as they stand, for comparing
     scale: float = 1.0
     softcap: float | None = None
@@ -91,7 +91,7 @@ class LayerCapture(Findings):
         new: int,
         stretch: int,
         origins: Tensor | None = None,
-    ) -> Block:
+    ) -> CapturedCall:
         """Keep what is new in a call: its rows, and its keys from its `new`-th on."""
         shape = call.weights.shape if call.q is None and call.weights is not None else None
         if call.map is not None and call.q is None:
@@ -122,7 +122,7 @@ class LayerCapture(Findings):
             stored = self.keeper.keep(call.weights)
         if row is None:
             row = sizes.k - sizes.q if self.kind == "self" and sizes.k > sizes.q and not call.causal else 0
-        block = Block(
+        block = CapturedCall(
             q,
             k,
             v,
@@ -152,7 +152,7 @@ class LayerCapture(Findings):
         few = step < 4 or step & (step - 1) == 0
         return few or origins is not None or stretch != self.blocks[-1].stretch
 
-    def extend(self, call: Call, memo: Memo, ids: Tensor | None, *, same: bool) -> Block | None:
+    def extend(self, call: Call, memo: Memo, ids: Tensor | None, *, same: bool) -> CapturedCall | None:
         """Take a later call into the same map, where its keys continue what is held; None where they do not.
 
         `same` says that both calls were made by one method of the model, such as `generate`.
@@ -243,7 +243,7 @@ class LayerCapture(Findings):
         known = torch.cat([part for part in fed if part is not None], -1)
         return known.shape[0] == ids.shape[0] and torch.equal(ids[:, : known.shape[1]], known)
 
-    def another(self, call: Call, memo: Memo, ids: Tensor | None, k: Tensor, before: int) -> Block:
+    def another(self, call: Call, memo: Memo, ids: Tensor | None, k: Tensor, before: int) -> CapturedCall:
         """Keys that changed since (a quantised cache): a new stretch begins at the same positions."""
         last = self.blocks[-1]
         row = last.row + last.sizes.q
@@ -293,7 +293,7 @@ class LayerCapture(Findings):
         )
 
     @property
-    def beginning(self) -> Block:
+    def beginning(self) -> CapturedCall:
         """The block with which the last stretch of keys begins."""
         return next(block for block in self.blocks if block.stretch == self.blocks[-1].stretch)
 

@@ -78,9 +78,9 @@ class Naming:
             elif pixels is not None and reads_picture(layer, held) and LayerState.PARTS_OF_PICTURE not in layer.states:
                 found = self.picture(layer.weights.shape[-2], pixels, layer.batch)
             rows.append(found)
-        for layer, named, unsure in zip(run.layers, rows, by_position):
+        for layer, named, unnamed in zip(run.layers, rows, by_position):
             layer.queries = named
-            if unsure:
+            if unnamed:
                 continue
             sources = self.sources(layer, named, rows)
             layer.keys = self.columns(layer.kind, layer.weights.shape, named, sources)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from regard.errors import WatchError
 from regard.trace.capture.ancestry import add_doubts, ancestry
 from regard.trace.capture.assemble import assembled
-from regard.trace.capture.layer_capture import Block, LayerCapture
+from regard.trace.capture.layer_capture import CapturedCall, LayerCapture
 from regard.trace.capture.match import moved
 from regard.trace.capture.naming import Naming, ids_of
 from regard.trace.capture.retention import Retention
@@ -270,7 +270,7 @@ class Watcher(ModelListener):
             session.frame = None
 
 
-def follow(call: Call, block: Block) -> None:
+def follow(call: Call, block: CapturedCall) -> None:
     """Keep how the loss changes with the mix, when a backward pass comes by."""
     to_bhqe, raw_mix = call.to_bhqe, call.raw_mix
     assert to_bhqe is not None

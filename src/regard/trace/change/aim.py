@@ -16,7 +16,7 @@ LISTED = 8  # names that an error lists at most
 
 
 @dataclass(frozen=True)
-class Part:
+class LayerName:
     """A name for one layer: a part of a module's path, and perhaps which of its calls in one run, `path#2`."""
 
     said: str
@@ -36,7 +36,7 @@ RULES = (
 )
 
 
-def parts_of(path: Any, tree: Tree) -> tuple[Part, ...] | None:
+def parts_of(path: Any, tree: Tree) -> tuple[LayerName, ...] | None:
     """The names in `path`: one, several, or None for every layer; each must be found in the tree."""
     if path is None:
         return None
@@ -48,7 +48,7 @@ def parts_of(path: Any, tree: Tree) -> tuple[Part, ...] | None:
     return tuple(part_of(one, tree) for one in many)
 
 
-def part_of(said: str, tree: Tree) -> Part:
+def part_of(said: str, tree: Tree) -> LayerName:
     name, _, number = said.partition("#")
     if number and not (number.isdecimal() and int(number) > 0):
         raise WatchError(f"{said!r} names call {number!r} of a layer; count them from 1, as in path#2")
@@ -56,10 +56,10 @@ def part_of(said: str, tree: Tree) -> Part:
     paths = [path for path, _ in tree.values()]
     for rule, fits in enumerate(RULES):
         if any(fits(name, path) for path in paths if path):
-            return Part(said, name, rule, call)
+            return LayerName(said, name, rule, call)
     root = next((type(module).__name__ for path, module in tree.values() if not path), "")
     if name == root:  # a model that is itself an attention layer has no path, and goes by its class in a trace
-        return Part(said, "", 2, call)
+        return LayerName(said, "", 2, call)
     raise WatchError(f"no module is called {said!r}; {candidates(tree)}")
 
 

@@ -7,13 +7,13 @@ from torch import Tensor
 
 from regard.attention.map.source import Source
 from regard.trace.change.edited_rows import base_of_map, blocked, edited_rows
-from regard.trace.change.edits import Block, Placed, Rows
+from regard.trace.change.edits import Block, EditRows, PlacedEdit
 
 
 class CallEdits(NamedTuple):
     """The edits of one call, and where its rows and its keys begin in the whole map; a `MapChange`."""
 
-    edits: list[Placed]
+    edits: list[PlacedEdit]
     row: int
     rows: int
     column: int
@@ -25,7 +25,7 @@ class CallEdits(NamedTuple):
         return torch.isin(queries, meant) & (queries < self.rows)
 
     def weights(self, source: Source, rows: Tensor) -> Tensor:
-        """Rows of the map after the edits."""
+        """EditRows of the map after the edits."""
         at = self.rows_at(source, rows)
         return edited_rows(base_of_map(source), at, self.edits, rows.to(source.device))
 
@@ -34,7 +34,7 @@ class CallEdits(NamedTuple):
         blocks = [placed for placed in self.edits if isinstance(placed.edit, Block)]
         return blocked(blocks, self.rows_at(source, rows))
 
-    def rows_at(self, source: Source, rows: Tensor) -> Rows:
+    def rows_at(self, source: Source, rows: Tensor) -> EditRows:
         """Whose rows these are."""
         lead, queries = source.leading_index(), (rows - self.row).to(source.device)
-        return Rows(lead.b, lead.h, queries, source.sizes.k, self.column)
+        return EditRows(lead.b, lead.h, queries, source.sizes.k, self.column)

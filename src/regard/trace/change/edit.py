@@ -9,11 +9,11 @@ from torch import Tensor, nn
 
 from regard.attention.map import AttentionMap
 from regard.errors import WatchError
-from regard.trace.change.aim import Named, Part, named_of, parts_of, shown
-from regard.trace.change.changing import Changing
-from regard.trace.change.edits import HOW, Block, Edit, Force, Mute, Reference, Replace, Scale, Zero, said
+from regard.trace.change.aim import LayerName, Named, named_of, parts_of, shown
+from regard.trace.change.edit_listener import EditListener
+from regard.trace.change.edits import HOW, Block, Edit, Force, HeadReference, Mute, Replace, Scale, Zero, said
 from regard.trace.change.effect import Effect, compared
-from regard.trace.change.elsewhere import FromTrace, Recorder, feeding, fresh
+from regard.trace.change.references import HeadRecorder, TraceReference, feeding, fresh
 from regard.trace.doors.handwritten import settle
 from regard.trace.doors.install import listening, must_be_watchable
 from regard.trace.doors.scope import SCOPE
@@ -45,7 +45,7 @@ class Editor:
     def __init__(self, model: nn.Module, tokenizer: Any = None, read: Callable[[Any], Tensor] | None = None) -> None:
         self._model: Any = model  # None after the block: nothing keeps the model alive
         self._tokenizer, self._read = tokenizer, read
-        self._listener = Changing(model)
+        self._listener = EditListener(model)
 
     def mute(self, path: Any = None, heads: Any = None, *, how: str = "zero", reference: Any = None) -> None:
         """Silence heads: their output is 0, or stands for nothing in particular.
@@ -107,7 +107,7 @@ class Editor:
     def clear(self) -> None:
         """Take all edits back; the block goes on with the model as it is."""
         self._listener.edits.clear()
-        self._listener.met.clear()
+        self._listener.reach.clear()
 
     @property
     def edits(self) -> list[str]:
@@ -137,14 +137,14 @@ class Editor:
         listener.finish()
         return compared(before, after, inputs, self._tokenizer, self._read, [*self.edits, *self.notes])
 
-    def _aim(self, path: Any, heads: Any) -> tuple[tuple[Part, ...] | None, Named]:
+    def _aim(self, path: Any, heads: Any) -> tuple[tuple[LayerName, ...] | None, Named]:
         if not self._listener.tree:
             raise WatchError("the block of this edit is over; ask for edits inside of it")
         return parts_of(path, self._listener.tree), named_of(heads, "heads")
 
     def _edge(
         self, verb: str, query: Any, key: Any, path: Any, heads: Any, **more: Any
-    ) -> tuple[str, tuple[Part, ...] | None, Named, Named, Named]:
+    ) -> tuple[str, tuple[LayerName, ...] | None, Named, Named, Named]:
         at, those = self._aim(path, heads)
         queries, keys = named_of(query, "query"), named_of(key, "key")
         if queries is None and keys is None:
@@ -153,13 +153,13 @@ class Editor:
         words = {name: shown(named) for name, named in told.items() if named is not None}
         return said(verb, path, those, **words, **more), at, those, queries, keys
 
-    def _elsewhere(self, given: Any, at: tuple[Part, ...] | None, how: str) -> Reference:
+    def _elsewhere(self, given: Any, at: tuple[LayerName, ...] | None, how: str) -> HeadReference:
         if isinstance(given, Trace | Layer):
-            return FromTrace(given)
+            return TraceReference(given)
         many = given if isinstance(given, list) else [given]
         if how != "mean" and len(many) != 1:
             raise WatchError(f"a head is resampled from one run, but {len(many)} inputs came; give one, or how='mean'")
-        recorder = Recorder(self._listener.tree, at, means=how == "mean")
+        recorder = HeadRecorder(self._listener.tree, at, means=how == "mean")
         with torch.no_grad(), torch.random.fork_rng(), self._listener.at_rest(), listening(recorder):
             for one in many:
                 feeding(self._model, one)()

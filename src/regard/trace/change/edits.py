@@ -13,7 +13,7 @@ from torch import Tensor
 
 from regard.attention.map import AttentionMap
 from regard.errors import WatchError
-from regard.trace.change.aim import Named, Part, shown
+from regard.trace.change.aim import LayerName, Named, shown
 
 HOW = ("zero", "mean", "resample")
 
@@ -23,12 +23,12 @@ class Edit:
     """Something to change, and where: None is every layer, every head."""
 
     said: str  # as it was asked for
-    at: tuple[Part, ...] | None
+    at: tuple[LayerName, ...] | None
     heads: Named
 
 
 @dataclass(eq=False)
-class Rows:
+class EditRows:
     """Some rows of weights while they are edited."""
 
     b: Tensor  # which batch entry and which head each row is of; they broadcast to the leading axes
@@ -56,7 +56,7 @@ class MapEdit(Edit):
     queries: Named = None
     keys: Named = None
 
-    def on(self, rows: Rows, cells: Tensor) -> Tensor:
+    def on(self, rows: EditRows, cells: Tensor) -> Tensor:
         """The logarithms of all these rows, if every one of them is meant; `cells` says which columns are."""
         raise NotImplementedError
 
@@ -67,14 +67,14 @@ class Block(MapEdit):
     A row that then sees nothing gives nothing.
     """
 
-    def on(self, rows: Rows, cells: Tensor) -> Tensor:
+    def on(self, rows: EditRows, cells: Tensor) -> Tensor:
         return spread(rows.logs.masked_fill(cells, -torch.inf), rows.total())
 
 
 class Zero(MapEdit):
     """These weights are 0 after softmax; the rest of the row stays as it is."""
 
-    def on(self, rows: Rows, cells: Tensor) -> Tensor:
+    def on(self, rows: EditRows, cells: Tensor) -> Tensor:
         return rows.logs.masked_fill(cells, -torch.inf)
 
 
@@ -87,7 +87,7 @@ class Force(MapEdit):
 
     weight: float = 1.0
 
-    def on(self, rows: Rows, cells: Tensor) -> Tensor:
+    def on(self, rows: EditRows, cells: Tensor) -> Tensor:
         rest = spread(rows.logs.masked_fill(cells, -torch.inf), rows.total() + log(1.0 - self.weight))
         return rest.masked_fill(cells, log(self.weight) - log(float(cells.sum())))
 
@@ -98,7 +98,7 @@ class Replace(MapEdit):
 
     by: AttentionMap | None = None  # (b|1, h|1, q, k); None is uniform
 
-    def on(self, rows: Rows, cells: Tensor) -> Tensor:
+    def on(self, rows: EditRows, cells: Tensor) -> Tensor:
         if self.by is None:
             seen = torch.zeros_like(rows.logs).masked_fill(rows.logs == -torch.inf, -torch.inf)
             if rows.sink:
@@ -137,7 +137,7 @@ def safe_log(weights: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class Placed:
+class PlacedEdit:
     """An edit, and where it falls in one call: numbers of heads, rows and columns."""
 
     edit: Edit
@@ -152,7 +152,7 @@ class Placed:
         some = bool(len(self.heads) and len(self.queries))
         return some and (isinstance(self.edit, MixEdit) or bool(len(self.keys)))
 
-    def meant(self, rows: Rows) -> Tensor:
+    def meant(self, rows: EditRows) -> Tensor:
         """(…, r): whether the edit is for these rows."""
         heads, queries = self.heads.to(rows.h.device), self.queries.to(rows.q.device)
         return torch.isin(rows.h, heads)[..., None] & torch.isin(rows.q, queries)
@@ -165,7 +165,7 @@ class Placed:
 
 
 @runtime_checkable
-class Reference(Protocol):
+class HeadReference(Protocol):
     """Where a head's output on something else comes from."""
 
     def mean(self, layer: str) -> Tensor:
@@ -201,7 +201,7 @@ class Mute(MixEdit):
     """Nothing, the usual, or something else in place of a head's output."""
 
     how: str = "zero"
-    reference: Reference | None = None
+    reference: HeadReference | None = None
 
     def on(self, mix: Tensor, layer: str) -> Tensor:
         if self.how == "zero":

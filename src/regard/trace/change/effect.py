@@ -9,7 +9,7 @@ from torch import Tensor
 
 from regard.errors import WatchError
 from regard.tokens import Reader
-from regard.trace.measure.table import DIGITS, Record, Table, Tabled, shown
+from regard.trace.measure.table import DIGITS, HasTable, Record, Table, shown
 
 FIELDS = ("logits", "last_hidden_state")
 TOP = 5
@@ -26,7 +26,7 @@ class Small(Table):
 
 
 @dataclass(eq=False, repr=False)
-class Effect(Tabled):
+class Effect(HasTable):
     """What a model gave without and with edits, and how far apart the two are.
 
     `before` and `after` are (…, n): logits, or what else the model returned. `kl` is the divergence of the edited

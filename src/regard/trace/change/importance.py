@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from regard.errors import WatchError
-from regard.trace.change.aim import Part, parts_of
-from regard.trace.change.changing import Changing
+from regard.trace.change.aim import LayerName, parts_of
+from regard.trace.change.edit_listener import EditListener
 from regard.trace.change.edits import HOW, Mute, said
 from regard.trace.change.effect import Small, compared
-from regard.trace.change.elsewhere import feeding
+from regard.trace.change.references import feeding
 from regard.trace.doors.handwritten import settle
 from regard.trace.doors.install import listening, must_be_watchable
 from regard.trace.measure.bar import bar
@@ -69,7 +69,7 @@ def importance(
     if metric is not None and metric != "loss" and not callable(metric):
         raise WatchError(f"metric is {metric!r}; give a function of the model's output, 'loss', or None")
     measure: Metric | None = loss_of if isinstance(metric, str) else metric
-    listener = Changing(model)
+    listener = EditListener(model)
     chosen = parts_of(layers, listener.tree)
     call = feeding(model, inputs)
     with torch.no_grad(), listening(listener) as scope:
@@ -88,8 +88,8 @@ def importance(
         with bar("importance", len(heads), rate="heads", shown=progress) as advance:
             for layer, head in heads:
                 path, _, number = layer.partition("#")
-                at = Part(layer, "" if path == type(model).__name__ else path, 0, int(number or 1))
-                listener.edits, listener.met = [Mute(said("mute", layer, (head,)), (at,), (head,), how)], {}
+                at = LayerName(layer, "" if path == type(model).__name__ else path, 0, int(number or 1))
+                listener.edits, listener.reach = [Mute(said("mute", layer, (head,)), (at,), (head,), how)], {}
                 after = run()
                 row: Record = {"layer": layer, "head": head}
                 if measure is None or base is None:
@@ -106,7 +106,7 @@ def importance(
     return Importance(rows, title, listener.notes(), base)
 
 
-def picked(listener: Changing, chosen: tuple[Part, ...] | None) -> dict[str, int]:
+def picked(listener: EditListener, chosen: tuple[LayerName, ...] | None) -> dict[str, int]:
     """The layers that the model ran, with their number of heads, as far as they were asked for."""
     if not listener.heads:
         why = "; ".join(listener.notes())

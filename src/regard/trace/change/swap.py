@@ -13,9 +13,9 @@ from regard.attention.matrix_free.mechanism import Mechanism
 from regard.errors import WatchError
 from regard.trace.change.cost import seconds
 from regard.trace.change.effect import compared
-from regard.trace.change.elsewhere import fresh
-from regard.trace.change.exchanging import Exchanging, Met, shown
-from regard.trace.change.swapped import Swapped
+from regard.trace.change.references import fresh
+from regard.trace.change.swap_listener import LayerSwap, SwapListener, shown
+from regard.trace.change.swap_report import SwapReport
 from regard.trace.doors.handwritten import settle
 from regard.trace.doors.install import listening, must_be_watchable
 from regard.trace.doors.scope import ListenerScope
@@ -43,18 +43,18 @@ class Swap:
         self.model: nn.Module = model
         self.attention: Mask | Mechanism = attention
         self.tokenizer, self.read, self.named = tokenizer, read, layers
-        self._listener = Exchanging(model, attention, layers)
+        self._listener = SwapListener(model, attention, layers)
         self._open: tuple[ExitStack, ListenerScope] | None = None
 
     @property
-    def layers(self) -> dict[str, Met]:
+    def layers(self) -> dict[str, LayerSwap]:
         """What became of every attention layer that ran in the block, by name."""
-        return self._listener.met
+        return self._listener.layers
 
     def __enter__(self) -> "Swap":
         if self._open is not None:
             raise WatchError("this swap is open already; make another one for a block inside of it")
-        self._listener = Exchanging(self.model, self.attention, self.named)
+        self._listener = SwapListener(self.model, self.attention, self.named)
         stack = ExitStack()
         self._open = (stack, stack.enter_context(listening(self._listener)))
         return self
@@ -69,7 +69,7 @@ class Swap:
                 settle(scope)
                 self._listener.finish()
 
-    def __call__(self, *args: Any, **inputs: Any) -> Swapped:
+    def __call__(self, *args: Any, **inputs: Any) -> SwapReport:
         """Call the model with its own attention and with the other, without gradients, and compare.
 
         The model runs a few times each way: both draw the same random numbers, and each run gets its own copy of a
@@ -86,14 +86,14 @@ class Swap:
         with torch.no_grad():
             before = run()
             taken = min(seconds(run, device) for _ in range(ROUNDS))
-            listener = Exchanging(self.model, self.attention, self.named, metered=True)
+            listener = SwapListener(self.model, self.attention, self.named, metered=True)
             with listening(listener) as scope:
                 after = run()
                 settle(scope)
                 listener.finish()
-        notes = [f"{path} was left as it is: {why}" for path, why in listener.refused.items()]
+        notes = [f"{path} was left as it is: {why}" for path, why in listener.reasons().items()]
         effect = compared(before, after, inputs, self.tokenizer, self.read)
-        return Swapped(shown(self.attention), effect, listener.met, taken, notes)
+        return SwapReport(shown(self.attention), effect, listener.layers, taken, notes)
 
     report = __call__
 
@@ -122,7 +122,7 @@ def swap(
     It goes with `watch` and `edit` in either order: what is watched is the swapped model. Only this context is
     swapped: other threads are not. The model's own attention is computed as well and thrown away.
 
-    `swap(…)(**inputs)`, or `.report(**inputs)`, calls the model both ways and gives a `Swapped`: how far the output
+    `swap(…)(**inputs)`, or `.report(**inputs)`, calls the model both ways and gives a `SwapReport`: how far the output
     is off, whether the strongest tokens agree, how much faster and smaller attention is, which layers were left as
     they are, and why. `tokenizer` names tokens in it, `read` picks the tensor to compare from what the model returns.
 

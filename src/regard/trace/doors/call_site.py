@@ -90,7 +90,7 @@ def whole_call(frame: FrameType, module: nn.Module) -> FrameType:
     return found
 
 
-class Given(NamedTuple):
+class CallInputs(NamedTuple):
     """What calls of modules were given that names their rows."""
 
     ids: tuple[Tensor, ...] = ()  # integer inputs, those of the innermost call first
@@ -103,8 +103,8 @@ class Stack(NamedTuple):
 
     step: FrameType  # the outermost call of a module
     session: FrameType  # the outermost method of a module: `generate`, or the same as step
-    outermost: Given  # what the step was given
-    given: Given  # what it and the calls in it, around this one, were given
+    outermost: CallInputs  # what the step was given
+    given: CallInputs  # what it and the calls in it, around this one, were given
 
 
 def stack_of(place: CallSite, tree: Tree, known: Stack | None) -> Stack:
@@ -130,11 +130,11 @@ def stack_of(place: CallSite, tree: Tree, known: Stack | None) -> Stack:
             if hasattr(type(owner[1]), code.co_name):  # a method, no function that happens to take the model
                 outer_method = frame
         frame = frame.f_back
-    outermost = given_to(calls[-1:], Given())
+    outermost = given_to(calls[-1:], CallInputs())
     return Stack(outer_call, outer_method, outermost, given_to(calls[:-1], outermost))
 
 
-def given_to(calls: list[FrameType], around: Given) -> Given:
+def given_to(calls: list[FrameType], around: CallInputs) -> CallInputs:
     """Token ids, and the shape of a picture, among what these calls of modules were given, and those around them."""
     ids: list[Tensor] = []
     rivals: list[bool] = []
@@ -151,7 +151,7 @@ def given_to(calls: list[FrameType], around: Given) -> Given:
     if not ids and pixels is None:
         return around
     pixels = pixels if around.pixels is None else around.pixels
-    return Given((*ids, *around.ids), (*rivals, *around.rivals), pixels)
+    return CallInputs((*ids, *around.ids), (*rivals, *around.rivals), pixels)
 
 
 NAMES = frozenset({"x", "ids", "tokens", "pixel_values"})
@@ -192,14 +192,14 @@ CACHES = ("past_key_values", "past_key_value", "layer_past", "cache", "kv_cache"
 SOURCES = ("key_value_states", "encoder_hidden_states", "context", "memory", "source", "kv")
 
 
-class Kind(NamedTuple):
+class AttentionKind(NamedTuple):
     """What sort of attention a call is, and whether its module was handed a cache."""
 
     name: str  # "self", "cross" or "unknown"
     cached: bool
 
 
-def kind_of(place: CallSite, q_length: int, k_length: int, causal: bool) -> Kind:
+def kind_of(place: CallSite, q_length: int, k_length: int, causal: bool) -> AttentionKind:
     """Shapes alone cannot tell self from cross, so the arguments of the module are asked."""
     name, cached = "", False
     frame: FrameType | None = place.method
@@ -220,4 +220,4 @@ def kind_of(place: CallSite, q_length: int, k_length: int, causal: bool) -> Kind
     own, shared = place.module.__dict__, type(place.module)
     if any(own.get(word) is True or getattr(shared, word, False) is True for word in CROSSED):
         name = "cross"
-    return Kind(name or ("self" if causal or cached or q_length == k_length else "unknown"), cached)
+    return AttentionKind(name or ("self" if causal or cached or q_length == k_length else "unknown"), cached)

@@ -45,7 +45,7 @@ class Call(Findings):
     refused: str = ""  # why there is no map of it
     to_bhqe: Callable[[Tensor], Tensor] | None = None  # how `raw_mix` becomes b h q e
     alive: Tensor | None = None  # b h q k: stored weights with their graph, for who computes with them
-    editing: Any = None  # what editors change about this call (trace/change/edited.py)
+    editing: Any = None  # what editors change about this call (trace/change/call_change.py)
 
     @property
     def lengths(self) -> tuple[int, int]:

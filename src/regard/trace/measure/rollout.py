@@ -160,7 +160,7 @@ def spread(
     return torch.stack(lines)
 
 
-class Part(NamedTuple):
+class RowsPart(NamedTuple):
     """Some rows of a layer's map: of one head, of all that fit, or of their largest."""
 
     rows: slice
@@ -202,7 +202,7 @@ def up(layer: Layer, now: Float[Tensor, " k"], heads: str | Sequence[int], by: s
 
 def parts(
     layer: Layer, heads: str | Sequence[int], by: str, entry: int, now: Float[Tensor, " q"] | None = None
-) -> Iterator[Part]:
+) -> Iterator[RowsPart]:
     """The maps of the chosen heads part by part, without the rows from which nothing flows `now`."""
     source: Source = layer.weights.source.pick((entry % layer.batch,))
     norms = None if by == "weights" else norms_of(layer, by, entry).to(source.device, source.dtype)
@@ -217,7 +217,7 @@ def parts(
             if now is None or bool(now[block.rows].any()):
                 here: Place = (*block.lead, ..., block.columns)
                 weighed = None if norms is None else norms[here]
-                yield Part(block.rows, block.columns, weights_of(block), weighed, count)
+                yield RowsPart(block.rows, block.columns, weights_of(block), weighed, count)
         return
     height = max(1, 4 * BUDGET // max(1, count * k))
     for first in range(0, q, height):
@@ -227,7 +227,7 @@ def parts(
             weights = source.weights(rows, columns).expand(count, -1, -1)
             weights = weights if norms is None else weights * norms[:, None, columns]
             total = weights.sum(-1, keepdim=True)
-            yield Part(rows, columns, (weights / total.masked_fill(total == 0, 1.0)).amax(0), None, 1)
+            yield RowsPart(rows, columns, (weights / total.masked_fill(total == 0, 1.0)).amax(0), None, 1)
 
 
 def norms_of(layer: Layer, by: str, entry: int) -> Float[Tensor, "h k"]:
@@ -255,7 +255,7 @@ def times(a: Float[Tensor, "*h r c"], b: Float[Tensor, "*_g c"]) -> Float[Tensor
     return (a @ b.unsqueeze(-1)).squeeze(-1)
 
 
-def added(values: Float[Tensor, "*h n"], part: Part) -> Float[Tensor, " n"]:
+def added(values: Float[Tensor, "*h n"], part: RowsPart) -> Float[Tensor, " n"]:
     """What this part adds to the mean over heads."""
     whole = values.double() if values.ndim == 1 else values.double().sum(0)
     return (whole / part.heads).cpu()

@@ -93,7 +93,7 @@ class Table:
         return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
 
 
-class Tabled:
+class HasTable:
     """What shows itself as the table that it makes."""
 
     def table(self) -> Table:

@@ -1,5 +1,6 @@
 """What one watch saw: runs of the model, each with its attention layers in the order they were computed."""
 
+import pathlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
@@ -228,7 +229,7 @@ class Trace:
         rows: Any = None,
         cols: Any = None,
         batch: int = 0,
-        to: str | PathLike[str] | None = None,
+        to: str | pathlib.Path | None = None,
         words: bool = False,
         title: str | None = None,
     ) -> "Figure":

@@ -7,14 +7,14 @@ import torch
 from torch import Tensor
 
 from regard.trace.change.effect import Effect, Small
-from regard.trace.change.exchanging import Met
-from regard.trace.measure.table import Record, Table, Tabled
+from regard.trace.change.swap_listener import LayerSwap
+from regard.trace.measure.table import HasTable, Record, Table
 
 MB = 1 << 20
 
 
 @dataclass(eq=False, repr=False)
-class Swapped(Tabled):
+class SwapReport(HasTable):
     """What a model gave with its own attention and with another, and what both took.
 
     `effect` compares the outputs position by position, `layers` says what became of each attention layer. Ratios are
@@ -23,7 +23,7 @@ class Swapped(Tabled):
 
     attention: str
     effect: Effect
-    layers: dict[str, Met]
+    layers: dict[str, LayerSwap]
     seconds: float  # of the model as it is
     notes: list[str] = field(default_factory=list)
 
@@ -62,12 +62,12 @@ class Swapped(Tabled):
     @property
     def swapped(self) -> list[str]:
         """The layers that were swapped."""
-        return [name for name, met in self.layers.items() if not met.why]
+        return [name for name, layer in self.layers.items() if layer.swapped]
 
     @property
     def kept(self) -> dict[str, str]:
         """The layers that were left as they are, and why."""
-        return {name: met.why for name, met in self.layers.items() if met.why}
+        return {name: layer.why for name, layer in self.layers.items() if not layer.swapped}
 
     @property
     def attention_time(self) -> float | None:
@@ -84,13 +84,13 @@ class Swapped(Tabled):
     @property
     def memory(self) -> float | None:
         """How many times less one call of attention holds at most; below 1 where the own kernel holds less."""
-        own = max((met.own.bytes or 0 for met in self.layers.values() if met.own), default=0)
-        new = max((met.new.bytes or 0 for met in self.layers.values() if met.new), default=0)
+        own = max((layer.own.bytes or 0 for layer in self.layers.values() if layer.own), default=0)
+        new = max((layer.new.bytes or 0 for layer in self.layers.values() if layer.new), default=0)
         return own / new if own and new else None
 
     def spent(self) -> tuple[float, float]:
         """Seconds of attention in all swapped layers, both ways; 0 where they were not measured."""
-        both = [(met.own.seconds, met.new.seconds) for met in self.layers.values() if met.own and met.new]
+        both = [(layer.own.seconds, layer.new.seconds) for layer in self.layers.values() if layer.own and layer.new]
         return sum(own for own, _ in both), sum(new for _, new in both)
 
     def real(self, x: Tensor) -> Tensor:
@@ -100,7 +100,7 @@ class Swapped(Tabled):
 
     def table(self) -> Table:
         """One line for each attention layer, and what it comes to."""
-        rows = [line(name, met) for name, met in self.layers.items()]
+        rows = [line(name, layer) for name, layer in self.layers.items()]
         for row in rows:
             if not self.kept:
                 del row["left as it is, because"]
@@ -121,11 +121,11 @@ class Swapped(Tabled):
                 f"time: attention {self.attention_time:.3g} × as fast, the model {self.time:.3g} × (its own time, less "
                 "its attention, plus the other, both measured on the same tensors, the least of 3)"
             )
-        held = [met for met in self.layers.values() if met.new is not None and met.new.bytes is not None]
+        held = [layer for layer in self.layers.values() if layer.new is not None and layer.new.bytes is not None]
         if held:
-            own = max((met.own.bytes or 0 for met in held if met.own), default=0)
-            new = max(met.new.bytes or 0 for met in held if met.new)
-            matrix = max(met.matrix for met in held)
+            own = max((layer.own.bytes or 0 for layer in held if layer.own), default=0)
+            new = max(layer.new.bytes or 0 for layer in held if layer.new)
+            matrix = max(layer.matrix for layer in held)
             found.append(
                 f"memory: one call of attention holds {new / MB:.3g} MB at most beyond q, k, v, mask and mix; its own "
                 f"{own / MB:.3g} MB, the matrix of weights would be {matrix / MB:.3g} MB"
@@ -133,18 +133,18 @@ class Swapped(Tabled):
         return found
 
 
-def line(name: str, met: Met) -> Record:
+def line(name: str, layer: LayerSwap) -> Record:
     """One layer."""
-    own, new = met.own, met.new
+    own, new = layer.own, layer.new
     faster = own.seconds / new.seconds if own and new and new.seconds else None
     return {
         "layer": name,
-        "kind": met.kind,
-        "q": met.q,
-        "k": met.k,
-        "path": met.path or None,
+        "kind": layer.kind,
+        "q": layer.q,
+        "k": layer.k,
+        "path": layer.path or None,
         "× as fast": faster,
         "MB": None if new is None or new.bytes is None else new.bytes / MB,
         "own MB": None if own is None or own.bytes is None else own.bytes / MB,
-        "left as it is, because": met.why or None,
+        "left as it is, because": layer.why or None,
     }

@@ -9,52 +9,28 @@ from torch import Tensor, nn
 from regard.attention.axes.heads import multiply_grouped
 from regard.attention.map.blocks import BUDGET
 from regard.errors import TraceError, WatchError
-from regard.trace.change.aim import Part
-from regard.trace.doors.call_site import CallSite, Tree, stack_of
-from regard.trace.doors.listener import ModelListener
+from regard.trace.change.aim import LayerName
+from regard.trace.change.listener import CountingListener
+from regard.trace.doors.call_site import CallSite, Tree
 from regard.trace.doors.scope import Call
 from regard.trace.record.layer import Layer
 from regard.trace.record.trace import Trace, find
 
 
-class Counting:
-    """Which call of its module a call is, in one call of the model: ALBERT calls one module many times."""
-
-    def __init__(self, tree: Tree) -> None:
-        self.tree = tree
-        self.step: object = None
-        self.counts: dict[str, int] = {}
-
-    def __call__(self, place: CallSite, path: str) -> int:
-        step = stack_of(place, self.tree, None).step
-        if step is not self.step:
-            self.step, self.counts = step, {}
-        self.counts[path] = self.counts.get(path, 0) + 1
-        return self.counts[path]
-
-
-def name_of(place: CallSite, path: str, call: int) -> str:
-    """What a trace calls this layer."""
-    name = path or type(place.module).__name__
-    return name if call == 1 else f"{name}#{call}"
-
-
-class Recorder(ModelListener):
+class HeadRecorder(CountingListener):
     """A listener that keeps what the heads of some layers give, or only the mean of it."""
 
-    def __init__(self, tree: Tree, at: tuple[Part, ...] | None, *, means: bool) -> None:
+    def __init__(self, tree: Tree, at: tuple[LayerName, ...] | None, *, means: bool) -> None:
         super().__init__(tree)
         self.at, self.means = at, means
-        self.counting = Counting(tree)
         self.found: dict[str, Tensor] = {}
         self.seen: dict[str, int] = {}  # how many rows a mean was taken over
 
     def hear(self, call: Call) -> None:
-        path = self.path(call.place)
-        count = self.counting(call.place, path)
-        if call.mix is None or (self.at is not None and not any(part.fits(path, count) for part in self.at)):
+        at = self.counter.next(call.place, self.path(call.place))
+        if call.mix is None or (self.at is not None and not at.fits(self.at)):
             return
-        name, mix = name_of(call.place, path, count), call.mix.detach()
+        name, mix = at.layer, call.mix.detach()
         if not self.means:
             self.found[name] = mix.clone()
             return
@@ -64,11 +40,7 @@ class Recorder(ModelListener):
         self.seen[name] = self.seen.get(name, 0) + rows
 
     def retract(self, place: CallSite) -> None:
-        path = self.path(place)
-        self.found.pop(name_of(place, path, self.counting.counts.get(path, 1)), None)
-
-    def release(self) -> None:
-        self.tree, self.counting = {}, Counting({})
+        self.found.pop(self.counter.last(place, self.path(place)).layer, None)
 
     # A reference
 
@@ -87,7 +59,7 @@ def known(found: dict[str, Tensor], layer: str) -> Tensor:
     return found[layer]
 
 
-class FromTrace:
+class TraceReference:
     """What the heads of the last run in a trace gave: weights times values, computed when first asked for."""
 
     def __init__(self, given: Trace | Layer) -> None:

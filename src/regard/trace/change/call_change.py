@@ -18,44 +18,47 @@ from regard.attention.mask import Sizes
 from regard.errors import WatchError
 from regard.trace.change.call_edits import CallEdits
 from regard.trace.change.edited_rows import Base, Scored, base_of, blocked, edited_rows, shared
-from regard.trace.change.edits import Block, MapEdit, MixEdit, Placed, Rows
+from regard.trace.change.edits import Block, EditRows, MapEdit, MixEdit, PlacedEdit
 from regard.trace.doors.scope import Call
 
 FUSED = 1 << 24  # cells of a mask that one call of torch's kernel gets at most
 
 
 @dataclass(eq=False)
-class Editing:
-    """What is being changed about one call, by however many editors."""
+class CallChange:
+    """What is being changed about one call, by however many editors, on top of a swap where there is one."""
 
     own: Tensor  # b h q e: what the model itself made
     used: Tensor | None  # b h q k: its weights after dropout, where they were seen
     source: Source | None  # its map, where the call knows it
-    edits: list[Placed] = field(default_factory=list)
+    edits: list[PlacedEdit] = field(default_factory=list)
+    swapped: AttentionMap | None = None  # the map of the attention that was swapped in
 
     @staticmethod
-    def of(call: Call) -> "Editing":
+    def of(call: Call) -> "CallChange":
         """The one of this call, begun where there is none."""
-        if not isinstance(call.editing, Editing):
+        if not isinstance(call.editing, CallChange):
             assert call.raw_mix is not None
             assert call.to_bhqe is not None
-            call.editing = Editing(call.to_bhqe(call.raw_mix), call.used, None if call.map is None else source_4d(call))
+            call.editing = CallChange(
+                call.to_bhqe(call.raw_mix), call.used, None if call.map is None else source_4d(call)
+            )
         return call.editing
 
     def map(self, whole: AttentionMap, row: int = 0, column: int = 0) -> AttentionMap:
         """The map with the edits in it, where there are any; the call's rows and keys begin at `row` and `column`."""
-        edits = self.of_map
+        edits, whole = self.of_map, self.swapped or whole
         if not edits:
             return whole
         part = CallEdits(edits, row, self.own.shape[2], column)
         return AttentionMap(Edited(whole.source, [part]), tokens=whole.tokens)
 
     @property
-    def of_map(self) -> list[Placed]:
+    def of_map(self) -> list[PlacedEdit]:
         return [placed for placed in self.edits if isinstance(placed.edit, MapEdit) and placed.changes]
 
     @property
-    def of_mix(self) -> list[Placed]:
+    def of_mix(self) -> list[PlacedEdit]:
         return [placed for placed in self.edits if isinstance(placed.edit, MixEdit) and placed.changes]
 
 
@@ -65,7 +68,7 @@ def edited(call: Call) -> Tensor | None:
     The map is edited first, then what the heads give, each in the order that was asked for. `call.raw_mix` becomes the
     mix between the two: the edited map, times the values.
     """
-    editing = Editing.of(call)
+    editing = CallChange.of(call)
     mix, of_map, of_mix = editing.own, editing.of_map, editing.of_mix
     if not of_map and not of_mix:
         return None
@@ -88,7 +91,7 @@ def as_it_is(x: Tensor) -> Tensor:
     return x
 
 
-def mixed(call: Call, editing: Editing, edits: list[Placed]) -> Tensor:
+def mixed(call: Call, editing: CallChange, edits: list[PlacedEdit]) -> Tensor:
     """The mix, with the rows that edits of the map touch computed again."""
     found, v = editing.own.clone(), call.v
     assert v is not None
@@ -100,7 +103,7 @@ def mixed(call: Call, editing: Editing, edits: list[Placed]) -> Tensor:
         those, fused = heads.to(device), can_fuse(base, call, editing, edits)
         cells = found.shape[0] * len(heads) * width
         for some in rows.to(device).split(max(1, (FUSED if fused else BUDGET) // max(1, cells))):
-            at = Rows(batch, those[None], some, width)
+            at = EditRows(batch, those[None], some, width)
             hidden = blocked(edits, at) if fused else None
             if isinstance(base, Scored) and hidden is not None:
                 part = base.mix(some, hidden, values)
@@ -111,13 +114,13 @@ def mixed(call: Call, editing: Editing, edits: list[Placed]) -> Tensor:
     return found
 
 
-def can_fuse(base: Base, call: Call, editing: Editing, edits: list[Placed]) -> bool:
+def can_fuse(base: Base, call: Call, editing: CallChange, edits: list[PlacedEdit]) -> bool:
     """Whether torch's kernel can compute these rows: they are only hidden from some keys."""
     plain = isinstance(base, Scored) and base.fuses and not call.dropout and editing.used is None
     return plain and all(isinstance(placed.edit, Block) for placed in edits)
 
 
-def dropped(call: Call, editing: Editing, weights: Tensor, heads: Tensor, rows: Tensor) -> Tensor:
+def dropped(call: Call, editing: CallChange, weights: Tensor, heads: Tensor, rows: Tensor) -> Tensor:
     """The weights after dropout: the same cells as in the call where that was seen, else drawn anew."""
     if editing.used is None or call.weights is None:
         return F.dropout(weights, call.dropout) if call.dropout else weights
@@ -125,7 +128,7 @@ def dropped(call: Call, editing: Editing, weights: Tensor, heads: Tensor, rows: 
     return weights * (used / made).nan_to_num(0.0, 0.0, 0.0).to(weights.dtype)
 
 
-def spots(edits: list[Placed], count: int) -> Iterator[tuple[Tensor, Tensor]]:
+def spots(edits: list[PlacedEdit], count: int) -> Iterator[tuple[Tensor, Tensor]]:
     """(heads, rows) whose weights change: heads that share their rows go together."""
     rows: dict[int, set[int]] = {head: set() for head in range(count)}
     for placed in edits:
