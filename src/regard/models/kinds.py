@@ -23,8 +23,8 @@ TASKS = ("generate", "translate", "read", "see")
 class Kind:
     """One kind of model. Classes stand as "module:name" and are imported when they are used.
 
-    `opener` is called with the name of a model and the folder it lies in, and gives what the server runs: something
-    with `model`, `run` and `again`, as `regard.app.runners.runner.Opened` says.
+    `opener` is called with the name of a model and the folder it lies in, and gives what the server runs: a
+    `regard.app.runners.runner.Runner`. A kind that only reads a text can take `regard.app.runners.readers:open_reader`.
 
     >>> gpt = kind_named("gpt")
     >>> gpt.reads, gpt.writes, gpt.task

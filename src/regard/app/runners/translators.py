@@ -16,9 +16,9 @@ from regard.data.special import BEGIN, END, SPECIAL
 from regard.models import store
 from regard.models.seq2seq import Seq2Seq
 from regard.models.tokenizer import WordTokenizer
-from regard.tasks.read_and_written import ReadAndWritten, name_tokens
+from regard.tasks.read_and_written import ReadAndWritten, label_ids, name_tokens
 from regard.tasks.text_translator import LONGEST, TextTranslator, must_look, open_translator
-from regard.tasks.translate import SOURCE, shown
+from regard.tasks.translate import SOURCE
 from regard.tasks.writing import write
 from regard.trace.record.trace import Trace
 from regard.trace.watch import watch
@@ -52,7 +52,7 @@ class LanguagePair:
         return self.translator.target.decode(ids)
 
     def name(self, text: str, ids: Sequence[int], written: Sequence[int]) -> ReadAndWritten:
-        return shown(self.translator.source, self.translator.target, text, ids, written)
+        return label_ids(self.translator.source, self.translator.target, ids, written)
 
 
 class SymbolPair:
@@ -77,7 +77,7 @@ class SymbolPair:
         return self.tokenizer.decode(ids)
 
     def name(self, text: str, ids: Sequence[int], written: Sequence[int]) -> ReadAndWritten:
-        return ReadAndWritten(ids, [self.words[i] for i in ids], written, [self.words[i] for i in written])
+        return label_ids(self.tokenizer, self.tokenizer, ids, written)
 
 
 def open_pair(name: str, folder: Path) -> "PairRunner":
