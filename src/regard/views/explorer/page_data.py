@@ -22,15 +22,15 @@ UNSAFE = {ord(one): f"\\u{ord(one):04x}" for one in "<>&"}
 @torch.no_grad()
 def describe_run(run: Run, info: Mapping[str, Any], error: RoundingError) -> dict[str, Any]:
     """`More` of held.ts: proofs, the measures of a small run, and the error of rounding with the rows it is from."""
-    found: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "info": {**info, "error": error.largest},
         "sampled": 0 if error.all else error.rows,
         "proofs": [dict(answer_proof(layer).facts) for layer in run.layers],
     }
     if sum(math.prod(layer.weights.shape) for layer in run.layers) <= MEASURED:
-        found["measures"] = [measures_of(layer) for layer in run.layers]
+        facts["measures"] = [measures_of(layer) for layer in run.layers]
     torn = find_torn_tokens(run)
-    return found | ({"tokens": torn} if torn else {})
+    return facts | ({"tokens": torn} if torn else {})
 
 
 def measures_of(layer: Layer) -> list[dict[str, Any]]:

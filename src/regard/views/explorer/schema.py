@@ -52,17 +52,17 @@ def schema() -> str:
     """
     whole = Manifest.model_json_schema()
     classes: dict[str, Any] = {**whole.pop("$defs"), "Manifest": whole}
-    found = [HEAD.format(version=VERSION)]
+    parts = [HEAD.format(version=VERSION)]
     for name, words in classes.items():
-        found.append(interface(name, words))
+        parts.append(interface(name, words))
     lines = []
     for name, words in classes.items():
         lines.append(f"  {name}: {{")
         lines += [f"    {key}: {literal(word(one))}," for key, one in words["properties"].items()]
         lines.append("  },")
     table = "\n".join(lines)
-    found.append(f"export const WORDS: Readonly<Record<string, Readonly<Record<string, Word>>>> = {{\n{table}\n}};\n")
-    return "\n".join(found)
+    parts.append(f"export const WORDS: Readonly<Record<string, Readonly<Record<string, Word>>>> = {{\n{table}\n}};\n")
+    return "\n".join(parts)
 
 
 def word(given: dict[str, Any]) -> dict[str, Any]:

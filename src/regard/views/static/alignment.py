@@ -25,8 +25,8 @@ def alignment_text(weights: Any, rows: Sequence[str], columns: Sequence[str], *,
     listed = [f"{name} ← {describe_strongest(line, across)}" for name, line in zip(down, grid)]
     if max(map(wide, down)) + 2 + sum(max(wide(name), 4) + 1 for name in across) > width:
         return "\n".join(listed)
-    drawn = "\n".join(line.rstrip() for line in grid_text(grid, down, across).plain.splitlines())
-    return drawn + "\n\n" + "   ".join(listed)
+    picture = "\n".join(line.rstrip() for line in grid_text(grid, down, across).plain.splitlines())
+    return picture + "\n\n" + "   ".join(listed)
 
 
 def describe_strongest(line: Any, names: Sequence[str]) -> str:

@@ -26,18 +26,18 @@ def find_families(texts: Iterable[str], *, warn: bool = True) -> list[str]:
     ['DejaVu Sans']
     """
     wanted = {ord(letter) for text in texts for letter in text if not letter.isspace()}
-    found = [FIRST]
+    names = [FIRST]
     wanted -= letters_of(FIRST)
     for name in other_families() if wanted else ():
         known = letters_of(name)
         if wanted & known:
-            found.append(name)
+            names.append(name)
             wanted -= known
         if not wanted:
             break
     if wanted and warn:
         _warn(chr(min(wanted)))
-    return found
+    return names
 
 
 def has(text: str) -> bool:

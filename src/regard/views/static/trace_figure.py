@@ -98,16 +98,16 @@ def figure(
         raise TraceError(f"head {head} was asked for, but there are {len(several)} stacks of layers; say which layer")
     seen = [look(one, **wanted) for one in chosen]
     if layer is not None:
-        drawn = draw_head(seen[0], head, title, path) if head is not None else draw_heads(seen[0], title, path)
+        sheet = draw_head(seen[0], head, title, path) if head is not None else draw_heads(seen[0], title, path)
     elif chosen is layers:
-        drawn = draw_overview(seen, trace.model if title is None else title, path)
+        sheet = draw_overview(seen, trace.model if title is None else title, path)
     else:
-        drawn = draw_side_by_side(seen, head, trace.model if title is None else title, path)
+        sheet = draw_side_by_side(seen, head, trace.model if title is None else title, path)
     changed = [textwrap.fill(clean_label(edited_line(trace.edits), 400), FOOT)] if trace.edits else []
-    write_footer(drawn, "\n".join([*changed, READING, describe(seen, describe_proof(chosen))]))
+    write_footer(sheet, "\n".join([*changed, READING, describe(seen, describe_proof(chosen))]))
     if path is not None:
-        write(drawn, path)
-    return drawn
+        write(sheet, path)
+    return sheet
 
 
 def draw_head(layer: Layer, head: int, title: str | None, path: Path | None) -> Figure:
@@ -117,15 +117,15 @@ def draw_head(layer: Layer, head: int, title: str | None, path: Path | None) -> 
     labels = labels_of(layer)
     fonts = fonts_of([title, *labels[0], *labels[1]], path)
     height, width = size = map_inches(grid, LARGE)
-    drawn = make_sheet(width + 2.4, height + 1.9)
-    axes = drawn.subplots()
+    sheet = make_sheet(width + 2.4, height + 1.9)
+    axes = sheet.subplots()
     mesh = paint(axes, grid, size, colour_limits([grid]))
     thinned = label_ticks(axes, labels, block, size, fonts)
     axes.set(ylabel=f"queries{thinned[0]}", xlabel=f"keys{thinned[1]}")
     write_numbers(axes, grid, size, mesh)
-    add_colour_bar(drawn, [axes], mesh, height, describe_cell(block) or "weight")
-    write_headline(drawn, title, fonts)
-    return drawn
+    add_colour_bar(sheet, [axes], mesh, height, describe_cell(block) or "weight")
+    write_headline(sheet, title, fonts)
+    return sheet
 
 
 def draw_heads(layer: Layer, title: str | None, path: Path | None) -> Figure:
@@ -138,8 +138,8 @@ def draw_heads(layer: Layer, title: str | None, path: Path | None) -> Figure:
     down = -(-layer.heads // across)
     height, width = size = map_inches(grids[0], min(PANEL, WIDE / across))
     margin = 0.08 * max(map(len, labels[0])) + 1.2, 0.08 * max(map(len, labels[1])) + 1.1  # names and colours
-    drawn = make_sheet(across * (width + 0.2) + margin[0], down * (height + 0.4) + margin[1])
-    panels = drawn.subplots(down, across, squeeze=False)
+    sheet = make_sheet(across * (width + 0.2) + margin[0], down * (height + 0.4) + margin[1])
+    panels = sheet.subplots(down, across, squeeze=False)
     limits = colour_limits(grids)
     for head, axes in enumerate(panels.flat):
         if head >= layer.heads:
@@ -152,9 +152,9 @@ def draw_heads(layer: Layer, title: str | None, path: Path | None) -> Figure:
         axes.tick_params(labelleft=first, labelbottom=last)
         axes.set(ylabel=f"queries{thinned[0]}" if first else "", xlabel=f"keys{thinned[1]}" if last else "")
         write_numbers(axes, grids[head], size, mesh)
-    add_colour_bar(drawn, list(panels.flat), mesh, min(down * height, 6.0), describe_cell(blocks[0]) or "weight")
-    write_headline(drawn, title, fonts)
-    return drawn
+    add_colour_bar(sheet, list(panels.flat), mesh, min(down * height, 6.0), describe_cell(blocks[0]) or "weight")
+    write_headline(sheet, title, fonts)
+    return sheet
 
 
 def draw_side_by_side(layers: Sequence[Layer], head: int | None, title: str, path: Path | None) -> Figure:
@@ -167,10 +167,10 @@ def draw_side_by_side(layers: Sequence[Layer], head: int | None, title: str, pat
     cell = min(CELL, WIDE / across, LARGE / down)
     sizes = [(max(grid.shape[0] * cell, LEAST), max(grid.shape[1] * cell, 2.0)) for grid in grids]
     longest = max(len(name) for pair in labels for name in pair[0])
-    drawn = make_sheet(
+    sheet = make_sheet(
         sum(width for _, width in sizes) + len(layers) * (0.09 * longest + 0.6) + 1.0, max(sizes)[0] + 2.4
     )
-    panels = drawn.subplots(1, len(layers), squeeze=False, width_ratios=[width for _, width in sizes])[0]
+    panels = sheet.subplots(1, len(layers), squeeze=False, width_ratios=[width for _, width in sizes])[0]
     limits = colour_limits(grids)
     for axes, layer, h, grid, block, size, pair in zip(
         panels, layers, heads, grids, blocks, sizes, labels, strict=True
@@ -183,11 +183,11 @@ def draw_side_by_side(layers: Sequence[Layer], head: int | None, title: str, pat
         thinned = label_ticks(axes, pair, block, size, fonts)
         write_numbers(axes, grid, size, mesh)
         axes.set(ylabel=f"queries{thinned[0]}", xlabel=f"keys{thinned[1]}")
-    add_colour_bar(drawn, list(panels), mesh, max(sizes)[0], describe_cell(max(blocks)) or "weight")
+    add_colour_bar(sheet, list(panels), mesh, max(sizes)[0], describe_cell(max(blocks)) or "weight")
     for axes in panels:
         axes.set_anchor("N")  # the colours beside them moved them to the middle
-    write_headline(drawn, title, fonts)
-    return drawn
+    write_headline(sheet, title, fonts)
+    return sheet
 
 
 def draw_overview(layers: Sequence[Layer], title: str, path: Path | None) -> Figure:
@@ -196,8 +196,8 @@ def draw_overview(layers: Sequence[Layer], title: str, path: Path | None) -> Fig
     side = min(max(WIDE / most, 0.3), 1.1)
     labels = [f"{number}  {clean_label(layer.name, 36)}" for number, layer in enumerate(layers)]
     fonts = fonts_of([title, *labels], path)
-    drawn = make_sheet(most * side + 0.08 * max(map(len, labels)) + 1.6, len(layers) * side + 1.5)
-    axes = drawn.subplots()
+    sheet = make_sheet(most * side + 0.08 * max(map(len, labels)) + 1.6, len(layers) * side + 1.5)
+    axes = sheet.subplots()
     cells = [[grid_of(layer.head(h), SMALL, SMALL) for h in range(layer.heads)] for layer in layers]
     limits = colour_limits(grid for line in cells for grid, _ in line)
     mosaic, there = tile_thumbnails([[grid for grid, _ in line] for line in cells], most)
@@ -220,9 +220,9 @@ def draw_overview(layers: Sequence[Layer], title: str, path: Path | None) -> Fig
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     block = max(block for line in cells for _, block in line)
-    add_colour_bar(drawn, [axes], mesh, min(len(layers) * side, 6.0), describe_cell(block) or "weight")
-    write_headline(drawn, title, fonts)
-    return drawn
+    add_colour_bar(sheet, [axes], mesh, min(len(layers) * side, 6.0), describe_cell(block) or "weight")
+    write_headline(sheet, title, fonts)
+    return sheet
 
 
 def tile_thumbnails(grids: Sequence[Sequence[Grid]], across: int) -> tuple[np.ndarray, np.ndarray]:
@@ -259,14 +259,14 @@ def columns_for(count: int) -> int:
     return even[0] if even else math.ceil(math.sqrt(1.5 * count))
 
 
-def write_headline(drawn: Figure, title: str, fonts: list[str]) -> None:
+def write_headline(sheet: Figure, title: str, fonts: list[str]) -> None:
     if title:
-        drawn.suptitle(title, fontsize=12, family=fonts, parse_math=False)
+        sheet.suptitle(title, fontsize=12, family=fonts, parse_math=False)
 
 
-def write_footer(drawn: Figure, said: str) -> None:
+def write_footer(sheet: Figure, said: str) -> None:
     """What the maps are and, where there is some, what hatching means."""
-    hatched = any(patch.get_hatch() for axes in drawn.axes for patch in axes.patches)
+    hatched = any(patch.get_hatch() for axes in sheet.axes for patch in axes.patches)
     handles = [Patch(label="may not be looked at", **HATCH)] if hatched else []
-    key = drawn.legend(handles=handles, title=said, loc="outside lower center", frameon=False, fontsize=8.5)
+    key = sheet.legend(handles=handles, title=said, loc="outside lower center", frameon=False, fontsize=8.5)
     key.get_title().set(fontsize=8.5, color=GREY, ha="center")

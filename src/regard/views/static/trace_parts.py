@@ -44,11 +44,11 @@ def group_stacks(trace: Trace) -> list[list[Layer]]:
 
     The encoder's, the decoder's and the cross-attention of a translator are three stacks; a GPT has one.
     """
-    found: dict[tuple[str, str], list[Layer]] = {}
+    stacks: dict[tuple[str, str], list[Layer]] = {}
     for layer in trace.layers:
         path = re.sub(r"#\d+$", "", layer.name)
-        found.setdefault((re.sub(r"\d+", "#", path), layer.kind), []).append(layer)
-    return list(found.values())
+        stacks.setdefault((re.sub(r"\d+", "#", path), layer.kind), []).append(layer)
+    return list(stacks.values())
 
 
 def look(layer: Layer, *, rows: Any = None, cols: Any = None, batch: int = 0, words: bool = False) -> Layer:

@@ -219,19 +219,19 @@ def overview_text(trace: Trace, layers: list[Layer], width: int) -> "Text":
     sizes = [f"{layer.weights.shape[-2]} × {layer.weights.shape[-1]}" for layer in layers]
     text.append(f"{'':{digits}} {pad_right('layer', left)}  {'kind':7}  {pad_right('q × k', max(map(len, sizes)))}  ")
     text.append("heads: darker is sharper\n")
-    for number, (layer, found, size) in enumerate(zip(layers, heads, sizes, strict=True)):
+    for number, (layer, sharpness, size) in enumerate(zip(layers, heads, sizes, strict=True)):
         even = np.log(max(layer.weights.shape[-1], 2))
         text.append(f"{number:>{digits}} ", "dim").append(pad_right(cut(visible(layer.name), left), left))
         text.append(f"  {layer.kind:7}  {pad_right(size, max(map(len, sizes)))}  ")
-        for one in found:
-            sharpness = float(np.clip(1 - one.entropy / even, 0, 1))
-            text.append(BLOCKS[min(1 + int(sharpness * 4), 4)], style_of(sharpness))
+        for one in sharpness:
+            share = float(np.clip(1 - one.entropy / even, 0, 1))
+            text.append(BLOCKS[min(1 + int(share * 4), 4)], style_of(share))
         text.append("\n")
     longest = max(layer.weights.shape[-2] for layer in layers)
     some = f" (of long maps {SOME_ROWS})" if longest > ALL_ROWS else ""
     text.append(f"\nThe sharpest heads, by the mean entropy of their rows{some}, and where they look most:\n")
-    every = [(one, number, head) for number, found in enumerate(heads) for head, one in enumerate(found)]
-    for one, number, head in sorted(every, key=lambda found: found[0].entropy)[:SHARPEST]:
+    every = [(one, number, head) for number, those in enumerate(heads) for head, one in enumerate(those)]
+    for one, number, head in sorted(every, key=lambda each: each[0].entropy)[:SHARPEST]:
         look_at = describe_strongest(one, *labels_of(layers[number], TOKEN))
         text.append(f"  layer {number:>{digits}}, head {head:<3} {one.entropy:5.2f} nats   {look_at}\n")
     return strip_lines(text)

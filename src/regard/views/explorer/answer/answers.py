@@ -17,7 +17,7 @@ from regard.views.explorer.answer.lru_cache import ROOM, LruCache
 from regard.views.explorer.answer.numbers import answer_numbers
 from regard.views.explorer.answer.pack import Answer, pack
 from regard.views.explorer.answer.pyramid import TileCells, make_base
-from regard.views.explorer.answer.rows import answer_column, answer_row, answer_top, hidden
+from regard.views.explorer.answer.rows import answer_column, answer_hidden, answer_row, answer_top
 from regard.views.explorer.answer.tiles import answer_thumbs, answer_tile
 
 serials = count()
@@ -102,28 +102,28 @@ class Answers:
             case questions.MeasuresQuestion():
                 return self.cache.get(question, partial(layer_answers.answer_measures, layer, question.batch))
             case questions.ThumbsQuestion():
-                heads = [self.lines(question.layer, question.batch, head) for head in range(layer.heads)]
+                heads = [self.head_rows(question.layer, question.batch, head) for head in range(layer.heads)]
                 return answer_thumbs(heads, question.size)
         assert isinstance(question, questions.HeadQuestion)
         head = (question.layer, question.batch, question.head)
-        lines = self.lines(*head)
-        return self.answer_head(question, layer, lines, partial(self.base, lines, head))
+        head_rows = self.head_rows(*head)
+        return self.answer_head(question, layer, head_rows, partial(self.base, head_rows, head))
 
     def answer_head(
-        self, question: questions.HeadQuestion, layer: Layer, lines: HeadRows, base: Callable[[], TileCells]
+        self, question: questions.HeadQuestion, layer: Layer, head_rows: HeadRows, base: Callable[[], TileCells]
     ) -> Answer:
         match question:
             case questions.TileQuestion():
-                return answer_tile(lines, base, question)
+                return answer_tile(head_rows, base, question)
             case questions.RowQuestion():
-                return answer_row(lines, question.query)
+                return answer_row(head_rows, question.query)
             case questions.ColumnQuestion():
-                return answer_column(lines, base, question.key)
+                return answer_column(head_rows, base, question.key)
             case questions.TopQuestion():
-                return answer_top(lines, question.first, question.queries, question.count)
+                return answer_top(head_rows, question.first, question.queries, question.count)
             case questions.NumbersQuestion():
-                return answer_numbers(lines, layer, question)
-        return self.cache.get(question, partial(hidden, lines))
+                return answer_numbers(head_rows, layer, question)
+        return self.cache.get(question, partial(answer_hidden, head_rows))
 
     def layer(self, question: questions.LayerQuestion) -> Layer:
         """The layer that is meant, after a check that it has that batch entry and head."""
@@ -143,9 +143,9 @@ class Answers:
             )
         return layer
 
-    def lines(self, layer: int, batch: int, head: int) -> HeadRows:
+    def head_rows(self, layer: int, batch: int, head: int) -> HeadRows:
         source = self.run.layers[layer].weights.source
         return self.cache.get(("lines", layer, batch, head), lambda: HeadRows(source.pick((batch, head))))
 
-    def base(self, lines: HeadRows, head: tuple[int, int, int]) -> TileCells:
-        return self.cache.get(("pyramid", *head), partial(make_base, lines))
+    def base(self, head_rows: HeadRows, head: tuple[int, int, int]) -> TileCells:
+        return self.cache.get(("pyramid", *head), partial(make_base, head_rows))

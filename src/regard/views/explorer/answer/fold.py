@@ -47,10 +47,10 @@ def cell_lengths(length: int, size: int) -> Int[Tensor, " cells"]:
     >>> cell_lengths(5, 2)
     tensor([2, 2, 1], dtype=torch.int32)
     """
-    found = torch.full((-(-length // size),), min(size, length), dtype=torch.int32)
+    counts = torch.full((-(-length // size),), min(size, length), dtype=torch.int32)
     if length % size:
-        found[-1] = length % size
-    return found
+        counts[-1] = length % size
+    return counts
 
 
 def count_allowed(source: Source, rows: slice | Tensor, columns: slice, size: int) -> Int[Tensor, "r c"]:
@@ -62,7 +62,7 @@ def count_allowed(source: Source, rows: slice | Tensor, columns: slice, size: in
         tall, by = cell_lengths(rows.stop - rows.start, size), size
     else:
         tall, by = torch.ones(len(rows), dtype=torch.int32), 1
-    found = tall[:, None] * cell_lengths(columns.stop - columns.start, size)
+    counts = tall[:, None] * cell_lengths(columns.stop - columns.start, size)
     for side in fringe(source, rows, columns):
         first, stop = (side.start - columns.start) // size, -(-(side.stop - columns.start) // size)
         where = slice(columns.start + first * size, min(columns.stop, columns.start + stop * size))
@@ -71,10 +71,10 @@ def count_allowed(source: Source, rows: slice | Tensor, columns: slice, size: in
             continue
         allowed = allowed.expand(-1, where.stop - where.start).cpu()
         if allowed.shape[0] == 1:  # the same for all rows
-            found[:, first:stop] = tall[:, None] * fold_sum(allowed, 1, size).to(torch.int32)
+            counts[:, first:stop] = tall[:, None] * fold_sum(allowed, 1, size).to(torch.int32)
         else:
-            found[:, first:stop] = fold_sum(allowed, by, size)
-    return found
+            counts[:, first:stop] = fold_sum(allowed, by, size)
+    return counts
 
 
 def fringe(source: Source, rows: slice | Tensor, columns: slice) -> list[slice]:

@@ -88,8 +88,8 @@ class HeadRows:
         """Single rows, in rising order, and some columns."""
         source = self.source
         if not self.soft:
-            found = source.weights(rows.to(source.device))
-            return found.expand(len(rows), self.k)[:, columns]
+            weights = source.weights(rows.to(source.device))
+            return weights.expand(len(rows), self.k)[:, columns]
         low, high = source.span(int(rows[0]), int(rows[-1]) + 1) if len(rows) else (0, 0)
         known = bool(self.known[rows].all())
         if known:

@@ -14,9 +14,9 @@ from regard.views.explorer.answer.head_rows import HeadRows
 from regard.views.explorer.answer.pieces import allowed_at
 
 
-def may_stray(lines: HeadRows, rows: slice | Tensor, columns: slice) -> bool:
+def may_stray(head: HeadRows, rows: slice | Tensor, columns: slice) -> bool:
     """Whether weight may lie where it may not be looked at; a plain softmax puts none there."""
-    return not lines.soft and bool(fringe(lines.source, rows, columns))
+    return not head.soft and bool(fringe(head.source, rows, columns))
 
 
 def split_hidden(source: Source, rows: slice | Tensor, columns: slice, weights: Tensor) -> tuple[Tensor, Tensor]:
@@ -37,5 +37,5 @@ def mean_allowed(
     >>> mean_allowed(torch.tensor([[3.0, 0.0]]), counts, torch.tensor([[9.0, 1.0]]), cells)
     tensor([[1.5000, 0.2500]])
     """
-    found = total / open_.clamp_min(1)
-    return found if stray is None else torch.where(open_ == 0, stray / all_, found)
+    means = total / open_.clamp_min(1)
+    return means if stray is None else torch.where(open_ == 0, stray / all_, means)

@@ -16,32 +16,32 @@ from regard.views.explorer.answer.pack import Answer
 
 def answer_measures(layer: Layer, batch: int) -> Answer:
     """Every measure of one batch entry: a number per head, None where it has no meaning; and why, a sentence each."""
-    found = measure(only(layer, batch))
-    columns = {name: getattr(found, name) for name in NAMES} | found.special
+    measured = measure(only(layer, batch))
+    columns = {name: getattr(measured, name) for name in NAMES} | measured.special
     values = {name: [plain(value) for value in of_heads[0]] for name, of_heads in columns.items()}
-    return Answer({"values": values, "notes": list(dict.fromkeys(found.notes.values()))}, {})
+    return Answer({"values": values, "notes": list(dict.fromkeys(measured.notes.values()))}, {})
 
 
 def answer_proof(layer: Layer) -> Answer:
     """Whether the map is what the model used, and by how much each part of the proof misses."""
-    found = prove(layer)
-    errors = {"output": found.output, "kernel": found.kernel, "normaliser": found.normaliser}
+    proof = prove(layer)
+    errors = {"output": proof.output, "kernel": proof.kernel, "normaliser": proof.normaliser}
     misses = {name: error if error is not None and math.isfinite(error) else None for name, error in errors.items()}
-    return Answer({"status": found.status, "why": found.why, **misses}, {})
+    return Answer({"status": proof.status, "why": proof.why, **misses}, {})
 
 
 def answer_flow(trace: Trace, named: TokenNumbers, at: questions.FlowQuestion) -> Answer:
     """Where a token is fed from, line by line; of an encoder and a decoder also from the source."""
     stacks = stacks_of(trace, entry=at.batch)
-    found = flow_of(trace, at.query, residual=float(at.residual), by=at.by, batch=at.batch)
-    lines, n = found.target.shape
+    flow = flow_of(trace, at.query, residual=float(at.residual), by=at.by, batch=at.batch)
+    lines, n = flow.target.shape
     cross = next((layer for layer in stacks.target if layer.kind == "cross"), None)
     facts = {
         "lines": lines,
-        "layers": list(found.layers),
+        "layers": list(flow.layers),
         "n": n,
-        "m": stacks.source_length if found.source is not None else 0,
+        "m": stacks.source_length if flow.source is not None else 0,
         "targetTokens": named.number(stacks.target[0].queries, at.batch),
         "sourceTokens": -1 if cross is None else named.number(cross.keys, at.batch),
     }
-    return Answer(facts, {"target": found.target, "source": found.source})
+    return Answer(facts, {"target": flow.target, "source": flow.source})

@@ -27,21 +27,21 @@ class ShownPart(NamedTuple):
     columns: Tensor
 
 
-def answer_numbers(lines: HeadRows, layer: Layer, at: questions.NumbersQuestion) -> Answer:
+def answer_numbers(head: HeadRows, layer: Layer, at: questions.NumbersQuestion) -> Answer:
     """q, k, their products, bias, scores, mask, weights, v and the mix, for the part around one query and key."""
-    check_place(at.query, lines.q, "query", "queries")
-    check_place(at.key, lines.k, "key", "keys")
-    part = choose_part(lines, at)
+    check_place(at.query, head.q, "query", "queries")
+    check_place(at.key, head.k, "key", "keys")
+    part = choose_part(head, at)
     rows, columns = part
-    with scratch_for(lines.source) as scratch:
+    with scratch_for(head.source) as scratch:
         where = slice(int(rows[0]), int(rows[-1]) + 1)  # all of them, or one
-        weights = lines.weights(where, slice(0, lines.k), scratch).double().cpu()
-    allowed = allowed_at(lines.source, rows)
-    scores = scores_at(lines.source, rows)
-    others = torch.ones(lines.k, dtype=torch.bool)
+        weights = head.weights(where, slice(0, head.k), scratch).double().cpu()
+    allowed = allowed_at(head.source, rows)
+    scores = scores_at(head.source, rows)
+    others = torch.ones(head.k, dtype=torch.bool)
     others[columns] = False
     v = values_of(layer, at)
-    pieces = lines.source.pieces()
+    pieces = head.source.pieces()
     arrays = {
         "rows": rows,
         "columns": columns,
@@ -67,11 +67,11 @@ def answer_numbers(lines: HeadRows, layer: Layer, at: questions.NumbersQuestion)
     return Answer(facts, arrays)
 
 
-def choose_part(lines: HeadRows, at: questions.NumbersQuestion) -> ShownPart:
+def choose_part(head: HeadRows, at: questions.NumbersQuestion) -> ShownPart:
     """All of a small map; of a large one the row in hand, its strongest keys and the key in hand."""
-    if lines.q * lines.k <= SMALL:
-        return ShownPart(torch.arange(lines.q), torch.arange(lines.k))
-    keys = answer_top(lines, at.query, 1, SHOWN).arrays["keys"]
+    if head.q * head.k <= SMALL:
+        return ShownPart(torch.arange(head.q), torch.arange(head.k))
+    keys = answer_top(head, at.query, 1, SHOWN).arrays["keys"]
     assert keys is not None
     some = {at.key, *(int(key) for key in keys.flatten() if key >= 0)}
     return ShownPart(torch.tensor([at.query]), torch.tensor(sorted(some)))
@@ -101,14 +101,14 @@ def bias_of(pieces: Sequence[MapPiece], part: ShownPart) -> Tensor | None:
     if all(piece.source.bias is None for piece in pieces):
         return None
     rows, columns = part
-    found = torch.full((len(rows), len(columns)), torch.nan)
+    biases = torch.full((len(rows), len(columns)), torch.nan)
     for piece, here, at in pieces_touching(pieces, rows):
         there, keys = columns_within(piece, columns)
         bias = torch.zeros(1, 1)
         if piece.source.bias is not None:
             bias = piece.source.bias_at(at, keys.to(piece.source.device)).float().cpu()
-        found[here[:, None], there] = bias.expand(len(here), len(there))
-    return found
+        biases[here[:, None], there] = bias.expand(len(here), len(there))
+    return biases
 
 
 def columns_within(piece: MapPiece, columns: Tensor) -> tuple[Tensor, Tensor]:

@@ -25,16 +25,16 @@ def scores_at(source: Source, rows: Tensor) -> Float[Tensor, "r k"] | None:
     pieces = source.pieces()
     if not pieces:
         return None
-    found = torch.full((len(rows), source.shape[-1]), torch.nan, dtype=source.dtype)
+    scores = torch.full((len(rows), source.shape[-1]), torch.nan, dtype=source.dtype)
     for piece, here, at in pieces_touching(pieces, rows):
-        found[here, piece.columns] = piece.source.scores(at).cpu()
-    return found
+        scores[here, piece.columns] = piece.source.scores(at).cpu()
+    return scores
 
 
 def allowed_at(source: Source, rows: Tensor | slice, columns: slice = slice(None)) -> Bool[Tensor, "r c"]:
     """Where these rows may look."""
     q, k = source.shape[-2:]
     height = len(range(*rows.indices(q))) if isinstance(rows, slice) else len(rows)
-    found = source.allowed(rows if isinstance(rows, slice) else rows.to(source.device), columns)
-    found = torch.ones((), dtype=torch.bool) if found is None else found.cpu()
-    return found.expand(height, len(range(*columns.indices(k))))
+    allowed = source.allowed(rows if isinstance(rows, slice) else rows.to(source.device), columns)
+    allowed = torch.ones((), dtype=torch.bool) if allowed is None else allowed.cpu()
+    return allowed.expand(height, len(range(*columns.indices(k))))

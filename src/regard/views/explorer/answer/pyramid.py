@@ -44,16 +44,16 @@ def base_of(q: int, k: int) -> int:
     return level
 
 
-def cells_of(lines: HeadRows, rows: slice, columns: slice, size: int, *, cores: bool = False) -> TileCells:
+def cells_of(head: HeadRows, rows: slice, columns: slice, size: int, *, cores: bool = False) -> TileCells:
     """Some rows and columns as cells, computed strip by strip, on all cores where that is wanted.
 
     Both begin at the edge of a cell.
     """
     shape = (-(-(rows.stop - rows.start) // size), -(-(columns.stop - columns.start) // size))
-    source, quick = lines.source, walk.can_walk(lines, size)
+    source, quick = head.source, walk.can_walk(head, size)
     kind = torch.int16 if size * size < 1 << 15 else torch.int32
     most = torch.zeros(shape, dtype=torch.float32)
-    strays = may_stray(lines, rows, columns)
+    strays = may_stray(head, rows, columns)
     total = torch.zeros_like(most) if size > 1 or strays else most
     count = torch.zeros(shape, dtype=kind)
     stray = torch.zeros_like(most) if strays else None
@@ -69,9 +69,9 @@ def cells_of(lines: HeadRows, rows: slice, columns: slice, size: int, *, cores: 
         count[here] = count_allowed(source, some, seen, size)
         with scratch_for(source) as scratch:
             if quick:
-                most[here], total[here] = walk.walk_cells(lines, some, seen, size, scratch)
+                most[here], total[here] = walk.walk_cells(head, some, seen, size, scratch)
                 return
-            weights = lines.weights(some, seen, scratch)
+            weights = head.weights(some, seen, scratch)
             most[here] = fold_max(weights, size, size)
             if stray is not None:
                 weights, hidden = split_hidden(source, some, seen, weights)
@@ -82,14 +82,14 @@ def cells_of(lines: HeadRows, rows: slice, columns: slice, size: int, *, cores: 
     if quick and cores:
         walk.run_on_cores(strip, walk.strips(rows, size))
     else:
-        for some in walk.strips(rows, size) if quick else lines.strips(rows, size):
+        for some in walk.strips(rows, size) if quick else head.strips(rows, size):
             strip(some)
     return TileCells(size, most, total, count, stray)
 
 
-def make_base(lines: HeadRows) -> TileCells:
+def make_base(head: HeadRows) -> TileCells:
     """The base level of a whole map; the sums of all its rows are known afterwards."""
-    return cells_of(lines, slice(0, lines.q), slice(0, lines.k), 1 << base_of(lines.q, lines.k), cores=True)
+    return cells_of(head, slice(0, head.q), slice(0, head.k), 1 << base_of(head.q, head.k), cores=True)
 
 
 def coarsen(base: TileCells, rows: slice, columns: slice, size: int) -> TileCells:

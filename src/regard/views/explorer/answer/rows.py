@@ -14,50 +14,50 @@ from regard.views.explorer.answer.pieces import allowed_at, scores_at
 from regard.views.explorer.answer.pyramid import TileCells, base_of
 
 
-def answer_row(lines: HeadRows, query: int) -> Answer:
+def answer_row(head: HeadRows, query: int) -> Answer:
     """All weights of one query, their scores where they are known, and where it may look."""
-    check_place(query, lines.q, "query", "queries")
+    check_place(query, head.q, "query", "queries")
     some = torch.tensor([query])
-    with scratch_for(lines.source) as scratch:
-        weights = lines.weights(slice(query, query + 1), slice(0, lines.k), scratch).flatten().clone()
-    scores = scores_at(lines.source, some)
+    with scratch_for(head.source) as scratch:
+        weights = head.weights(slice(query, query + 1), slice(0, head.k), scratch).flatten().clone()
+    scores = scores_at(head.source, some)
     arrays = {
         "weights": weights,
         "scores": None if scores is None else scores.flatten(),
-        "allowed": allowed_at(lines.source, some).flatten(),
+        "allowed": allowed_at(head.source, some).flatten(),
     }
     return Answer({}, arrays)
 
 
-def answer_column(lines: HeadRows, base: Callable[[], TileCells], key: int) -> Answer:
+def answer_column(head: HeadRows, base: Callable[[], TileCells], key: int) -> Answer:
     """What every query gives to one key. Once the sums of all rows are known this is one product with the key."""
-    check_place(key, lines.k, "key", "keys")
-    where, whole = slice(key, key + 1), slice(0, lines.q)
-    if lines.soft and not bool(lines.known.all()):
+    check_place(key, head.k, "key", "keys")
+    where, whole = slice(key, key + 1), slice(0, head.q)
+    if head.soft and not bool(head.known.all()):
         base()
-    if not lines.soft and not base_of(lines.q, lines.k):
+    if not head.soft and not base_of(head.q, head.k):
         weights = base().max[:, where]
     else:
-        weights = torch.zeros(lines.q, 1, dtype=lines.source.dtype)
-        strips = [whole] if lines.soft and bool(lines.known.all()) else lines.strips(whole)
-        with scratch_for(lines.source) as scratch:
+        weights = torch.zeros(head.q, 1, dtype=head.source.dtype)
+        strips = [whole] if head.soft and bool(head.known.all()) else head.strips(whole)
+        with scratch_for(head.source) as scratch:
             for some in strips:
-                weights[some] = lines.weights(some, where, scratch)
-    return Answer({}, {"weights": weights.flatten(), "allowed": allowed_at(lines.source, whole, where).flatten()})
+                weights[some] = head.weights(some, where, scratch)
+    return Answer({}, {"weights": weights.flatten(), "allowed": allowed_at(head.source, whole, where).flatten()})
 
 
-def answer_top(lines: HeadRows, first: int, queries: int, count: int) -> Answer:
+def answer_top(head: HeadRows, first: int, queries: int, count: int) -> Answer:
     """The strongest keys of some queries, as `AttentionMap.top` gives them for all."""
-    check_place(first, lines.q, "query", "queries")
-    stop = min(lines.q, first + queries)
-    weights = torch.zeros(queries, count, dtype=lines.source.dtype)
+    check_place(first, head.q, "query", "queries")
+    stop = min(head.q, first + queries)
+    weights = torch.zeros(queries, count, dtype=head.source.dtype)
     keys = torch.full((queries, count), -1)
-    with scratch_for(lines.source) as scratch:
-        for rows in lines.strips(slice(first, stop)):
-            block = MapBlock((), lines.source, rows, slice(*lines.source.span(rows.start, rows.stop)), scratch)
+    with scratch_for(head.source) as scratch:
+        for rows in head.strips(slice(first, stop)):
+            block = MapBlock((), head.source, rows, slice(*head.source.span(rows.start, rows.stop)), scratch)
             width = block.columns.stop - block.columns.start
             if width:
-                best, which = strongest_keys(block, min(count, width), soft=lines.soft)
+                best, which = strongest_keys(block, min(count, width), soft=head.soft)
                 here = (slice(rows.start - first, rows.stop - first), slice(0, min(count, width)))
                 weights[here], keys[here] = best.cpu(), which.cpu()
     return Answer({"first": first, "queries": queries, "count": count}, {"weights": weights, "keys": keys})
@@ -88,16 +88,16 @@ def strongest_keys(block: MapBlock, count: int, *, soft: bool) -> tuple[Tensor, 
     return share.masked_fill(hidden, 0.0), (which + block.columns.start).masked_fill(hidden, -1)
 
 
-def hidden(lines: HeadRows) -> Answer:
+def answer_hidden(head: HeadRows) -> Answer:
     """The queries that may look nowhere, and the keys that nobody may look at."""
-    source = lines.source
-    blind = torch.zeros(lines.q, dtype=torch.bool)
-    seen = torch.zeros(lines.k, dtype=torch.bool)
+    source = head.source
+    blind = torch.zeros(head.q, dtype=torch.bool)
+    seen = torch.zeros(head.k, dtype=torch.bool)
     with scratch_for(source) as scratch:
-        for rows in lines.strips(slice(0, lines.q)):
+        for rows in head.strips(slice(0, head.q)):
             columns = slice(*source.span(rows.start, rows.stop))
             block = MapBlock((), source, rows, columns, scratch)
-            hides = torch.zeros(lines.k, dtype=torch.bool)
+            hides = torch.zeros(head.k, dtype=torch.bool)
             sees = torch.full((rows.stop - rows.start,), block.sighted())
             for side in block.fringe:
                 hides[side] = True

@@ -19,7 +19,7 @@ AT_ONCE = 1 << 19  # weights of single rows: few enough to stay in a processor's
 WHOLE = 1 << 22  # weights of a layer up to which its small pictures are made of all of them
 
 
-def answer_tile(lines: HeadRows, base: Callable[[], TileCells], at: questions.TileQuestion) -> Answer:
+def answer_tile(head: HeadRows, base: Callable[[], TileCells], at: questions.TileQuestion) -> Answer:
     """One tile: max, mean over what may be looked at, and how much of it that is.
 
     Levels from the base on are folded from `base()`; a finer tile needs only its own rows and columns, so it does not
@@ -28,36 +28,36 @@ def answer_tile(lines: HeadRows, base: Callable[[], TileCells], at: questions.Ti
     size = 1 << at.level
     rows, columns = (
         slice(number * TILE * size, min(length, (number + 1) * TILE * size))
-        for number, length in ((at.row, lines.q), (at.column, lines.k))
+        for number, length in ((at.row, head.q), (at.column, head.k))
     )
-    if rows.start >= lines.q or columns.start >= lines.k:
-        down, right = (-(-length // (TILE * size)) for length in (lines.q, lines.k))
+    if rows.start >= head.q or columns.start >= head.k:
+        down, right = (-(-length // (TILE * size)) for length in (head.q, head.k))
         raise TraceError(
             f"tile ({at.row}, {at.column}) of level {at.level} was asked for, but that level has {down} × {right} "
             "tiles; count from 0"
         )
     if at.coarse and at.level:
-        return sample_rows(lines, rows, columns, size)
-    if at.level < base_of(lines.q, lines.k):
-        return make_answer(cells_of(lines, rows, columns, size), rows, columns)
+        return sample_rows(head, rows, columns, size)
+    if at.level < base_of(head.q, head.k):
+        return make_answer(cells_of(head, rows, columns, size), rows, columns)
     return make_answer(coarsen(base(), rows, columns, size), rows, columns)
 
 
-def sample_rows(lines: HeadRows, rows: slice, columns: slice, size: int) -> Answer:
+def sample_rows(head: HeadRows, rows: slice, columns: slice, size: int) -> Answer:
     """TileCells of which each shows one query: exact weights of few rows."""
     queries = middle_queries(rows, size)
     wide = cell_lengths(columns.stop - columns.start, size)
     shape = (len(queries), len(wide))
     most, mean_allowed, seen = torch.zeros(shape), torch.zeros(shape), torch.zeros(shape, dtype=torch.uint8)
     done = 0
-    for some in queries.split(max(1, AT_ONCE // max(1, lines.k))):
+    for some in queries.split(max(1, AT_ONCE // max(1, head.k))):
         here = slice(done, done + len(some))
-        weights = lines.single_rows(some, columns)
-        count = count_allowed(lines.source, some, columns, size)
+        weights = head.single_rows(some, columns)
+        count = count_allowed(head.source, some, columns, size)
         most[here] = fold(weights, size, -1, torch.amax)
         stray = None
-        if may_stray(lines, some, columns):
-            weights, hidden = split_hidden(lines.source, some, columns, weights)
+        if may_stray(head, some, columns):
+            weights, hidden = split_hidden(head.source, some, columns, weights)
             stray = fold(hidden, size, -1, add_up).cpu()
         mean_allowed[here] = mean_of(fold(weights, size, -1, add_up).cpu(), count, stray, wide[None])
         seen[here] = allowed_share(count, wide.expand(len(some), -1))
@@ -80,13 +80,13 @@ def answer_thumbs(heads: Sequence[HeadRows], size: int) -> Answer:
         level += 1
     rows, columns, cell = slice(0, q), slice(0, k), 1 << level
     exact = q * k * len(heads) <= WHOLE or not level
-    found = [
-        make_answer(cells_of(lines, rows, columns, cell), rows, columns)
+    answers = [
+        make_answer(cells_of(head, rows, columns, cell), rows, columns)
         if exact
-        else sample_rows(lines, rows, columns, cell)
-        for lines in heads
+        else sample_rows(head, rows, columns, cell)
+        for head in heads
     ]
     arrays: dict[str, Tensor | None] = {}
     for name in ("max", "allowed"):
-        arrays[name] = torch.stack([some for one in found if (some := one.arrays[name]) is not None])
-    return Answer({**found[0].facts, "heads": len(heads)}, arrays)
+        arrays[name] = torch.stack([some for one in answers if (some := one.arrays[name]) is not None])
+    return Answer({**answers[0].facts, "heads": len(heads)}, arrays)

@@ -22,9 +22,9 @@ QUERIES, KEYS = 256, 1024  # of one block: 1 MB of scores
 HELPERS = 4  # threads of one walk at most
 
 
-def can_walk(lines: HeadRows, size: int) -> bool:
+def can_walk(head: HeadRows, size: int) -> bool:
     """Whether cells of this size are made here: single weights gain nothing, and another device wants large blocks."""
-    return lines.soft and size > 1 and lines.source.device.type == "cpu"
+    return head.soft and size > 1 and head.source.device.type == "cpu"
 
 
 def strips(rows: slice, size: int) -> list[slice]:
@@ -38,50 +38,50 @@ def fill_cells(length: int, size: int) -> int:
     return max(size, length // size * size)
 
 
-def walk_cells(lines: HeadRows, rows: slice, columns: slice, size: int, scratch: Scratch) -> tuple[Tensor, Tensor]:
+def walk_cells(head: HeadRows, rows: slice, columns: slice, size: int, scratch: Scratch) -> tuple[Tensor, Tensor]:
     """The largest weight and the sum of each cell of one strip; `columns` begin at the edge of a cell.
 
     Where the sums of its rows are not known, all that they see is walked once, and they are known afterwards.
     """
-    known = bool(lines.known[rows].all())
+    known = bool(head.known[rows].all())
     if not known:
-        low, high = lines.source.span(rows.start, rows.stop)
+        low, high = head.source.span(rows.start, rows.stop)
         if low < columns.start or columns.stop < high:
-            walk_cells(lines, rows, slice(low, high), size, scratch)
+            walk_cells(head, rows, slice(low, high), size, scratch)
             known = True
     shape = (-(-(columns.stop - columns.start) // size), rows.stop - rows.start)
-    device, dtype = lines.source.device, lines.source.dtype
+    device, dtype = head.source.device, head.source.dtype
     most, total = scratch("most", shape, dtype, device), scratch("total", shape, dtype, device)
     tops: list[tuple[slice, Tensor]] = []
     width = fill_cells(KEYS, size)
     for first in range(columns.start, columns.stop, width):
         keys = slice(first, min(columns.stop, first + width))
         here = slice((first - columns.start) // size, -(-(keys.stop - columns.start) // size))
-        powers = block_scores(lines, rows, keys, scratch)
+        powers = block_scores(head, rows, keys, scratch)
         if known:
-            top = lines.top[rows]
+            top = head.top[rows]
         else:
             tops.append((here, powers.amax(0)))
             top = finite_maximum(tops[-1][1])
         powers.sub_(top).exp_()
         most[here], total[here] = fold(powers, size, -2, torch.amax), fold(powers, size, -2, add_up)
     if not known:
-        learn(lines, rows, tops, most, total)
-    by = lines.total[rows].reciprocal()
+        learn(head, rows, tops, most, total)
+    by = head.total[rows].reciprocal()
     return fold(most.mul_(by), size, -1, torch.amax).mT, fold(total.mul_(by), size, -1, add_up).mT
 
 
-def block_scores(lines: HeadRows, rows: slice, keys: slice, scratch: Scratch) -> Float[Tensor, "c r"]:
+def block_scores(head: HeadRows, rows: slice, keys: slice, scratch: Scratch) -> Float[Tensor, "c r"]:
     """The scores of a block, −inf where its queries may not look; to be written to."""
-    source = lines.source.computed
+    source = head.source.computed
     assert source is not None
     shape = (keys.stop - keys.start, rows.stop - rows.start)
-    found = source.scores_into(scratch("scores", shape, source.dtype, source.device).mT, rows, keys).mT
+    scores = source.scores_into(scratch("scores", shape, source.dtype, source.device).mT, rows, keys).mT
     for side in MapBlock((), source, rows, keys, scratch).fringe:
         allowed = source.allowed(rows, side)
         if allowed is not None:
-            found[side.start - keys.start : side.stop - keys.start].masked_fill_(~allowed.mT, -torch.inf)
-    return found
+            scores[side.start - keys.start : side.stop - keys.start].masked_fill_(~allowed.mT, -torch.inf)
+    return scores
 
 
 def finite_maximum(top: Tensor) -> Tensor:
@@ -89,9 +89,9 @@ def finite_maximum(top: Tensor) -> Tensor:
     return top.masked_fill(top == -torch.inf, 0.0)
 
 
-def learn(lines: HeadRows, rows: slice, tops: list[tuple[slice, Tensor]], most: Tensor, total: Tensor) -> None:
+def learn(head: HeadRows, rows: slice, tops: list[tuple[slice, Tensor]], most: Tensor, total: Tensor) -> None:
     """Bring blocks, each relative to a maximum of its own, to that of the whole row, and keep maximum and sum."""
-    source = lines.source.computed
+    source = head.source.computed
     assert source is not None
     nowhere = torch.full((rows.stop - rows.start,), -torch.inf, dtype=source.dtype)
     highest = torch.stack([nowhere, *(top for _, top in tops)]).amax(0)
@@ -105,7 +105,7 @@ def learn(lines: HeadRows, rows: slice, tops: list[tuple[slice, Tensor]], most: 
     sums = total.sum(0)
     if sink is not None:
         sums += (sink - top).exp()
-    lines.keep(rows, top, sums.masked_fill_(blind, torch.inf))
+    head.keep(rows, top, sums.masked_fill_(blind, torch.inf))
 
 
 @cache
