@@ -152,7 +152,7 @@ class PreparedInduction:
 
 def score(model: nn.Module, config: GPTConfig) -> dict[str, Any]:
     """The scores of a model on sequences that training never shows; see `accuracy` and `head_scores`."""
-    length, vocabulary = sizes.context, sizes.vocab_size
+    length, vocabulary = config.context, config.vocab_size
     return {
         "accuracy": accuracy(model, length=length, vocabulary=vocabulary),
         "accuracy_clean": accuracy(model, length=length, vocabulary=vocabulary, clean=True),
