@@ -1,6 +1,6 @@
 """Which head does what, over a whole corpus: previous-token, induction, sink, positional, rare-word heads, and why."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -193,54 +193,6 @@ def watched(model: nn.Module, ids: Int[Tensor, "b n"], watch: Callable[..., Any]
     with torch.no_grad(), watch(model, values=False) as trace:
         model(ids) if feed is None else feed(model, ids)
     return trace
-
-
-def repeated(
-    model: nn.Module,
-    vocabulary: int | Sequence[int],
-    *,
-    length: int = 50,
-    sequences: int = 8,
-    start: int | None = None,
-    seed: int = 0,
-    batch: int = 8,
-    progress: bool = True,
-    feed: Feed | None = None,
-    watch: Callable[..., Any] | None = None,
-) -> Census:
-    """A census over random tokens, each sequence said twice: the standard test for induction heads (arXiv 2209.11895).
-
-    `vocabulary` is how many ids there are, or the ids to draw from. A sequence is `length` tokens or up to three fewer,
-    so that a head that looks a fixed way back is told from one that looks for the token; `start` stands before it
-    where a model expects a first token. Drawn without repetition where the vocabulary suffices, from `seed`.
-
-    >>> import torch
-    >>> class Model(torch.nn.Module):  # every token looks at its like, as yet not at what came after it
-    ...     def forward(self, ids):
-    ...         x = torch.nn.functional.one_hot(ids, 90)[:, None] * 9.0
-    ...         n = ids.shape[1]
-    ...         others = torch.ones(n, n, dtype=torch.bool).tril(-1)
-    ...         return torch.nn.functional.scaled_dot_product_attention(x, x, x, attn_mask=others)
-    >>> found = repeated(Model(), 90, length=20)
-    >>> found.rows[0]["label"], found.texts
-    ('duplicate', 8)
-    """
-    ids = torch.arange(vocabulary) if isinstance(vocabulary, int) else torch.tensor(list(vocabulary))
-    if not ids.numel() or length < 2 or sequences < 1:
-        raise TraceError(
-            f"{ids.numel()} ids, length {length} and {sequences} sequences came; "
-            "give at least one id, two tokens and one sequence"
-        )
-    random = torch.Generator().manual_seed(seed)
-    texts = []
-    for number in range(sequences):
-        period = max(2, length - number % 4)
-        if ids.numel() >= period:
-            drawn = ids[torch.randperm(ids.numel(), generator=random)[:period]]
-        else:
-            drawn = ids[torch.randint(ids.numel(), (period,), generator=random)]
-        texts.append([*([] if start is None else [start]), *drawn.tolist(), *drawn.tolist()])
-    return census(model, texts, batch=batch, progress=progress, feed=feed, watch=watch)
 
 
 @contextmanager
