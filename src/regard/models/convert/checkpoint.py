@@ -17,7 +17,7 @@ from regard.models.convert.table import ConversionTable
 from regard.models.convert.torch_transformer import TORCH_TRANSFORMER, describe_transformer
 from regard.models.convert.weights import convert_weights
 from regard.models.pretrained import INDEX, SAFE, must_be_safe, read_json
-from regard.models.store import Undrawn
+from regard.models.store import SkipInit
 
 
 def from_transformers(
@@ -77,7 +77,7 @@ def from_torch_transformer(
 def build_model(table: ConversionTable, config: Any, state: Mapping[str, Tensor]) -> nn.Module:
     """The model of this config of ours with their tensors, in eval mode."""
     tensors = convert_weights(table, state, config)
-    with Undrawn():
+    with SkipInit():
         model: nn.Module = config.build()
     dtype = reduce(torch.promote_types, (tensor.dtype for tensor in tensors.values()))
     model.to(dtype).load_state_dict(tensors)

@@ -50,6 +50,6 @@ GPT2 = ConversionTable(
         TensorRule(("head.weight",), ("lm_head.weight",)),
     ),
     prefix="transformer.",
-    copies={"lm_head.weight": "transformer.wte.weight"},
+    copies=lambda config: {"lm_head.weight": "transformer.wte.weight"} if config.tied else {},
     leftovers=(f"{THEIRS}.attn.bias", f"{THEIRS}.attn.masked_bias"),  # the causal mask
 )

@@ -77,6 +77,6 @@ LLAMA = ConversionTable(
         TensorRule(("head.weight",), ("lm_head.weight",)),
     ),
     prefix="model.",
-    copies={"lm_head.weight": "model.embed_tokens.weight"},
+    copies=lambda config: {"lm_head.weight": "model.embed_tokens.weight"} if config.tied else {},
     leftovers=(f"{THEIRS}.self_attn.rotary_emb.inv_freq",),
 )

@@ -42,6 +42,13 @@ def rename_stack(side: str, attentions: dict[str, str]) -> Iterator[TensorRule]:
     yield from rename_writer(f"{ours}.around_feed_forward.norm", f"{theirs}.final_layer_norm")
 
 
+def list_copies(config: TranslatorConfig) -> dict[str, str]:
+    """The names under which their tensors stand a second time: embeddings of both sides, and the head."""
+    source, target = (f"model.{side}.embed_tokens.weight" for side in ("encoder", "decoder"))
+    copies = {"model.shared.weight": source, target: source} if config.shared else {}
+    return copies | ({"lm_head.weight": source if config.shared else target} if config.tied else {})
+
+
 def make_waves(config: TranslatorConfig) -> Tensor:
     """What is added at each position, in the order of their channels."""
     return interleave(1).to_theirs((Sinusoid(config.width).table(config.context, torch.float64),))[0]
@@ -87,11 +94,7 @@ MARIAN = ConversionTable(
         *rename_stack("decoder", {"self_attention": "self_attn", "cross_attention": "encoder_attn"}),
         TensorRule(("head.weight",), ("lm_head.weight",), (interleave(1),)),
     ),
-    copies={
-        "lm_head.weight": "model.decoder.embed_tokens.weight",
-        "model.decoder.embed_tokens.weight": "model.encoder.embed_tokens.weight",
-        "model.shared.weight": "model.encoder.embed_tokens.weight",
-    },
+    copies=list_copies,
     constants={
         "final_logits_bias": lambda config: torch.zeros(1, config.target_vocab_size),
         **{f"model.{side}.embed_positions.weight": make_waves for side in ("encoder", "decoder")},

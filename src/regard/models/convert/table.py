@@ -53,7 +53,7 @@ class ConversionTable:
     ignored: frozenset[str] = frozenset()  # their keys that change no number in eval mode
     flatten: Callable[[dict[str, Any]], dict[str, Any]] = dict  # their config with nested keys made plain ones
     prefix: str = ""  # before the names of the body, which are stored without it where there is no head
-    copies: Mapping[str, str] = field(default_factory=dict)  # another name → the tensor, unless it has a rule itself
+    copies: Callable[[Any], Mapping[str, str]] = lambda config: {}  # second names of tensors, by our config → the first
     constants: Mapping[str, Callable[[Any], Tensor]] = field(default_factory=dict)  # tensors that follow from a config
     leftovers: tuple[str, ...] = ()  # tensors of old files that hold nothing learned
 

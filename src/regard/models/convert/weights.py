@@ -13,7 +13,7 @@ from regard.errors import ModelError
 from regard.models.convert.operations import Tensors
 from regard.models.convert.table import ConversionTable, TensorRule
 from regard.models.kinds import kind_of_config
-from regard.models.store import Undrawn
+from regard.models.store import SkipInit
 
 State = dict[str, Tensor]
 FEW = 1000  # a model of so many layers or channels is made at once, and its missing tensors named
@@ -26,7 +26,7 @@ def convert_weights(table: ConversionTable, state: Mapping[str, Tensor], config:
     """
     check_sizes(config, state)
     rules, shapes = expand_rules(table, config)
-    theirs = prepare_state(table, state, rules, config)
+    theirs = prepare_state(table, state, config)
     check_tensors(table, export_tensors(rules, shapes), theirs)
     result: State = {}
     for rule in rules:
@@ -44,13 +44,13 @@ def export_weights(table: ConversionTable, state: Mapping[str, Tensor], config: 
     result = export_tensors(rules, state)
     dtype = next(iter(result.values())).dtype
     result |= {name: make(config).to(dtype) for name, make in table.constants.items()}
-    return result | {name: result[origin] for name, origin in find_copies(table, rules).items()}
+    return result | {name: result[origin] for name, origin in table.copies(config).items()}
 
 
 def expand_rules(table: ConversionTable, config: Any) -> tuple[list[TensorRule], State]:
     """The rules that our model of this config has tensors for, one per layer, and these tensors without numbers."""
     try:
-        with torch.device("meta"), Undrawn():
+        with torch.device("meta"), SkipInit():
             shapes = config.build().state_dict()
     except (ValueError, TypeError, RuntimeError, OverflowError) as error:
         raise ModelError(f"the config describes no model of ours: {error}") from error
@@ -83,19 +83,7 @@ def export_tensors(rules: list[TensorRule], state: Mapping[str, Tensor]) -> Stat
     return result
 
 
-def find_copies(table: ConversionTable, rules: list[TensorRule]) -> dict[str, str]:
-    """Each second name of a tensor, and the name under which a rule takes it."""
-    taken = {name for rule in rules for name in rule.theirs}
-    copies: dict[str, str] = {}
-    for name, origin in table.copies.items():
-        while origin not in taken and origin in table.copies:
-            origin = table.copies[origin]
-        if name not in taken:
-            copies[name] = origin
-    return copies
-
-
-def prepare_state(table: ConversionTable, state: Mapping[str, Tensor], rules: list[TensorRule], config: Any) -> State:
+def prepare_state(table: ConversionTable, state: Mapping[str, Tensor], config: Any) -> State:
     """Their tensors under the names of the rules; second names and constants are compared, and gone."""
     bare = table.prefix and not any(name.startswith(table.prefix) for name in state)
     heads = {name for rule in table.rules for name in rule.theirs if not name.startswith(table.prefix)}
@@ -104,7 +92,7 @@ def prepare_state(table: ConversionTable, state: Mapping[str, Tensor], rules: li
     for name in list(result):
         if any(re.fullmatch(pattern, name) for pattern in leftovers):
             del result[name]
-    for name, origin in find_copies(table, rules).items():
+    for name, origin in table.copies(config).items():
         tensor = result.pop(name, None)
         if tensor is not None and not torch.equal(result.setdefault(origin, tensor), tensor):
             raise ModelError(
