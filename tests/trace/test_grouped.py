@@ -70,8 +70,11 @@ def test_statistics_walk_it_like_any_map():
 
 def test_the_kind_says_what_was_done_to_what():
     once = group(made(), ROWS, COLUMNS, "merged from")
-    assert (once.kind, group(once, [[0]], [[1]], "part of").kind) == ("merged from asked", "part of merged from asked")
-    assert "merged from asked" in repr(once)
+    assert (once.kind, group(once, [[0]], [[1]], "part of").kind) == (
+        "merged from computed",
+        "part of merged from computed",
+    )
+    assert "merged from computed" in repr(once)
 
 
 def test_gradients_flow_through():

@@ -26,7 +26,7 @@ from regard.tokens import Tokens
 from regard.trace.file import load, save
 from regard.trace.file.container import open_container
 from regard.trace.record.diagonals import Diagonals
-from regard.trace.record.even import Whole, even_softmax
+from regard.trace.record.even import WholeRows, even_softmax
 from regard.trace.record.layer import Layer, ProofSample
 from regard.trace.record.trace import Run, Trace
 
@@ -116,7 +116,7 @@ def test_a_computed_map_comes_back_bit_for_bit(tmp_path, more):
 
 
 def test_an_even_row_counts_all_keys_also_those_that_no_row_sees(tmp_path):
-    mask = Whole(regard.padding([0, 9]))
+    mask = WholeRows(regard.padding([0, 9]))
     (layer,) = trip(tmp_path, layer_of(asked(mask=mask, weigh=even_softmax)))
     back = layer.weights.source
     assert isinstance(back.mask.inner, SpanMask)
