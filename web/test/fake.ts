@@ -38,8 +38,8 @@ export function fakeLayers(tokens: readonly string[], sizes: FakeSizes = {}): Fa
     Array.from({ length: n }, () => Array.from({ length: width }, () => 2 * draw()));
   return Array.from({ length: layers }, (_, layer) => ({
     info: {
-      name: `layers.${layer}.attention`, kind: "self", side: "", how: "asked", shape: [1, heads, n, n],
-      queries: [0], keys: [0], scores: true, values: true, notes: [],
+      name: `layers.${layer}.attention`, kind: "self", side: "", how: "computed", shape: [1, heads, n, n],
+      queries: [0], keys: [0], scores: true, values: true, notes: [], states: [], edits: [],
     },
     heads: Array.from({ length: heads }, () => ({ q: matrix(d), k: matrix(d), v: matrix(d) })),
     allowed: (query, key) => key < n - padded && (!causal || key <= query),
@@ -54,7 +54,7 @@ export class Fake implements Source {
   constructor(private readonly layers: readonly FakeLayer[], tokens: readonly Tokens[], more: Partial<TraceInfo> = {}) {
     this.info = {
       id: "fake", name: "fake", model: "Fake", run: 0, runs: 1, tokens, layers: layers.map((layer) => layer.info),
-      notes: [], precision: "float64", error: null, output: null, picture: null, ...more,
+      notes: [], edits: [], precision: "float64", error: null, output: null, picture: null, ...more,
     };
   }
 
@@ -171,7 +171,7 @@ export class Fake implements Source {
   }
 
   async proof(): Promise<Proof> {
-    return { status: "proven", output: 0.5, kernel: 0.5, normaliser: 0.25, why: "" };
+    return { status: "verified", output: 0.5, kernel: 0.5, normaliser: 0.25, ulp: 2 ** -23, why: "" };
   }
 
   async hidden(at: HeadAt): Promise<Hidden> {

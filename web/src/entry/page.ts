@@ -37,12 +37,12 @@ export async function page(): Promise<void> {
     root.replaceChildren();
     mount(root, hostOf(about, named));
   } catch (error) {
-    const told = document.createElement("p");
-    told.id = "wait";
-    told.setAttribute("role", "alert");
-    told.textContent = !(error instanceof TraceError) ? say("page.failed", { why: String(error) })
+    const message = document.createElement("p");
+    message.id = "wait";
+    message.setAttribute("role", "alert");
+    message.textContent = !(error instanceof TraceError) ? say("page.failed", { why: String(error) })
       : error.code === "" ? error.message : say("errors.open", { why: errorText(error) });
-    root.replaceChildren(told);
+    root.replaceChildren(message);
   }
 }
 
@@ -63,14 +63,14 @@ export function readPageInfo(where: Document): PageInfo {
 /** The traces of the page, in order. */
 export async function openTraces(about: PageInfo, data: readonly string[]): Promise<readonly NamedSource[]> {
   if (about.traces.length === 0) throw new TraceError(say("page.empty"));
-  const found: NamedSource[] = [];
+  const sources: NamedSource[] = [];
   for (const [i, told] of about.traces.entries()) {
     if (data[i]?.length !== told.packed) throw new TraceError(say("page.cut"));
     const bytes = await unpack(data[i], told.bytes);
     const source = withTokens(openLocalSource(bytes, told), told);
-    found.push({ name: source.info.name || source.info.model, source });
+    sources.push({ name: source.info.name || source.info.model, source });
   }
-  return found;
+  return sources;
 }
 
 /** The source with the tokens that the file could not hold: half a surrogate pair is text here. */

@@ -43,15 +43,15 @@ export function overHttp(network: Network = browserNetwork()): Server {
   const open = async (id: string, run?: number): Promise<Source> => {
     const at = `/api/traces/${encodeURIComponent(id)}`;
     const wanted = run === undefined ? "" : `run=${run}`;
-    const found = await call(wanted === "" ? at : `${at}?${wanted}`);
-    const look = Number(found.headers.get("x-look") ?? 0);
+    const response = await call(wanted === "" ? at : `${at}?${wanted}`);
+    const look = Number(response.headers.get("x-look") ?? 0);
     const which = [wanted, look > 0 ? `look=${look}` : ""].filter(Boolean).join("&");
     const ask: Ask = async (what, about, signal) => {
       const path = `${at}/ask/${encodeURIComponent(what)}${which && `?${which}`}`;
       const answer = await call(path, sent("POST", about, signal));
       return readAnswer(await orConnectionLost(answer.arrayBuffer()));
     };
-    return openRemoteSource(ask, (await found.json()) as TraceInfo);
+    return openRemoteSource(ask, (await response.json()) as TraceInfo);
   };
 
   return {

@@ -32,25 +32,25 @@ export const PATIENCE = 45_000; // milliseconds in which nothing at all was hear
 /** A way to ask the kernel behind `model`, until `gone` fires. */
 export function askKernel(model: WidgetModel, gone: AbortSignal, patience: number = PATIENCE): Ask {
   const waiting = new Set<Question>();
-  const asked = new Map<number, Question>();
+  const sent = new Map<number, Question>();
   let next = Math.floor(Math.random() * 2 ** 40); // views of the same widget hear each other's answers
   let timer: ReturnType<typeof setTimeout> | undefined;
 
   const listen = (): void => {
     clearTimeout(timer);
-    timer = asked.size ? setTimeout(giveUp, patience) : undefined;
+    timer = sent.size ? setTimeout(giveUp, patience) : undefined;
   };
   const giveUp = (): void => {
-    const open = [...asked.values(), ...waiting];
-    asked.clear();
+    const open = [...sent.values(), ...waiting];
+    sent.clear();
     waiting.clear();
     for (const question of open) question.failed(kernelLost());
   };
   const go = (): void => {
     for (const question of waiting) {
-      if (asked.size >= AT_ONCE) break;
+      if (sent.size >= AT_ONCE) break;
       waiting.delete(question);
-      asked.set(++next, question);
+      sent.set(++next, question);
       try {
         model.send({ ask: next, what: question.what, about: question.about });
       } catch {
@@ -62,9 +62,9 @@ export function askKernel(model: WidgetModel, gone: AbortSignal, patience: numbe
   const heard = (content: unknown, buffers: readonly Bytes[] = []): void => {
     const { answer, error, code, about } =
       (content ?? {}) as { answer?: unknown; error?: unknown; code?: string; about?: ErrorDetails };
-    const question = typeof answer === "number" ? asked.get(answer) : undefined;
+    const question = typeof answer === "number" ? sent.get(answer) : undefined;
     if (!question) return;
-    asked.delete(answer as number);
+    sent.delete(answer as number);
     listen();
     try {
       if (error !== undefined) throw new CodedError(String(error), code, about);
@@ -79,8 +79,8 @@ export function askKernel(model: WidgetModel, gone: AbortSignal, patience: numbe
   gone.addEventListener("abort", () => {
     model.off("msg:custom", heard);
     clearTimeout(timer);
-    for (const question of [...asked.values(), ...waiting]) question.failed(aborted());
-    asked.clear();
+    for (const question of [...sent.values(), ...waiting]) question.failed(aborted());
+    sent.clear();
     waiting.clear();
   }, { once: true });
 

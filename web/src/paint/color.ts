@@ -47,11 +47,11 @@ const rampBytes = (of: (t: number) => Rgb): Uint8ClampedArray => {
   for (let i = 0; i < 256; i++) out.set([...of(i / 255), 255], i * 4);
   return out;
 };
-const kept = new Map<string, Uint8ClampedArray>();
+const ramps = new Map<string, Uint8ClampedArray>();
 const once = (name: string, make: () => Uint8ClampedArray): Uint8ClampedArray => {
-  const found = kept.get(name) ?? make();
-  kept.set(name, found);
-  return found;
+  const ramp = ramps.get(name) ?? make();
+  ramps.set(name, ramp);
+  return ramp;
 };
 
 /** The scale of weights as 256 × 4 bytes (r, g, b, 255); do not write into it. */

@@ -19,12 +19,12 @@ const short = (value: string | number): string =>
 
 /** One element. Numbers are rounded to thousandths. */
 export function node(name: string, attributes: Attributes = {}, ...children: readonly Child[]): Markup {
-  const held = Object.entries(attributes)
+  const list = Object.entries(attributes)
     .filter(([, value]) => value !== null && value !== undefined)
     .map(([key, value]) => ` ${key}="${escapeXml(short(value!))}"`)
     .join("");
   const inside = children.map((child) => (typeof child === "object" ? child.markup : escapeXml(short(child)))).join("");
-  return { markup: inside === "" ? `<${name}${held}/>` : `<${name}${held}>${inside}</${name}>` };
+  return { markup: inside === "" ? `<${name}${list}/>` : `<${name}${list}>${inside}</${name}>` };
 }
 
 /** A line of text. */

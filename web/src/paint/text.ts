@@ -50,6 +50,9 @@ export function pieces(text: string): Piece[] {
 /** A token with marks in place of what cannot be seen: edge spaces, control characters, bidi controls, lone halves. */
 export const markInvisible = (text: string): string => pieces(text).map((piece) => piece.text).join("");
 
+/** A sentence that stands alone. */
+export const capitalise = (text: string): string => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
+
 /** Text that keeps its own direction amid other text. */
 export const isolateText = (text: string): string => `\u2068${text}\u2069`;
 

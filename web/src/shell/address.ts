@@ -39,17 +39,17 @@ const oneOf = <T extends string>(text: string | undefined, wanted: readonly T[],
 
 /** The parts of a hash by name; a part that is not valid percent-encoding is passed over. */
 function parts(hash: string): ReadonlyMap<string, string> {
-  const found = new Map<string, string>();
+  const values = new Map<string, string>();
   for (const part of hash.slice(0, LONGEST).replace(/^#?\/?/, "").split("&")) {
     const at = part.indexOf("=");
     if (at < 1) continue;
     try {
-      found.set(part.slice(0, at), decodeURIComponent(part.slice(at + 1)));
+      values.set(part.slice(0, at), decodeURIComponent(part.slice(at + 1)));
     } catch {
       // a stray % in a link that somebody cut: the rest is still good
     }
   }
-  return found;
+  return values;
 }
 
 /** Whether an address says which layer is meant. */
@@ -95,9 +95,9 @@ export function writeAddress({ trace, run, other, picked, drawn }: AddressPlace)
     ["stays", drawn.residual === PLAIN.residual ? null : short(drawn.residual)],
     ["by", drawn.by === PLAIN.by ? null : drawn.by], ["near", drawn.near === PLAIN.near ? null : short(drawn.near)],
   ];
-  const kept = all.filter((entry): entry is readonly [string, string] => entry[1] !== null);
+  const present = all.filter((entry): entry is readonly [string, string] => entry[1] !== null);
   const written = (value: string): string => encodeURIComponent(wellFormed(value)).replaceAll("%2C", ",");
-  return `#/${kept.map(([key, value]) => `${key}=${written(value)}`).join("&")}`;
+  return `#/${present.map(([key, value]) => `${key}=${written(value)}`).join("&")}`;
 }
 
 /** A lone surrogate has no percent-encoding; it becomes the replacement character. */

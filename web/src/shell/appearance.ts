@@ -22,8 +22,8 @@ export interface Appearance {
 
 /** The colours now, as signals that follow the reader and the surroundings until `until` fires. */
 export function appearance(until: AbortSignal): Appearance {
-  const kept = recall("theme");
-  const mode = signal<Mode>(MODES.find((one) => one === kept) ?? "auto");
+  const remembered = recall("theme");
+  const mode = signal<Mode>(MODES.find((one) => one === remembered) ?? "auto");
   const dark = signal(isDarkAround());
   const look = (): void => {
     dark.value = isDarkAround();

@@ -61,18 +61,18 @@ function ServedControls({ studio }: { studio: Studio }) {
 /** Without one: what is held, one or several, and the way to open a file. */
 function LocalTracePicker({ studio }: { studio: Studio }) {
   const info = studio.source.value?.info;
-  const held = studio.localTraces.value;
+  const traces = studio.localTraces.value;
   const title = [...new Set([info?.name, info?.model])].filter(Boolean).join(" · ").slice(0, 120);
   const text = info?.tokens.find((tokens) => tokens.text)?.text ?? "";
-  const at = held.findIndex((one) => one.source === studio.source.value); // a single one has no name in the address
+  const at = traces.findIndex((one) => one.source === studio.source.value); // a single one has no name in the address
   return (
     <>
-      {held.length > 1 ? (
+      {traces.length > 1 ? (
         <select
           class="current" aria-label={say("shell.which")} value={at < 0 ? studio.trace.value : localTraceName(studio, at)}
           onChange={(event) => void openTrace(studio, event.currentTarget.value)}
         >
-          {held.map((one, i) =>
+          {traces.map((one, i) =>
             <option key={localTraceName(studio, i)} value={localTraceName(studio, i)}>{one.name.slice(0, 80)}</option>)}
         </select>
       ) : <bdi class="cut name">{title}</bdi>}

@@ -13,8 +13,8 @@ import type { Studio } from "./state";
 
 /** The language that was chosen before, else the host's, else the machine's. */
 function firstLanguage(studio: Studio): Language {
-  const kept = recall("language");
-  if (kept !== null && Object.hasOwn(LANGUAGES, kept)) return kept as Language;
+  const remembered = recall("language");
+  if (remembered !== null && Object.hasOwn(LANGUAGES, remembered)) return remembered as Language;
   return studio.host.language ?? preferredLanguage(globalThis.navigator?.languages ?? []);
 }
 
@@ -46,12 +46,12 @@ async function openFirst(studio: Studio): Promise<void> {
   const own = host.source;
   if (own !== null && !studio.localTraces.value.some((one) => one.source === own))
     studio.localTraces.value = [{ name: own.info.name || own.info.model, source: own }, ...studio.localTraces.value];
-  const held = studio.localTraces.value.map((one) => ({ ...one, source: monitor(studio, one.source) }));
-  studio.localTraces.value = held;
-  if (held.length > 0) {
-    const at = Math.max(0, held.findIndex((_, i) => localTraceName(studio, i) === place.trace));
-    const { source } = held[at]!;
-    showSource(studio, source, held.length > 1 ? localTraceName(studio, at) : "", null, fit(place.picked, source.info));
+  const traces = studio.localTraces.value.map((one) => ({ ...one, source: monitor(studio, one.source) }));
+  studio.localTraces.value = traces;
+  if (traces.length > 0) {
+    const at = Math.max(0, traces.findIndex((_, i) => localTraceName(studio, i) === place.trace));
+    const { source } = traces[at]!;
+    showSource(studio, source, traces.length > 1 ? localTraceName(studio, at) : "", null, fit(place.picked, source.info));
     if (place.other !== "") void compareWith(studio, place.other);
   }
   if (host.server !== null) await openServed(studio);

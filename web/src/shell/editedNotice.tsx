@@ -1,7 +1,6 @@
 /** That what is looked at comes from an edited model, and which edits: above every view, and below every picture. */
 import { label, node, svgDocument } from "../paint/svg";
 import { shortenText } from "../paint/text";
-import { editsOf } from "../trace/edits";
 import type { TraceInfo } from "../trace/source";
 import { currentView } from "./availableViews";
 import { say } from "../language/language";
@@ -13,7 +12,7 @@ const LISTED = 3, LONGEST = 80; // edits in one line, and characters of each
 
 /** "edited: mute(heads 0), block(…) and 2 more"; nothing where the model ran as it is. */
 export function editedWords(info: TraceInfo): string {
-  const edits = editsOf(info), rest = edits.length - LISTED;
+  const { edits } = info, rest = edits.length - LISTED;
   if (edits.length === 0) return "";
   const list = edits.slice(0, LISTED).map((one) => shortenText(one, LONGEST)).join(say("comma"));
   return rest > 0 ? say("shell.edited.more", { list, count: rest }) : say("shell.edited", { list });

@@ -67,8 +67,8 @@ export const monitor = (studio: Studio, source: Source): Source => monitorSource
 
 /** The source of a name, with an ear on it. */
 async function fetchSource(studio: Studio, name: string, run: number | null): Promise<Source> {
-  const held = findLocalTrace(studio, name);
-  if (held !== null) return held;
+  const local = findLocalTrace(studio, name);
+  if (local !== null) return local;
   const { server } = studio.host;
   if (server === null) throw new Error(say("errors.unknown", { name }));
   return monitor(studio, await (run === null ? server.open(name) : server.open(name, run)));

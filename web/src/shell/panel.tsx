@@ -1,12 +1,12 @@
 /** Details: the cell in hand, its row, the proof of its layer, and what is known of the trace. */
 import { useEffect, useState } from "preact/hooks";
 import { attentionOf } from "../choose/move";
-import { editsOf, isChange } from "../trace/edits";
 import { type Proof, type Row, type Tokens, type TraceInfo, tokensOf } from "../trace/source";
 import { fewDigits } from "../paint/digits";
 import { shortenText } from "../paint/text";
 import { entropyOf, placeIn, strongest } from "../trace/rowFacts";
 import { tokenName } from "../views/parts/names";
+import { mapKindWords, proofWords } from "../views/parts/proofWords";
 import { errorText, isAbort } from "../language/errorText";
 import { say } from "../language/language";
 import { type FocusedCell, focusedCell, useRow } from "./focusedCell";
@@ -100,11 +100,12 @@ function LayerFacts({ hand }: { hand: FocusedCell }) {
       <dl>
         <dt>{say("shell.kind")}</dt><dd>{attentionWords(attentionOf(layer))}</dd>
         <dt>{say("shell.size")}</dt><dd class="number">{say("shell.shape", { heads, queries, keys })}</dd>
+        <dt>{say("shell.how")}</dt><dd>{mapKindWords(layer.how, say)}</dd>
         <dt>{say("shell.proof")}</dt>
-        <dd data-proof={typeof proof === "object" ? proof?.status : ""}>{proofWords(proof, layer.how)}</dd>
+        <dd data-proof={typeof proof === "object" ? proof?.status : ""}>
+          <bdi>{proof === null ? say("shell.asking") : typeof proof === "string" ? proof : proofWords(proof, say)}</bdi>
+        </dd>
       </dl>
-      {typeof proof === "object" && proof !== null && proof.why !== "" &&
-        <p class="pale"><bdi>{proof.why.slice(0, 400)}</bdi></p>}
       <Notes notes={layer.notes} />
     </section>
   );
@@ -127,21 +128,12 @@ function useProof({ source, layer }: FocusedCell): Proof | string | null {
   return found !== null && found.source === source && found.layer === layer ? found.proof : null;
 }
 
-/** "proven, asked, 0.5 ulp" */
-function proofWords(proof: Proof | string | null, how: "asked" | "stored" | "implied"): string {
-  if (proof === null) return say("shell.asking");
-  if (typeof proof === "string") return proof;
-  const ulps = proof.output ?? proof.kernel;
-  const far = ulps === null ? [] : [say("proof.ulp", { ulps: Number(ulps.toPrecision(2)) })];
-  return [say(`proof.${proof.status}`), say(`how.${how}`), ...far].join(say("comma"));
-}
-
 function TraceFacts({ studio, info }: { studio: Studio; info: TraceInfo }) {
   const { output } = info;
   const precision = info.error === null ? info.precision
     : info.error === 0 ? say("shell.precision.exact", { precision: info.precision })
     : say("shell.precision.error", { precision: info.precision, error: fewDigits(info.error) });
-  const chances = output?.next ?? output?.classes ?? null, edits = editsOf(info);
+  const chances = output?.next ?? output?.classes ?? null, { edits } = info;
   return (
     <section>
       {output !== null && (output.text || chances) && (
@@ -171,7 +163,7 @@ function TraceFacts({ studio, info }: { studio: Studio; info: TraceInfo }) {
       {edits.length > 0 && <h3>{say("shell.edits")}</h3>}
       <Notes notes={edits} />
       {studio.host.note && <p class="pale">{studio.host.note}</p>}
-      <Notes notes={info.notes.filter((note) => !isChange(note))} />
+      <Notes notes={info.notes} />
     </section>
   );
 }

@@ -2,6 +2,7 @@
 import type { ModelInfo, RunEvent } from "../hosts/server";
 import { isAbort, isLost, errorText } from "../language/errorText";
 import { say } from "../language/language";
+import { capitalise } from "../paint/text";
 import { reportLost, openTrace } from "./openTrace";
 import { remember } from "./remember";
 import { RESTING, type Running, type Studio } from "./state";
@@ -54,9 +55,6 @@ export async function runModel(studio: Studio): Promise<void> {
     await refresh(studio);
   }
 }
-
-/** A sentence that stands alone. */
-const capitalise = (text: string): string => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
 
 const reportFailedRun = (studio: Studio, why: string): void => {
   studio.notice.value = { kind: "failed", text: say("errors.run", { why }), again: () => void runModel(studio) };

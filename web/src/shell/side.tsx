@@ -17,8 +17,8 @@ export function Side({ studio }: { studio: Studio }) {
   const { info } = shownOrOpenSource(studio);
   const picked = studio.choice.picked.value, drawn = studio.choice.drawn.value;
   const layers = sameAttention(info, picked.layer);
-  const found = useMeasures(studio, layers, drawn.sort !== "");
-  const names = [...new Set([...USUAL, ...found.names])];
+  const measures = useMeasures(studio, layers, drawn.sort !== "");
+  const names = [...new Set([...USUAL, ...measures.names])];
   const batches = info.layers[picked.layer]?.shape[0] ?? 1;
   return (
     <aside class="side" aria-label={say("shell.side.title")}>
@@ -37,7 +37,7 @@ export function Side({ studio }: { studio: Studio }) {
         />}
       <h2>{say("shell.side.title")}</h2>
       {drawn.sort === "" ? <Grid studio={studio} layers={layers} />
-        : <Ranking studio={studio} found={found} sort={drawn.sort} />}
+        : <Ranking studio={studio} found={measures} sort={drawn.sort} />}
       <div class="sort">
         <label>
           {say("shell.sort")}{" "}

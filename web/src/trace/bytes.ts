@@ -35,12 +35,12 @@ export class Reals {
 
   /** Writes the numbers from `from` to `to` into `out`, from its start on. */
   read(from: number, to: number, out: Float64Array | Float32Array): void {
-    const { values: kept } = this;
-    if (!(kept instanceof Uint16Array)) return out.set(kept.subarray(from, to));
+    const { values } = this;
+    if (!(values instanceof Uint16Array)) return out.set(values.subarray(from, to));
     if (this.dtype === "F16") {
       const table = float16Table();
-      for (let i = from; i < to; i++) out[i - from] = table[kept[i]!]!;
-    } else for (let i = from; i < to; i++) out[i - from] = bfloat16(kept[i]!);
+      for (let i = from; i < to; i++) out[i - from] = table[values[i]!]!;
+    } else for (let i = from; i < to; i++) out[i - from] = bfloat16(values[i]!);
   }
 
   at(i: number): number {

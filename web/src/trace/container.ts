@@ -49,14 +49,14 @@ export function parseContainer(given: ArrayBuffer | Uint8Array, wrong: MakeError
 export const short = (text: string): string => (text.length > 80 ? `${text.slice(0, 80)}…` : text);
 
 function parseHeader(text: Uint8Array, wrong: MakeError): Record<string, unknown> {
-  let found: unknown;
+  let header: unknown;
   try {
-    found = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(text));
+    header = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(text));
   } catch {
     throw wrong("header", "has a header that cannot be read");
   }
-  if (!isObject(found)) throw wrong("header", "has a header that is no JSON object");
-  return found;
+  if (!isObject(header)) throw wrong("header", "has a header that is no JSON object");
+  return header;
 }
 
 interface PlacedArray {

@@ -21,15 +21,15 @@ export type Ask = (what: string, about: object, signal?: AbortSignal) => Promise
 /** An answer from its bytes. */
 export function readAnswer(bytes: ArrayBuffer | Uint8Array): Answer {
   const { metadata, arrays } = readSafetensors(bytes);
-  let told: unknown;
+  let fields: unknown;
   try {
-    told = JSON.parse(metadata["told"] ?? "");
+    fields = JSON.parse(metadata["facts"] ?? "");
   } catch {
-    told = null;
+    fields = null;
   }
-  if (!isObject(told))
+  if (!isObject(fields))
     throw new CodedError("The answer cannot be read: it does not tell what it is.", "answer.broken");
-  return { fields: told, arrays };
+  return { fields, arrays };
 }
 
 /** The source of a run whose numbers somebody else computes. */
@@ -103,8 +103,9 @@ class RemoteSource implements Source {
   async proof(layer: number, signal?: AbortSignal): Promise<Proof> {
     const reply = await this.ask("proof", { layer }, signal);
     return {
-      status: reply.oneOf("status", ["proven", "unproven", "refused"]), output: reply.number("output"),
-      kernel: reply.number("kernel"), normaliser: reply.number("normaliser"), why: reply.text("why"),
+      status: reply.oneOf("status", ["verified", "unverified", "refused"]), output: reply.number("output"),
+      kernel: reply.number("kernel"), normaliser: reply.number("normaliser"), ulp: reply.number("ulp"),
+      why: reply.text("why"),
     };
   }
 

@@ -8,8 +8,8 @@ export class Reply {
 
   /** An array of so many numbers; of any number where none is given. */
   floats(name: string, length?: number): Float32Array {
-    const found = this.answer.arrays[name];
-    return found instanceof Float32Array ? this.long(name, found, length) : this.wrong(`${name} is missing`);
+    const array = this.answer.arrays[name];
+    return array instanceof Float32Array ? this.long(name, array, length) : this.wrong(`${name} is missing`);
   }
 
   /** The same, or null where there is none. */
@@ -18,57 +18,57 @@ export class Reply {
   }
 
   whole(name: string, length?: number): Int32Array {
-    const found = this.answer.arrays[name];
-    return found instanceof Int32Array ? this.long(name, found, length) : this.wrong(`${name} is missing`);
+    const array = this.answer.arrays[name];
+    return array instanceof Int32Array ? this.long(name, array, length) : this.wrong(`${name} is missing`);
   }
 
   marks(name: string, length: number): Uint8Array {
-    const found = this.answer.arrays[name];
-    return found instanceof Uint8Array ? this.long(name, found, length) : this.wrong(`${name} is missing`);
+    const array = this.answer.arrays[name];
+    return array instanceof Uint8Array ? this.long(name, array, length) : this.wrong(`${name} is missing`);
   }
 
   /** A whole number that is not negative. */
   count(name: string): number {
-    const found = this.answer.fields[name];
-    return Number.isSafeInteger(found) && (found as number) >= 0 ? (found as number) : this.wrong(`${name} is no count`);
+    const value = this.answer.fields[name];
+    return Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : this.wrong(`${name} is no count`);
   }
 
   exactly(name: string, wanted: number): number {
-    const found = this.count(name);
-    return found === wanted ? found : this.wrong(`${name} is ${found} where ${wanted} was wanted`);
+    const count = this.count(name);
+    return count === wanted ? count : this.wrong(`${name} is ${count} where ${wanted} was wanted`);
   }
 
   /** A number, or null. */
   number(name: string): number | null {
-    const found = this.answer.fields[name] ?? null;
-    return found === null || typeof found === "number" ? found : this.wrong(`${name} is no number`);
+    const value = this.answer.fields[name] ?? null;
+    return value === null || typeof value === "number" ? value : this.wrong(`${name} is no number`);
   }
 
   text(name: string): string {
-    const found = this.answer.fields[name];
-    return typeof found === "string" ? found : this.wrong(`${name} is no text`);
+    const value = this.answer.fields[name];
+    return typeof value === "string" ? value : this.wrong(`${name} is no text`);
   }
 
   oneOf<T extends string>(name: string, known: readonly T[]): T {
-    const found = this.text(name);
-    return known.find((one) => one === found) ?? this.wrong(`${name} is ${JSON.stringify(found)}`);
+    const text = this.text(name);
+    return known.find((one) => one === text) ?? this.wrong(`${name} is ${JSON.stringify(text)}`);
   }
 
   texts(name: string): readonly string[] {
-    const found = this.answer.fields[name];
-    const good = Array.isArray(found) && found.every((one) => typeof one === "string");
-    return good ? (found as string[]) : this.wrong(`${name} are no texts`);
+    const value = this.answer.fields[name];
+    const good = Array.isArray(value) && value.every((one) => typeof one === "string");
+    return good ? (value as string[]) : this.wrong(`${name} are no texts`);
   }
 
   /** Lists of so many numbers or nulls, by name. */
   lists(name: string, length: number): Readonly<Record<string, readonly (number | null)[]>> {
-    const found = this.answer.fields[name];
-    if (!isObject(found)) return this.wrong(`${name} are missing`);
-    for (const [key, list] of Object.entries(found)) {
+    const lists = this.answer.fields[name];
+    if (!isObject(lists)) return this.wrong(`${name} are missing`);
+    for (const [key, list] of Object.entries(lists)) {
       const good = Array.isArray(list) && list.every((one) => one === null || typeof one === "number");
       if (!good || list.length !== length) return this.wrong(`${key} has no ${length} numbers`);
     }
-    return found as Record<string, (number | null)[]>;
+    return lists as Record<string, (number | null)[]>;
   }
 
   private long<T extends { readonly length: number }>(name: string, found: T, length?: number): T {

@@ -17,7 +17,7 @@ export interface Tokens {
 }
 
 export type Kind = "self" | "cross" | "unknown";
-export type How = "asked" | "stored" | "implied";
+export type How = "computed" | "stored" | "implied";
 
 export interface LayerInfo {
   readonly name: string;
@@ -30,6 +30,8 @@ export interface LayerInfo {
   readonly scores: boolean; // whether the scores behind the weights are known
   readonly values: boolean; // whether v is known
   readonly notes: readonly string[];
+  readonly states: readonly string[]; // what is known to be special about it: "padding_rows_empty", …
+  readonly edits: readonly string[]; // what was changed about it while it ran
 }
 
 /** All that is known of a run before a number of it is asked. */
@@ -42,6 +44,7 @@ export interface TraceInfo {
   readonly tokens: readonly Tokens[];
   readonly layers: readonly LayerInfo[];
   readonly notes: readonly string[];
+  readonly edits: readonly string[]; // what was changed about the model in this run, each once
   readonly precision: string; // of the numbers that are held: "float32", "float16", …
   readonly error: number | null; // the largest error of a weight that this precision was measured to make
   readonly output: Output | null; // what the model said, where that is known
@@ -130,10 +133,11 @@ export interface Measures {
 }
 
 export interface Proof {
-  readonly status: "proven" | "unproven" | "refused";
+  readonly status: "verified" | "unverified" | "refused";
   readonly output: number | null; // errors in units of the last place
   readonly kernel: number | null;
   readonly normaliser: number | null;
+  readonly ulp: number | null; // the size of such a unit, relative to the number; null where it is not known
   readonly why: string;
 }
 

@@ -27,7 +27,7 @@ class Kernel implements WidgetModel {
 /** A safetensors blob with one array, as a view that does not begin at the first byte of its buffer. */
 function bytesOf(weights: readonly number[]): DataView {
   const header = JSON.stringify({
-    __metadata__: { told: JSON.stringify({ sampled: 3 }) },
+    __metadata__: { facts: JSON.stringify({ sampled: 3 }) },
     weights: { dtype: "F32", shape: [weights.length], data_offsets: [0, 4 * weights.length] },
   });
   const padded = header + " ".repeat((8 - (header.length % 8)) % 8);

@@ -48,7 +48,7 @@ describe("a page that is whole", () => {
     filled({ ...about, traces: [{ ...told, sampled: 7 }] }, packed);
     await page();
     const [host] = mounted as [Host];
-    expect(host.note).toContain("The largest error of any weight in it is 0.25, measured on 7 rows of every head");
+    expect(host.note).toContain("The largest error of any weight is 0.25, measured on 7 rows of every head");
     language.value = "zh";
     expect(host.note).toContain("0.25");
     expect(host.note).toContain("每个头的 7 行");
@@ -78,7 +78,7 @@ describe("a page that cannot be opened says why", () => {
     ["its numbers are missing", about, [], () => say("page.cut")],
     ["its numbers are cut", about, [packed.slice(0, 5000)], () => say("page.cut")],
     ["it is newer", { ...about, format: 2 }, [packed], () => say("page.newer")],
-    ["its numbers are damaged", { ...about, traces: [{ ...told, packed: 8 }] }, ["AAAAAAAA"], () => "cut or damaged; get the file again"],
+    ["its numbers are damaged", { ...about, traces: [{ ...told, packed: 8 }] }, ["AAAAAAAA"], () => "cut off or damaged; get the file again"],
   ])("%s", async (_, said, data, sentence) => {
     filled(said, ...data);
     await page();

@@ -8,7 +8,7 @@ import { fake } from "../fake";
 const { opened } = vi.hoisted(() => ({ opened: [] as { ask: (...all: unknown[]) => Promise<unknown>; info: unknown }[] }));
 vi.mock("../../src/trace/remoteSource", () => ({
   openRemoteSource: (ask: (...all: unknown[]) => Promise<unknown>, info: unknown) => (opened.push({ ask, info }), { info }),
-  readAnswer: (bytes: ArrayBuffer) => ({ told: {}, arrays: { bytes: new Uint8Array(bytes) } }),
+  readAnswer: (bytes: ArrayBuffer) => ({ fields: {}, arrays: { bytes: new Uint8Array(bytes) } }),
 }));
 
 /** A WebSocket whose other end is the test. */

@@ -28,7 +28,7 @@ describe("languages", () => {
   });
 
   it("a value that holds braces is not filled again, and foreign values do no harm", () => {
-    expect(say("shell.looks", { query: "{list}", list: "</script>$&$1" })).toBe("{list} looks at </script>$&$1");
+    expect(say("shell.looks", { query: "{list}", list: "</script>$&$1" })).toBe("{list} attends to </script>$&$1");
     expect(say("shell.looks", { query: "猫" })).toContain("{list}");
   });
 

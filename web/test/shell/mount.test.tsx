@@ -60,8 +60,8 @@ describe("a studio", () => {
   it("stands with names and roles for everything", async () => {
     const { all, find } = await studio();
     expect(all("[role=tablist]").length).toBe(1);
-    expect(find("[role=tab][aria-selected=true]").textContent).toBe("map");
-    expect(find("[role=tabpanel]").getAttribute("aria-label")).toBe("map");
+    expect(find("[role=tab][aria-selected=true]").textContent).toBe("Map");
+    expect(find("[role=tabpanel]").getAttribute("aria-label")).toBe("Map");
     expect(all("button").filter((one) => !one.closest(".view") &&
       !(one.getAttribute("aria-label") ?? one.textContent)?.trim())).toEqual([]);
     expect(all("select, textarea, input:not([hidden])").filter((one) => !one.closest("label") &&
@@ -74,12 +74,12 @@ describe("a studio", () => {
     const first = await studio();
     first.all(".ends button")[0]!.click();
     await wait();
-    expect(first.find("[role=tab]").textContent).toBe("地图");
+    expect(first.find("[role=tab]").textContent).toBe("注意力图");
     expect(document.documentElement.lang).toBe("zh-Hans");
     first.leave();
     language.value = "en";
     const second = await studio();
-    expect(second.find("[role=tab]").textContent).toBe("地图");
+    expect(second.find("[role=tab]").textContent).toBe("注意力图");
   });
 
   it("turns light and dark and sets the colours on its own element", async () => {
@@ -100,7 +100,7 @@ describe("a studio", () => {
     const { all, find } = await studio();
     all(".ends button")[0]!.click();
     await wait();
-    expect(find("[role=tab]").textContent).toBe("地图");
+    expect(find("[role=tab]").textContent).toBe("注意力图");
     denied.mockRestore();
   });
 
@@ -143,7 +143,7 @@ describe("the selection", () => {
   it("comes from the address, clamped, and goes back into it", async () => {
     const address = bar("#/view=heads&layer=99&head=2&q=1&k=77&zoom=9,9,20,20");
     const { find } = await studio({ address });
-    expect(find("[role=tab][aria-selected=true]").textContent).toBe("heads");
+    expect(find("[role=tab][aria-selected=true]").textContent).toBe("Heads");
     expect(address.read()).toBe("#/view=heads&layer=2&head=2&q=1");
     expect(address.pushed).toBe(0);
   });
@@ -162,12 +162,12 @@ describe("the selection", () => {
     await wait(150);
     press("}");
     expect(address.pushed).toBe(2);
-    expect(find(".side [aria-pressed=true]").getAttribute("aria-label")).toBe("layer 0, head 1"); // not yet drawn
+    expect(find(".side [aria-pressed=true]").getAttribute("aria-label")).toBe("Layer 0, head 1"); // not yet drawn
     await wait();
-    expect(find(".side [aria-pressed=true]").getAttribute("aria-label")).toBe("layer 1, head 1");
+    expect(find(".side [aria-pressed=true]").getAttribute("aria-label")).toBe("Layer 1, head 1");
     address.go("#/view=model&layer=0&head=3");
     await wait();
-    expect(find("[role=tab][aria-selected=true]").textContent).toBe("model");
+    expect(find("[role=tab][aria-selected=true]").textContent).toBe("Model");
     expect(address.pushed).toBe(2);
     press("Escape");
     press("2");
@@ -183,33 +183,32 @@ describe("the selection", () => {
     expect(new Set(values()).size).toBeGreaterThan(1);
     expect(values()).toEqual(sorted(-1));
     const turn = find(".side .sort button");
-    expect(turn.textContent).toContain("largest first");
+    expect(turn.textContent).toContain("Largest first");
     turn.click();
     await wait();
     expect(values()).toEqual(sorted(1));
-    expect(turn.textContent).toContain("smallest first");
+    expect(turn.textContent).toContain("Smallest first");
   });
 
   it("says above every view that the model was edited, and how; and nothing where it was not", async () => {
     const plain = fake(["The", "cat", "sat"]);
-    const info = { ...plain.info, notes: ["edited: mute('a', heads 1)"], layers: plain.info.layers.map((one, i) =>
-      (i === 1 ? { ...one, notes: ["edited: mute('a', heads 1)", "edited: <b>block</b>(key 0)"] } : one)) };
+    const info = { ...plain.info, edits: ["mute('a', heads 1)", "<b>block</b>(key 0)"] };
     const source = Object.assign(Object.create(plain) as Source, { info });
     const { find, all } = await studio({ source });
-    for (const view of ["map", "heads", "model", "numbers", "flow", "edit", "compare"]) {
+    for (const view of ["Map", "Heads", "Model", "Numbers", "Flow", "Edit", "Compare"]) {
       all("[role=tab]").find((one) => one.textContent === view)!.click();
       await wait();
       expect(find(".stage").getAttribute("aria-label")).toBe(view);
       expect(find(".stage .edited").textContent).toBe(
         "The model was edited: mute('a', heads 1), <b>block</b>(key 0)");
     }
-    expect(find(".panel").textContent).toContain("edits");
+    expect(find(".panel").textContent).toContain("Edits");
     expect((await studio()).find(".stage .edited")).toBeNull();
   });
 
   it("says of a comparison which side was edited, and writes it below pictures", async () => {
     const plain = fake(["The", "cat", "sat"]);
-    const info = { ...plain.info, notes: ["swapped: window(1, 1)"] };
+    const info = { ...plain.info, edits: ["swap(window(1, 1))"] };
     const source = Object.assign(Object.create(plain) as Source, { info });
     const { find } = await studio({ source: plain, sources: [{ name: "a", source: plain }, { name: "b", source }],
       address: bar("#/view=compare&with=held-2") }, 120);
@@ -230,10 +229,10 @@ describe("the selection", () => {
     await wait(400);
     const weights = source.weightsOf({ layer: 1, batch: 0, head: 2 }, 1);
     const best = weights.indexOf(Math.max(...weights));
-    const first = `cat looks at ${["The", "cat", "sat", "here"][best]} ${Math.round(100 * weights[best]!)} %`;
+    const first = `cat attends to ${["The", "cat", "sat", "here"][best]} ${Math.round(100 * weights[best]!)} %`;
     expect(find(".unseen[role=status]").textContent!.startsWith(first)).toBe(true);
     expect(Number(find(".panel dd.number").title)).toBeCloseTo(weights[3]!, 6);
-    expect(find(".panel [data-proof]").textContent).toBe("proven, asked, 0.5 ulp");
+    expect(find(".panel [data-proof]").textContent).toBe("verified: equals the model's output to 0.5 ulp (6e-8)");
   });
 
   it("does not fire shortcuts while somebody types", async () => {
@@ -256,11 +255,11 @@ describe("help", () => {
     press("?");
     await wait();
     const dialog = root.querySelector("dialog")!;
-    expect(dialog.getAttribute("aria-label")).toBe("help");
-    for (const view of ["map", "heads", "model", "numbers", "flow", "edit",
-      "compare"]) expect(dialog.textContent).toContain(view);
+    expect(dialog.getAttribute("aria-label")).toBe("Help");
+    for (const view of ["Map", "Heads", "Model", "Numbers", "Flow", "Edit",
+      "Compare"]) expect(dialog.textContent).toContain(view);
     press("2");
-    expect(find("[role=tab][aria-selected=true]").textContent).toBe("map");
+    expect(find("[role=tab][aria-selected=true]").textContent).toBe("Map");
     dialog.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true }));
     await wait();
     expect(root.querySelector("dialog")).toBeNull();
@@ -288,7 +287,7 @@ describe("several sources without a server", () => {
   });
   it("says what to do with a file that is no trace", async () => {
     const { find, all } = await studio({ source: null, sources: [] });
-    expect(find(".empty").textContent).toContain("Nothing is open yet");
+    expect(find(".empty").textContent).toContain("Nothing open yet");
     const input = find(".empty input") as HTMLInputElement;
     Object.defineProperty(input, "files", { value: [new File(["no trace"], "x.trace")] });
     input.dispatchEvent(new Event("change", { bubbles: true }));

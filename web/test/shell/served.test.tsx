@@ -118,7 +118,7 @@ describe("a served studio", () => {
     type("");
     run();
     await wait();
-    expect(find(".notice").textContent).toContain("There is no text yet");
+    expect(find(".notice").textContent).toContain("Type a text first");
   });
 
   it("tells a lost connection, keeps what is shown, and goes on when it is back", async () => {
@@ -142,7 +142,7 @@ describe("a served studio", () => {
       "The cat sat on the mat", "The dog sat on the mat", "</script><img src=x onerror=alert(1)>",
     ]);
     const remove = (): void =>
-      [...all(".runs li")[1]!.querySelectorAll("button")].find((one) => one.textContent === "delete")!.click();
+      [...all(".runs li")[1]!.querySelectorAll("button")].find((one) => one.textContent === "Delete")!.click();
     remove();
     await wait();
     expect(all(".runs li").length).toBe(2);
@@ -161,7 +161,7 @@ describe("a served studio", () => {
     expect(find(".panel").textContent).not.toContain("en-zh");
     expect(all(".grid .heads").length).toBe(2);
     expect(hash).toContain("layer=1&head=2");
-    [...root.querySelectorAll<HTMLElement>("[role=tab]")].find((one) => one.textContent === "map")!.click();
+    [...root.querySelectorAll<HTMLElement>("[role=tab]")].find((one) => one.textContent === "Map")!.click();
     await until(() => find(".panel").textContent!.includes("en-zh"));
     expect(all(".grid .heads").length).toBeGreaterThan(0);
   });
@@ -169,7 +169,7 @@ describe("a served studio", () => {
   it("tells nothing beside a training that has no map", async () => {
     hash = "#/trace=a1&view=training&layer=0&head=0";
     const { find } = await studio();
-    await until(() => find("[data-view=training]").textContent!.includes("no training run"));
+    await until(() => find("[data-view=training]").textContent!.includes("No training run"));
     expect(find(".panel").textContent).not.toContain("en-zh");
   });
 
@@ -177,7 +177,7 @@ describe("a served studio", () => {
     const { find, all, server } = await studio();
     find(".bar .current").click();
     await wait();
-    [...all(".runs li")[0]!.querySelectorAll("button")].find((one) => one.textContent === "rename")!.click();
+    [...all(".runs li")[0]!.querySelectorAll("button")].find((one) => one.textContent === "Rename")!.click();
     await wait();
     const field = find(".naming") as HTMLInputElement;
     field.value = "猫 <b>";

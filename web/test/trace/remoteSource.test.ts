@@ -34,7 +34,7 @@ describe("what Python answered", () => {
   it("has tokens as they are, half surrogates included", () => {
     expect(source.info.tokens[0]!.shown.slice(0, 4)).toEqual(["</script>", "猫", "\ud83d", "\u202e"]);
     expect(source.info.layers.map((layer) => [layer.how, layer.scores, layer.values])).toEqual([
-      ["asked", true, true], ["stored", false, false],
+      ["computed", true, true], ["stored", false, false],
     ]);
   });
 
@@ -78,7 +78,7 @@ describe("what Python answered", () => {
     const entropy = truth.map((row) => -row.reduce((sum, w) => sum + (w > 0 ? w * Math.log(w) : 0), 0));
     expect(measures.values["entropy"]![1]).toBeCloseTo(entropy.reduce((a, b) => a + b, 0) / n, 5);
     const proof = await source.proof(0);
-    expect(proof.status).toBe("proven");
+    expect(proof.status).toBe("verified");
     expect(proof.output).toBeLessThan(64);
     const flow = await source.flow({ query: 11, batch: 0, residual: 0.5, by: "weights" });
     expect([flow.lines, flow.n, flow.m, flow.source, flow.targetTokens, flow.sourceTokens]).toEqual([3, n, 0, null, 0, -1]);
@@ -127,7 +127,7 @@ describe("an answer that does not fit", () => {
 
   it("tells what it is, or is refused", () => {
     expect(() => readAnswer(new Uint8Array(3))).toThrow("too few");
-    const text = new TextEncoder().encode('{"__metadata__":{"told":"[1]"}}');
+    const text = new TextEncoder().encode('{"__metadata__":{"facts":"[1]"}}');
     const bytes = new Uint8Array(8 + text.length);
     bytes[0] = text.length;
     bytes.set(text, 8);

@@ -24,13 +24,13 @@ describe("a blob", () => {
     data.set(new Uint8Array(whole.buffer), 12);
     data.set([0, 128, 255], 20);
     const header = {
-      marks: { dtype: "U8", shape: [3], data_offsets: [20, 23] }, __metadata__: { told: "{}" },
+      marks: { dtype: "U8", shape: [3], data_offsets: [20, 23] }, __metadata__: { facts: "{}" },
       floats: { dtype: "F32", shape: [3, 1], data_offsets: [0, 12] }, whole: { dtype: "I32", shape: [2], data_offsets: [12, 20] },
     };
     for (const shift of [0, 1, 2, 3, 5]) {
       const { arrays, metadata } = readSafetensors(blob(header, data, shift));
       expect(arrays).toEqual({ floats, whole, marks: Uint8Array.of(0, 128, 255) });
-      expect(metadata).toEqual({ told: "{}" });
+      expect(metadata).toEqual({ facts: "{}" });
     }
   });
 

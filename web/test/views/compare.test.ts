@@ -132,7 +132,7 @@ describe("compare", () => {
     expect(el.textContent).toContain("no layer 1 with head 2");
   });
   it("says that equal maps are equal, and what failed", async () => {
-    expect((await shown(fake(words(7)))).el.textContent).toContain("equal in every weight");
+    expect((await shown(fake(words(7)))).el.textContent).toContain("have equal weights everywhere");
     const broken = Object.assign(
       Object.create(fake(words(7))) as Source, { tile: () => Promise.reject(new Error("lost")) },
     );

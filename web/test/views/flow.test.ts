@@ -50,9 +50,9 @@ describe("the flow view", () => {
     }
     source.weightsOf({ layer: 1, batch: 0, head: 2 }, 6).forEach((weight, key) =>
       expect(stage.probe.raw(key)).toBeCloseTo(weight, 6));
-    expect(stage.words()).toContain("no explanation");
+    expect(stage.words()).toContain("not an explanation");
     expect((await stage.shown.table!()).length).toBe(1 + 4 * 7);
-    expect(stage.el.querySelector("[aria-live]")!.textContent).toContain("is fed from");
+    expect(stage.el.querySelector("[aria-live]")!.textContent).toContain("draws from");
     stage.leave();
   });
 
@@ -134,7 +134,7 @@ describe("which token is traced", () => {
     expect(tracedToken({ ...info, layers: [] }, FIRST)).toBeNull();
   });
 
-  it("is fed from the largest shares of both parts", async () => {
+  it("draws from the largest shares of both parts", async () => {
     const found = await pair().flow();
     expect(largest(found, 0)).toBeCloseTo(0.3, 6);
     expect(lineOf(found, "source", 1)).toHaveLength(5);

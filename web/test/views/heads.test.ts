@@ -62,7 +62,7 @@ describe("the heads view", () => {
     press(stage.el, "ArrowDown");
     press(stage.el, "ArrowDown");
     await until(() => stage.choice.picked.value.query === 0 || stage.choice.picked.value.query === 1);
-    await until(() => stage.el.querySelector("[aria-live]")!.textContent!.includes("looks at"));
+    await until(() => stage.el.querySelector("[aria-live]")!.textContent!.includes("attends to"));
     stage.leave();
   });
 

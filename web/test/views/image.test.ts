@@ -96,7 +96,7 @@ describe("image", () => {
     expect(el.textContent).toContain("440 more");
   });
   it("says that a layer has no grid, what failed, and never fetches a picture from elsewhere", async () => {
-    expect((await shown(fake(["a", "b"]))).el.textContent).toContain("reads no picture");
+    expect((await shown(fake(["a", "b"]))).el.textContent).toContain("reads no image");
     const broken = Object.assign(
       Object.create(pictured([2, 2], 1)) as Source, { row: () => Promise.reject(new Error("lost")) },
     );
@@ -110,10 +110,10 @@ describe("image", () => {
     const info = { ...whole.info, layers: whole.info.layers.map((one, i) => (i === 1 ? { ...one, notes: [note] } : one)) };
     const source = Object.assign(Object.create(whole) as Source, { info });
     const { el, view, probe, choice } = await shown(source);
-    expect(el.textContent).toContain("not placed on the picture yet");
+    expect(el.textContent).toContain("not placed on the image yet");
     expect(el.querySelector("canvas")).toBeNull();
     expect(probe.weight(3)).toBeNaN();
-    expect(await view.svg!()).toContain("not placed on the picture yet");
+    expect(await view.svg!()).toContain("not placed on the image yet");
     language.value = "zh";
     expect((await shown(source)).el.textContent).toContain("窗口");
     language.value = "en";

@@ -120,14 +120,14 @@ describe("colours", () => {
   it("say what they mean", () => {
     const one = tile([0.25, 0.5]), linear = colouring([one], [one], "max", "linear", false);
     const facts = { by: linear, level: 5, sampled: 0, finer: false, hatches: [] };
-    expect(sentences(facts, say)[0]).toBe("each pixel is the largest of 32 × 32 weights");
-    expect(sentences({ ...facts, level: 6, sampled: 64 }, say)[1]).toBe("one query of 64, a first look");
+    expect(sentences(facts, say)[0]).toBe("Each pixel is the largest of 32 × 32 weights");
+    expect(sentences({ ...facts, level: 6, sampled: 64 }, say)[1]).toBe("Preview: one query in 64");
     expect(sentences({ ...facts, level: 0 }, say)).toEqual(
-      ["each cell is one weight", "linear; the full colour is the largest, 0.5"]
+      ["Each cell is one weight", "Linear scale, full colour at 0.5"]
     );
     expect(sentences({ ...facts, by: colouring([one], [one], "mean", "rank", false) }, say)).toEqual([
-      "each pixel is the mean of those of 32 × 32 weights that may be looked at",
-      "by rank among the 2 cells of the tiles in view",
+      "Each pixel is the mean of the unmasked weights in a 32 × 32 block",
+      "Coloured by rank among the 2 cells in view",
     ]);
     expect(marks(linear).map(({ text }) => text)).toEqual(["0", "0.25", "0.5"]);
     expect(

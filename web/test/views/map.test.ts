@@ -101,7 +101,7 @@ describe("the map", () => {
     expect(choice.hover.value).toEqual({ layer: 0, head: 0, query: 3, key: 1 });
     const tip = el.querySelector<HTMLElement>("[role=tooltip]")!;
     expect(tip.hidden).toBe(false);
-    await vi.waitFor(() => expect(tip.textContent).toMatch(/d #3 → b #1weight0\.\d+score-?\d.*rank\d of 5/));
+    await vi.waitFor(() => expect(tip.textContent).toMatch(/d #3 → b #1Weight0\.\d+Score-?\d.*Rank\d of 5/));
     click(width / 2, height / 2);
     expect(choice.picked.value).toMatchObject({ query: 3, key: 1 });
     click(width / 2 + width, height / 2, { shiftKey: true });
@@ -123,7 +123,7 @@ describe("the map", () => {
     await vi.waitFor(
       () =>
         expect(el.querySelector("[aria-live]")!.textContent).toMatch(
-          /^cat to the: weight 0\.\d+, rank \d of 3\. cat looks at \w+ \d+ %, /,
+          /^cat to the: weight 0\.\d+, rank \d of 3\. cat attends to \w+ \d+ %, /,
         )
     );
     expect(canvas.getAttribute("aria-label")).toContain("3 queries, 3 keys");
@@ -136,7 +136,7 @@ describe("the map", () => {
     const words = [...page.querySelectorAll("text")].map((text) => text.textContent);
     for (
       const text of [
-        "</script>", "⟨RLO⟩abc", "⟨NUL⟩", "⟨D800⟩", "👩‍👩‍👧", "∅", "␣", "queries ↓", "keys →", "each cell is one weight",
+        "</script>", "⟨RLO⟩abc", "⟨NUL⟩", "⟨D800⟩", "👩‍👩‍👧", "∅", "␣", "Queries ↓", "Keys →", "Each cell is one weight",
       ]
     )
       expect(words).toContain(text);
@@ -153,10 +153,10 @@ describe("the map", () => {
     const { probe, el, choice } = shownOf(source);
     await probe.settled();
     const alert = el.querySelector<HTMLElement>("[role=alert]")!;
-    expect(alert.textContent).toBe("Part of the map could not be computed: the connection was losttry again");
+    expect(alert.textContent).toBe("Part of the map could not be loaded: the connection was lostTry again");
     language.value = "zh";
     await probe.settled();
-    expect(alert.textContent).toContain("图的一部分无法计算");
+    expect(alert.textContent).toContain("图的一部分无法加载");
     vi.mocked(source.tile).mockRestore();
     alert.querySelector("button")!.click();
     await probe.settled();
@@ -166,20 +166,20 @@ describe("the map", () => {
     await probe.settled();
     expect(alert.textContent).toContain("第 7 层");
   });
-  it("labels what is stored, implied or not proven", async () => {
+  it("labels what is stored, implied or unverified", async () => {
     const layers = fakeLayers(["a", "b"], { layers: 2 });
     const stored = { ...layers[1]!, info: { ...layers[1]!.info, how: "stored" as const } };
     const source = new Fake([layers[0]!, stored], [named(["a", "b"])]);
     vi.spyOn(source, "proof").mockResolvedValue({
-      status: "unproven", output: null, kernel: null, normaliser: null, why: "dropout was on",
+      status: "unverified", output: null, kernel: null, normaliser: null, ulp: null, why: "dropout was on",
     });
     const { probe, el, choice } = shownOf(source);
     const badge = el.querySelector<HTMLElement>("[data-part=badge]")!;
     await probe.settled();
-    await vi.waitFor(() => expect(badge.textContent).toBe("not proven: dropout was on"));
+    await vi.waitFor(() => expect(badge.textContent).toBe("Unverified: dropout was on"));
     choice.pick({ layer: 1 });
     await probe.settled();
-    expect(badge.textContent).toBe("stored weights, not computed from q and k");
+    expect(badge.textContent).toBe("Stored weights");
   });
   it("takes differences from elsewhere, and cleans up when it goes", async () => {
     const source = fake("a b c".split(" ")), signed = vi.fn(async () => ({
@@ -194,7 +194,7 @@ describe("the map", () => {
     const probe = (el as unknown as { regard: Probe }).regard;
     await probe.settled();
     expect(probe.weight(0, 0)).toBe(-0.5);
-    expect(el.querySelector("[data-part=legend]")!.textContent).toContain("each cell is the difference of two weights");
+    expect(el.querySelector("[data-part=legend]")!.textContent).toContain("Each cell is the difference of two weights");
     expect(panel.el.children).toHaveLength(0);
     expect(el.textContent).toContain("B − A");
     stop.abort();
@@ -218,8 +218,8 @@ describe("words", () => {
     expect(placeIn(row, 0)).toMatchObject({ rank: 2, of: 3, score: null, allowed: true });
     expect(strongest(row, 2).map(({ key }) => key)).toEqual([1, 0]);
     const names = axisNames(named(["The", "cat", "x", "。"]), 4);
-    expect(rowSentence(row, 1, names, names, say)).toBe("cat looks at cat 90 %, The 5 %, 。 5 %");
-    expect(rowSentence({ ...row, allowed: new Uint8Array(4) }, 0, names, names, say)).toBe("The may look at nothing");
+    expect(rowSentence(row, 1, names, names, say)).toBe("cat attends to cat 90 %, The 5 %, 。 5 %");
+    expect(rowSentence({ ...row, allowed: new Uint8Array(4) }, 0, names, names, say)).toBe("The cannot attend to any key");
   });
   it("name places by number where tokens are not known", () => {
     expect(axisNames(null, 5).at(3)).toMatchObject({ text: "3", pale: true });

@@ -25,11 +25,11 @@ describe("the model view", () => {
       source.weightsOf({ layer: 1, batch: 0, head: 2 }, query).forEach((weight, key) =>
         expect(stage.probe.thumb(1, 2)[query * 9 + key]).toBeCloseTo(weight, 6));
     expect(stage.probe.order()).toEqual([0, 1].flatMap((layer) => [0, 1, 2].map((head) => ({ layer, head }))));
-    await until(() => stage.words().includes("each cell is one weight"));
+    await until(() => stage.words().includes("Each cell is one weight"));
     stage.leave();
   });
 
-  it("sorts all heads by any measure, the largest first unless it is turned, and says so", async () => {
+  it("sorts all heads by any measure, the Largest first unless it is turned, and says so", async () => {
     const source = fake(words(8), { layers: 3, heads: 5 }),
       stage = staged<Probe>(model, source, {}, { sort: "entropy" });
     const all = await Promise.all([0, 1, 2].map((layer) => source.measures(layer, 0)));
@@ -38,7 +38,7 @@ describe("the model view", () => {
     const falling = (): boolean =>
       stage.probe.order().every((at, i, order) => i === 0 || entropy(order[i - 1]!) >= entropy(at));
     await until(falling);
-    expect(stage.words()).toContain("largest first");
+    expect(stage.words()).toContain("Largest first");
     for (const name of Object.keys(all[0]!.values)) {
       stage.choice.draw({ sort: name });
       const value = (at: At): number => all[at.layer]!.values[name]![at.head] ?? -Infinity;
@@ -46,7 +46,7 @@ describe("the model view", () => {
     }
     stage.choice.draw({ sort: "entropy", falling: false });
     await until(() => stage.probe.order().every((at, i, order) => i === 0 || entropy(order[i - 1]!) <= entropy(at)));
-    expect(stage.words()).toContain("smallest first");
+    expect(stage.words()).toContain("Smallest first");
     expect(stage.probe.value(1, 3, "entropy")).toBe(entropy({ layer: 1, head: 3 }));
     const table = await stage.shown.table!();
     expect(table).toHaveLength(16);
@@ -66,9 +66,9 @@ describe("the model view", () => {
       await until(() => waiting.length === i + 1);
       waiting[i]!();
     }
-    await until(() => stage.words().includes("measured 2 of 5 layers"));
-    [...stage.el.querySelectorAll("button")].find((button) => button.textContent === "stop")!.click();
-    expect(stage.words()).toContain("go on");
+    await until(() => stage.words().includes("Measured 2 of 5 layers"));
+    [...stage.el.querySelectorAll("button")].find((button) => button.textContent === "Stop")!.click();
+    expect(stage.words()).toContain("Continue");
     waiting[2]?.();
     await new Promise((done) => setTimeout(done, 20));
     expect(waiting.length).toBeLessThanOrEqual(3);

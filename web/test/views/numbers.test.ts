@@ -146,7 +146,7 @@ describe("numbers", () => {
     const { el, probe } = await shown(source);
     expect(el.querySelectorAll(".matrix")).toHaveLength(0);
     const rest = el.querySelector('section[data-step="softmax"] tr.rest')!;
-    expect(rest.textContent).toContain("… 31 more, together");
+    expect(rest.textContent).toContain("… 31 more, ");
     expect(rest.textContent).toContain(fourDigits(probe.value("rest")));
     expect(el.querySelectorAll('[data-step="dot"] tbody tr')).toHaveLength(8 + 2);
     const more = el.querySelector<HTMLElement>('[data-step="dot"] tr.rest td:last-child')!;
@@ -166,7 +166,7 @@ describe("numbers", () => {
     expect(el.querySelectorAll("section")).toHaveLength(1);
     el.querySelector<HTMLElement>('[data-do="forward"]')!.click();
     expect(el.querySelectorAll("section")).toHaveLength(2);
-    expect(el.querySelector(".place")!.textContent).toBe(`step 2 of ${probe.steps().length}`);
+    expect(el.querySelector(".place")!.textContent).toBe(`Step 2 of ${probe.steps().length}`);
     let shell = 0;
     document.body.addEventListener("keydown", () => { shell++; }, { signal: stop.signal });
     const press = (key: string) => el.querySelector('[data-do="forward"]')!.dispatchEvent(
@@ -192,9 +192,9 @@ describe("numbers", () => {
     expect(probe.cell()).toEqual([2, 4]);
   });
 
-  it("shows a query that may look nowhere, and a cell that may not be looked at", async () => {
+  it("shows a query that fully masked, and a cell that may not be looked at", async () => {
     const blind = await shown(fake(WORDS, { padded: 7 }), { query: 3, key: 3 });
-    expect(blind.el.querySelector('section[data-step="softmax"]')!.textContent).toContain("may look nowhere");
+    expect(blind.el.querySelector('section[data-step="softmax"]')!.textContent).toContain("fully masked");
     const { el, probe } = await shown(fake(WORDS, { causal: true }), { query: 1, key: 5 });
     expect(probe.value("weight")).toBe(0);
     expect(el.querySelector('section[data-step="mask"] strong')!.textContent).toContain("-∞");
@@ -214,7 +214,7 @@ describe("numbers", () => {
     expect(probe.steps()).toEqual(["q", "k", "dot", "mask", "softmax", "value", "mix"]);
     expect(
       el.querySelector('section[data-step="dot"]')!.textContent
-    ).toContain("never put this query and this key together");
+    ).toContain("never combined this query with this key");
     expect(el.textContent).not.toContain("?");
     expect(el.querySelectorAll(".check.wrong")).toHaveLength(0);
   });

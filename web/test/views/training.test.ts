@@ -71,7 +71,7 @@ const shown = async (server: Server | null) => {
 describe("training", () => {
   it("says what it needs where there is no server, no run, or an error", async () => {
     expect((await shown(null)).el.textContent).toContain("regard serve");
-    expect((await shown(trainings(WORDS, []))).el.textContent).toContain("no training run with maps");
+    expect((await shown(trainings(WORDS, []))).el.textContent).toContain("No training run with maps");
     const broken: Server = { ...trainings(WORDS), trainings: () => Promise.reject(new Error("lost")) };
     expect((await shown(broken)).el.querySelector('[role="alert"]')!.textContent).toContain("lost");
     const unopened: Server = { ...trainings(WORDS), openTraining: () => Promise.reject(new Error("gone")) };
@@ -86,12 +86,12 @@ describe("training", () => {
     slide.value = "1";
     slide.dispatchEvent(new Event("input"));
     expect(probe.step()).toBe(100);
-    expect(el.querySelector("output")!.textContent).toBe("step 100");
+    expect(el.querySelector("output")!.textContent).toBe("Step 100");
     const runs = el.querySelector<HTMLSelectElement>('[data-do="run"]')!;
     runs.value = "1";
     runs.dispatchEvent(new Event("change"));
     expect(probe.step()).toBe(20);
-    expect(el.textContent).toContain("kept no scores");
+    expect(el.textContent).toContain("has no scores");
   });
   it("plays from the beginning to the end and can be paused", async () => {
     vi.useFakeTimers();
@@ -130,7 +130,7 @@ describe("training", () => {
   it("gives the scores as a table", async () => {
     const { view } = await shown(trainings(WORDS));
     const table = await view.table!();
-    expect(table[0]).toEqual(["step", "training loss", "loss", "bleu"]);
+    expect(table[0]).toEqual(["Step", "Training loss", "loss", "bleu"]);
     expect(table.find(([step]) => step === 1000)).toEqual([1000, "", 1.4, 24.5]);
     expect(table.find(([step]) => step === 500)).toEqual([500, 2.5, 2.2, 14]);
   });
@@ -141,12 +141,12 @@ describe("training", () => {
       { id: "new", name: "copy-1", steps, examples: 1, scores: [], losses: steps.map((step) => [step, 9 - step]) },
     ];
     const { el, press, probe } = await shown({ ...trainings(WORDS), trainings: async () => cards });
-    expect(el.textContent).toContain("no training run with maps");
+    expect(el.textContent).toContain("No training run with maps");
     cards = grown(0, 1);
     await vi.advanceTimersByTimeAsync(2100);
     expect(probe.steps()).toEqual([0, 1]);
     expect(probe.step()).toBe(1);
-    expect(el.querySelector(".charts")!.textContent).toContain("training loss");
+    expect(el.querySelector(".charts")!.textContent).toContain("Training loss");
     cards = grown(0, 1, 2);
     await vi.advanceTimersByTimeAsync(2100);
     expect(probe.step()).toBe(2);
@@ -156,7 +156,7 @@ describe("training", () => {
     expect([probe.step(), probe.steps().length]).toEqual([1, 4]);
     cards = [];
     await vi.advanceTimersByTimeAsync(2100);
-    expect(el.textContent).toContain("no training run with maps");
+    expect(el.textContent).toContain("No training run with maps");
   });
   it("asks no more once it is left, and bears an answer that does not come", async () => {
     vi.useFakeTimers();

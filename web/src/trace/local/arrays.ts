@@ -16,23 +16,23 @@ export class Arrays {
   constructor(private readonly arrays: ReadonlyMap<string, StoredArray>) {}
 
   find(where: string, name: string | null, kinds: readonly string[], ...shape: readonly Side[]): StoredArray {
-    const found = name === null ? undefined : this.arrays.get(name);
-    if (!found) throw damaged(where, `there is no array ${short(String(name))}`);
-    const fits = found.shape.length === shape.length && found.shape.every((size, i) => oneOf(size, shape[i]!));
-    if (!fits || !kinds.includes(found.dtype))
+    const array = name === null ? undefined : this.arrays.get(name);
+    if (!array) throw damaged(where, `there is no array ${short(String(name))}`);
+    const fits = array.shape.length === shape.length && array.shape.every((size, i) => oneOf(size, shape[i]!));
+    if (!fits || !kinds.includes(array.dtype))
       throw damaged(
-        where, `the array ${short(String(name))} of shape ${found.shape.join(" × ")} and ${found.dtype} is not what belongs there`,
+        where, `the array ${short(String(name))} of shape ${array.shape.join(" × ")} and ${array.dtype} is not what belongs there`,
       );
-    return found;
+    return array;
   }
 
   floats(name: string): Reals {
     const known = this.reals.get(name);
     if (known) return known;
     const { dtype, bytes } = this.arrays.get(name)!;
-    const made = new Reals(dtype, bytes);
-    this.reals.set(name, made);
-    return made;
+    const reals = new Reals(dtype, bytes);
+    this.reals.set(name, reals);
+    return reals;
   }
 
   shape(name: string): readonly number[] {

@@ -24,25 +24,25 @@ export async function flowOf(of: FlowOf, at: FlowAt, pace: Pace): Promise<Omit<F
   let now = new Float64Array(n), source = new Float64Array(m);
   now[query] = 1;
   const lines: [Float64Array, Float64Array][] = [[now, source]];
-  const kept = 1 - residual;
+  const attended = 1 - residual;
   for (const layer of [...stacks.target].reverse()) {
     const { arrived, stayed } = await down(of, layer, now, at, pace);
     if (layers[layer]!.kind === "cross") {
-      source = source.map((share, i) => share + kept * arrived[i]!);
-      now = now.map((share, i) => residual * share + kept * stayed[i]!);
-    } else now = now.map((share, i) => residual * share + kept * (arrived[i]! + stayed[i]!));
+      source = source.map((share, i) => share + attended * arrived[i]!);
+      now = now.map((share, i) => residual * share + attended * stayed[i]!);
+    } else now = now.map((share, i) => residual * share + attended * (arrived[i]! + stayed[i]!));
     lines.push([now, source]);
   }
   for (const layer of [...stacks.source].reverse()) {
     const { arrived, stayed } = await down(of, layer, source, at, pace);
-    source = source.map((share, i) => residual * share + kept * (arrived[i]! + stayed[i]!));
+    source = source.map((share, i) => residual * share + attended * (arrived[i]! + stayed[i]!));
     lines.push([now, source]);
   }
   lines.reverse();
   const stacked = (which: 0 | 1, width: number): Float32Array => {
-    const found = new Float32Array(lines.length * width);
-    lines.forEach((line, i) => found.set(line[which], i * width));
-    return found;
+    const shares = new Float32Array(lines.length * width);
+    lines.forEach((line, i) => shares.set(line[which], i * width));
+    return shares;
   };
   const names = [...stacks.source, ...stacks.target].map((i) => layers[i]!.name);
   return { lines: lines.length, layers: names, target: stacked(0, n), n, source: m ? stacked(1, m) : null, m };

@@ -85,8 +85,8 @@ export class ComputedMap implements HeadMap {
     this.powers = new Float64Array(keys);
     this.isContiguous = parts.every((part) => part.mask.bits === null);
     this.lastPart = parts[0]!;
-    const held = parts.reduce((sum, part) => sum + part.q.byteLength + part.k.byteLength, 0);
-    this.bytes = held + this.normaliser.byteLength + this.powers.byteLength;
+    const vectors = parts.reduce((sum, part) => sum + part.q.byteLength + part.k.byteLength, 0);
+    this.bytes = vectors + this.normaliser.byteLength + this.powers.byteLength;
   }
 
   part(row: number): MapPart {

@@ -5,11 +5,11 @@ export class LruCache<T> {
   constructor(private readonly most: number) {}
 
   get(name: string): T | undefined {
-    const found = this.entries.get(name);
-    if (found === undefined) return undefined;
+    const entry = this.entries.get(name);
+    if (entry === undefined) return undefined;
     this.entries.delete(name);
-    this.entries.set(name, found);
-    return found.value;
+    this.entries.set(name, entry);
+    return entry.value;
   }
 
   drop(name: string): void {

@@ -33,13 +33,13 @@ function readWords(name: string, given: unknown, where: string): Record<string, 
   const known = WORDS[name]!;
   if (!isObject(given)) throw manifestError(where, "words by name");
   for (const key of Object.keys(given)) if (!Object.hasOwn(known, key)) throw manifestError(`${where}.${key}`, "no such word");
-  const found: Record<string, unknown> = {};
+  const read: Record<string, unknown> = {};
   for (const [key, word] of Object.entries(known)) {
-    if (Object.hasOwn(given, key)) found[key] = checkWord(word, given[key], `${where}.${key}`);
-    else if ("usual" in word) found[key] = word.usual;
+    if (Object.hasOwn(given, key)) read[key] = checkWord(word, given[key], `${where}.${key}`);
+    else if ("usual" in word) read[key] = word.usual;
     else throw manifestError(`${where}.${key}`, "something");
   }
-  return found;
+  return read;
 }
 
 function checkWord(word: Word, given: unknown, where: string): unknown {

@@ -149,11 +149,11 @@ async function walk(map: HeadMap, entry: Entry, pace: Pace): Promise<ReadonlyMap
 
 /** Where each token stands. */
 function placesOf(ids: readonly number[]): ReadonlyMap<number, readonly number[]> {
-  const found = new Map<number, number[]>();
+  const places = new Map<number, number[]>();
   ids.forEach((id, place) => {
-    const known = found.get(id);
+    const known = places.get(id);
     if (known) known.push(place);
-    else found.set(id, [place]);
+    else places.set(id, [place]);
   });
-  return found;
+  return places;
 }

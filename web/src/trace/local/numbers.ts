@@ -19,14 +19,14 @@ export function numbersOf(map: HeadMap, query: number, key: number, { v, e, kern
   const rows = whole ? Array.from({ length: map.queries }, (_, i) => i) : [query];
   const columns = whole ? Array.from({ length: map.keys }, (_, j) => j) : chooseKeys(map, query, key);
   const r = rows.length, c = columns.length;
-  const asked = map instanceof ComputedMap ? map : null;
-  const part = asked ? asked.part(query) : null;
+  const computed = map instanceof ComputedMap ? map : null;
+  const part = computed ? computed.part(query) : null;
   const grid = (): Float32Array => new Float32Array(r * c);
   const weights = grid(), allowed = new Uint8Array(r * c), rest = new Float32Array(r);
-  const dot = asked && grid(), scores = asked && grid();
-  const bias = asked && asked.parts.some((one) => one.bias) ? grid() : null;
-  const highest = asked && new Float32Array(r), total = asked && new Float32Array(r);
-  const sink = asked && asked.parts.some((one) => one.sink) ? new Float32Array(r) : null;
+  const dot = computed && grid(), scores = computed && grid();
+  const bias = computed && computed.parts.some((one) => one.bias) ? grid() : null;
+  const highest = computed && new Float32Array(r), total = computed && new Float32Array(r);
+  const sink = computed && computed.parts.some((one) => one.sink) ? new Float32Array(r) : null;
   const mix = v && new Float32Array(r * e);
   const line = new Float64Array(map.keys), raw = new Float64Array(map.keys);
   rows.forEach((row, i) => {
@@ -46,28 +46,28 @@ export function numbersOf(map: HeadMap, query: number, key: number, { v, e, kern
       all -= line[column]!;
     });
     rest[i] = c === map.keys ? 0 : Math.max(0, all);
-    if (!asked || !dot || !scores || !highest || !total) return;
-    const own = asked.part(row);
-    asked.scores(row, 0, map.keys, line);
+    if (!computed || !dot || !scores || !highest || !total) return;
+    const own = computed.part(row);
+    computed.scores(row, 0, map.keys, line);
     raw.fill(NaN);
-    asked.dot(row, own.left, own.right, raw.subarray(own.left));
+    computed.dot(row, own.left, own.right, raw.subarray(own.left));
     let top = -Infinity, sum = 0;
     for (let j = 0; j < map.keys; j++) if (seen[j] && line[j]! > top) top = line[j]!;
     for (let j = 0; j < map.keys; j++) if (seen[j] && top > -Infinity) sum += Math.exp(line[j]! - top);
-    if (sink) sink[i] = asked.sink(row);
+    if (sink) sink[i] = computed.sink(row);
     highest[i] = top;
-    total[i] = top > -Infinity ? sum + Math.exp(asked.sink(row) - top) : 0;
+    total[i] = top > -Infinity ? sum + Math.exp(computed.sink(row) - top) : 0;
     columns.forEach((column, j) => {
       dot[i * c + j] = raw[column]!;
       scores[i * c + j] = line[column]!;
-      if (bias) bias[i * c + j] = column >= own.left && column < own.right ? asked.bias(row, column) : NaN;
+      if (bias) bias[i * c + j] = column >= own.left && column < own.right ? computed.bias(row, column) : NaN;
     });
   });
   const d = part?.d ?? 0;
   return {
     rows: Int32Array.from(rows), columns: Int32Array.from(columns),
-    q: asked && gatherRows(rows, d, (row) => [asked.part(row).q, row - asked.part(row).first]),
-    k: asked && part && gatherRows(columns, d, (column) =>
+    q: computed && gatherRows(rows, d, (row) => [computed.part(row).q, row - computed.part(row).first]),
+    k: computed && part && gatherRows(columns, d, (column) =>
       column >= part.left && column < part.right ? [part.k, column - part.left] : null),
     v: v && gatherRows(columns, e, (column) => [v, column]),
     dot, bias, scores, allowed, weights, rest, highest, total, sink, mix, kernel: kernel(query),
@@ -89,11 +89,11 @@ function chooseKeys(map: HeadMap, query: number, key: number): readonly number[]
 function gatherRows(
   lines: readonly number[], width: number, of: (line: number) => readonly [Floats, number] | null,
 ): Float32Array {
-  const found = new Float32Array(lines.length * width);
+  const rows = new Float32Array(lines.length * width);
   lines.forEach((line, i) => {
     const place = of(line);
-    if (place) found.set(place[0].subarray(place[1] * width, (place[1] + 1) * width), i * width);
-    else found.fill(NaN, i * width, (i + 1) * width);
+    if (place) rows.set(place[0].subarray(place[1] * width, (place[1] + 1) * width), i * width);
+    else rows.fill(NaN, i * width, (i + 1) * width);
   });
-  return found;
+  return rows;
 }

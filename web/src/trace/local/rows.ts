@@ -18,11 +18,11 @@ export function rowOf(map: HeadMap, query: number): Row {
 
 /** 1 for each key that the query may look at. */
 export function visibleMarks(map: HeadMap, query: number): Uint8Array {
-  const found = new Uint8Array(map.keys);
+  const marks = new Uint8Array(map.keys);
   const start = map.start(query), stop = map.stop(query);
-  if (map.isContiguous) return found.fill(1, start, Math.max(start, stop));
-  for (let key = start; key < stop; key++) found[key] = Number(map.sees(query, key));
-  return found;
+  if (map.isContiguous) return marks.fill(1, start, Math.max(start, stop));
+  for (let key = start; key < stop; key++) marks[key] = Number(map.sees(query, key));
+  return marks;
 }
 
 /** One key from all queries. */

@@ -49,21 +49,21 @@ export function openLocalSource(bytes: ArrayBuffer | Uint8Array, more: KnownOfTr
     );
   const manifest = manifestOf(words);
   const number = more.run ?? manifest.runs.length - 1;
-  const run: RunWords = manifest.runs[number] ?? { layers: [], notes: [] };
+  const run: RunWords = manifest.runs[number] ?? { layers: [], notes: [], refused: [], edits: [] };
   if (more.run !== undefined && !manifest.runs[number])
     throw new TraceError(
       `Run ${number} was asked for, but the trace has ${manifest.runs.length}.`, "run.none",
       { run: number, runs: manifest.runs.length },
     );
-  const found = new Arrays(arrays);
+  const checked = new Arrays(arrays);
   const size = [...arrays.values()].reduce((sum, array) => sum + array.bytes.length, 0);
   run.layers.forEach((layer) => {
     if (Math.max(...layer.shape) > Math.max(size, 1))
       throw damaged(layer.name, `a map of ${layer.shape.join(" × ")} does not come from a file of this size`);
-    found.check(layer.name, layer);
+    checked.check(layer.name, layer);
     checkTokenNames(manifest, layer);
   });
-  return new LocalSource(infoOf(manifest, run, number, found, more), run.layers, found, more);
+  return new LocalSource(infoOf(manifest, run, number, checked, more), run.layers, checked, more);
 }
 
 /** Throws where tokens are named that do not fit. */
@@ -85,7 +85,9 @@ function infoOf(manifest: Manifest, run: RunWords, number: number, arrays: Array
       if (list && list.length !== one.shown.length) throw damaged("its tokens", "a list of theirs has another length");
   return {
     id: "", name: "", model: manifest.model, run: Math.max(0, number), runs: manifest.runs.length, tokens,
-    layers: run.layers.map((layer, i) => layerInfo(layer, sides[i]!, arrays)), notes: [...run.notes, ...manifest.notes],
+    layers: run.layers.map((layer, i) => layerInfo(layer, sides[i]!, arrays)),
+    notes: [...run.refused.map(({ name, why }) => `${name} was refused: ${why}`), ...run.notes, ...manifest.notes],
+    edits: [...new Set([...run.edits, ...run.layers.flatMap((layer) => layer.edits)])],
     precision: NAMES[coarsest]!, error: null, output: null, picture: null, ...more.info,
   };
 }
@@ -94,8 +96,9 @@ const layerInfo = (layer: LayerWords, side: LayerInfo["side"], arrays: Arrays): 
   const stored = layer.parts[0]!.weights !== null;
   const kind = layer.kind === "self" || layer.kind === "cross" ? layer.kind : "unknown";
   return {
-    name: layer.name, kind, side, how: stored ? "stored" : "asked", shape: layer.shape, queries: layer.queries,
-    keys: layer.keys, scores: !stored, values: hasValues(layer, arrays), notes: layer.notes,
+    name: layer.name, kind, side, how: stored ? "stored" : "computed", shape: layer.shape, queries: layer.queries,
+    keys: layer.keys, scores: !stored, values: hasValues(layer, arrays), states: layer.states,
+    notes: [...layer.doubts.map((why) => `unverified: ${why}`), ...layer.notes], edits: layer.edits,
   };
 };
 
@@ -135,8 +138,8 @@ class LocalSource implements Source {
     const name = `${layer} ${batch} ${head}`;
     const known = this.maps.get(name);
     if (known) return known;
-    const made = this.arrays.map(words, batch, head);
-    return this.maps.put(name, made, made.bytes);
+    const map = this.arrays.map(words, batch, head);
+    return this.maps.put(name, map, map.bytes);
   }
 
   private shape(layer: number): LayerWords["shape"] {
@@ -203,10 +206,10 @@ class LocalSource implements Source {
   }
 
   proof(layer: number): Promise<Proof> {
-    const doubt = this.layers[layer]?.notes.find((note) => note.startsWith("unproven: "))?.slice("unproven: ".length);
-    const why = doubt ?? "the browser cannot run the model's kernel again; trace.verify() in Python proves the map";
-    const none: Proof = { status: "unproven", output: null, kernel: null, normaliser: null, why };
-    return Promise.resolve(this.more.proofs?.[layer] ?? none);
+    const [doubt] = this.layers[layer]?.doubts ?? [];
+    const why = doubt ?? "the browser cannot run the model's kernel again; trace.verify() in Python verifies the map";
+    const none: Proof = { status: "unverified", output: null, kernel: null, normaliser: null, ulp: null, why };
+    return Promise.resolve({ ...none, ...this.more.proofs?.[layer] });
   }
 
   hidden(at: HeadAt, signal?: AbortSignal): ReturnType<Source["hidden"]> {
@@ -229,13 +232,13 @@ class LocalSource implements Source {
         const { v, e } = this.values({ layer, batch, head });
         return v && { v, e };
       };
-      const found = await flowOf(
+      const flow = await flowOf(
         { layers, stacks, n, m, map: (layer, head) => this.map({ layer, batch, head }), values }, at, pace,
       );
       const cross = stacks.target.find((i) => layers[i]!.kind === "cross");
       const targetTokens = layers[stacks.target[0]!]!.queries?.[batch] ?? -1;
       const sourceTokens = (cross === undefined ? null : layers[cross]!.keys?.[batch]) ?? -1;
-      return { ...found, targetTokens, sourceTokens };
+      return { ...flow, targetTokens, sourceTokens };
     });
   }
 
@@ -275,9 +278,9 @@ class LocalSource implements Source {
 function computeOnce<T>(kept: LruCache<Promise<T>>, name: string, bytes: number, make: () => Promise<T>): Promise<T> {
   const known = kept.get(name);
   if (known) return known;
-  const made = make();
-  made.catch(() => kept.drop(name));
-  return kept.put(name, made, bytes);
+  const result = make();
+  result.catch(() => kept.drop(name));
+  return kept.put(name, result, bytes);
 }
 
 const isIndex = (place: number, length: number): boolean => Number.isInteger(place) && place >= 0 && place < length;

@@ -100,12 +100,12 @@ class SingleDifferences {
     const { a, b, tiles } = this, name = [at.layer, at.batch, at.head, at.row, at.column].join(" ");
     const known = tiles.get(name);
     if (known) return known;
-    const made = Promise.all([a.tile(at, false, signal), b.tile(at, false, signal)])
+    const difference = Promise.all([a.tile(at, false, signal), b.tile(at, false, signal)])
       .then(([one, two]) => subtract(one, two));
-    tiles.set(name, made);
-    made.catch(() => tiles.delete(name));
+    tiles.set(name, difference);
+    difference.catch(() => tiles.delete(name));
     for (const old of tiles.keys()) if (tiles.size > MOST_TILES) tiles.delete(old);
-    return made;
+    return difference;
   }
 
   /** All of a head. */

@@ -21,8 +21,8 @@ export interface Glance {
 export function blockMap(scene: Scene, click: (glance: Glance) => void) {
   const canvas = h("canvas", { class: "block-map" });
   canvas.setAttribute("aria-hidden", "true"); // the row beside it does the same by keyboard
-  const told = h("p", { class: "pale told" });
-  const box = h("div", {}, canvas, told);
+  const hovered = h("p", { class: "pale told" });
+  const box = h("div", {}, canvas, hovered);
   let at: HeadAt | null = null, tile: Tile | null = null, size = 8;
   const under = (event: PointerEvent | MouseEvent): Glance | null => {
     if (tile === null) return null;
@@ -30,12 +30,12 @@ export function blockMap(scene: Scene, click: (glance: Glance) => void) {
     return key >= 0 && query >= 0 && key < tile.columns && query < tile.rows ? { query, key } : null;
   };
   const tell = (glance: Glance | null): void => {
-    told.textContent = "";
+    hovered.textContent = "";
     if (glance === null || at === null || tile === null) return;
     const cell = glance.query * tile.columns + glance.key;
     const { info } = scene.source;
     const weight = tile.allowed[cell] === 0 ? scene.say("shell.blocked") : fewDigits(tile.max[cell]!);
-    told.append(
+    hovered.append(
       h("bdi", { class: "query" }, nameOf(info, at.layer, at.batch, "queries", glance.query)), " → ",
       h("bdi", { class: "key" }, nameOf(info, at.layer, at.batch, "keys", glance.key)), ` ${weight}`,
     );

@@ -80,8 +80,8 @@ export class BlockSection {
     this.map.box.hidden = !isSmall;
     if (isSmall && tile?.of === of) this.map.paint({ layer, batch, head }, tile.tile, edits, { query, key });
     this.row.replaceChildren();
-    const asked = this.asked.value;
-    if (query !== null && asked?.of === `${of} ${query}`) this.showRow(asked.row, query);
+    const loaded = this.asked.value;
+    if (query !== null && loaded?.of === `${of} ${query}`) this.showRow(loaded.row, query);
   }
 
   private showRow(row: Row, query: number): void {

@@ -7,8 +7,8 @@ const sortedUnique = (heads: Iterable<number>): number[] => [...new Set(heads)].
 
 /** The heads of a layer that are muted; all of them where the edit names none. */
 export function mutedHeads(edits: readonly EditOf[], layer: number, heads: number): ReadonlySet<number> {
-  const found = edits.filter((edit) => edit.kind === "mute" && edit.layer === layer);
-  return new Set(found.flatMap((edit) => edit.heads ?? Array.from({ length: heads }, (_, head) => head)));
+  const mutes = edits.filter((edit) => edit.kind === "mute" && edit.layer === layer);
+  return new Set(mutes.flatMap((edit) => edit.heads ?? Array.from({ length: heads }, (_, head) => head)));
 }
 
 /** The same edits with exactly these heads of a layer muted; one edit per layer, in the order of layers. */

@@ -33,7 +33,7 @@ function table(effect: Effect, say: Say): HTMLElement | null {
   const all = shifts(effect.before, effect.after);
   if (all.length === 0) return null;
   const head = ["edit.token", "edit.before", "edit.after", "edit.change"] as const;
-  const found = h("table", { class: "effect" }, h("thead", {}, h("tr", {}, ...head.map((key) => {
+  const table = h("table", { class: "effect" }, h("thead", {}, h("tr", {}, ...head.map((key) => {
     const cell = h("th", {}, say(key));
     cell.scope = "col";
     return cell;
@@ -43,7 +43,7 @@ function table(effect: Effect, say: Say): HTMLElement | null {
     return list.find((one) => one.share === most)?.name;
   };
   const winners = [first(effect.before), first(effect.after)];
-  found.append(h("tbody", {}, ...all.slice(0, LINES).map(({ name, before, after }) => {
+  table.append(h("tbody", {}, ...all.slice(0, LINES).map(({ name, before, after }) => {
     const known = before !== null && after !== null;
     const change = known ? after - before : null;
     const sign = change === null ? "" : change > 0 ? "+" : change < 0 ? "−" : "±";
@@ -54,7 +54,7 @@ function table(effect: Effect, say: Say): HTMLElement | null {
     if (winners[0] !== winners[1] && winners.includes(name)) row.className = "turned";
     return row;
   })));
-  return found;
+  return table;
 }
 
 /** The whole effect as a section. */

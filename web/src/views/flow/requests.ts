@@ -54,9 +54,9 @@ export class Latest<Question extends object, Answer> {
   }
 
   ask(question: Question): void {
-    const asked = JSON.stringify(question);
-    if (asked === this.asked) return;
-    this.asked = asked;
+    const name = JSON.stringify(question);
+    if (name === this.asked) return;
+    this.asked = name;
     this.call?.abort();
     const call = new AbortController();
     this.call = call;

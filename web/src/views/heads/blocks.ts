@@ -33,7 +33,7 @@ export class Blocks {
 
   /** The blocks that are here of the queries from `first` to `last` of these heads; the others are asked. */
   of(wanted: readonly WantedHead[], first: number, last: number): Map<number, Block[]> {
-    const found = new Map<number, Block[]>(), keys = new Set<string>(), missing: (() => void)[] = [];
+    const blocks = new Map<number, Block[]>(), keys = new Set<string>(), missing: (() => void)[] = [];
     for (const want of wanted) {
       const here: Block[] = [];
       for (let start = Math.floor(first / BLOCK) * BLOCK; start <= last; start += BLOCK) {
@@ -47,12 +47,12 @@ export class Blocks {
           here.push(block);
         } else if (!this.waiting.has(key) && !this.failed.has(key)) missing.push(() => this.ask(key, want, start));
       }
-      found.set(want.at.head, here);
+      blocks.set(want.at.head, here);
     }
     this.keepOnly(keys);
     if (this.failed.size === 0) this.error = null;
     for (const ask of missing) ask();
-    return found;
+    return blocks;
   }
 
   private keepOnly(keys: ReadonlySet<string>): void {
@@ -117,13 +117,13 @@ export class Blocks {
   /** One key seen from all queries; asked once, whoever needs it first. */
   private column(at: HeadAt, key: number): Promise<Float32Array> {
     const name = `${at.layer} ${at.batch} ${at.head} ${key}`;
-    let found = this.columns.get(name);
-    if (found === undefined) {
-      found = this.source.column(at, key).then((column) => column.weights);
-      found.catch(() => this.columns.delete(name));
+    let column = this.columns.get(name);
+    if (column === undefined) {
+      column = this.source.column(at, key).then((column) => column.weights);
+      column.catch(() => this.columns.delete(name));
       if (this.columns.size > KEPT) this.columns.clear();
-      this.columns.set(name, found);
+      this.columns.set(name, column);
     }
-    return found;
+    return column;
   }
 }

@@ -8,8 +8,8 @@ import { styled } from "../parts/element";
 
 /** The heads that are shown: those chosen that the layer has, or the one in hand. */
 export function shownHeads(picked: Pick<Picked, "head" | "heads">, heads: number): readonly number[] {
-  const found = [...new Set(picked.heads)].filter((head) => head >= 0 && head < heads).sort((a, b) => a - b);
-  return found.length > 0 ? found : heads === 0 ? [] : [Math.max(0, Math.min(picked.head, heads - 1))];
+  const shown = [...new Set(picked.heads)].filter((head) => head >= 0 && head < heads).sort((a, b) => a - b);
+  return shown.length > 0 ? shown : heads === 0 ? [] : [Math.max(0, Math.min(picked.head, heads - 1))];
 }
 
 type Heads = Pick<Picked, "head" | "heads">;
@@ -42,14 +42,14 @@ export function chips(choice: Choice, signal: AbortSignal): Chips {
   const el = styled("div", { display: "flex", flexWrap: "wrap", alignItems: "center", gap: "6px" }, list, all, one);
   el.setAttribute("role", "group");
   const chip = (head: number): HTMLButtonElement => {
-    const found = button(() => choice.pick(toggleHead(choice.picked.value, count, head)), signal);
-    Object.assign(found.style, { minWidth: "30px", padding: "2px 5px", borderWidth: "2px",
+    const chip = button(() => choice.pick(toggleHead(choice.picked.value, count, head)), signal);
+    Object.assign(chip.style, { minWidth: "30px", padding: "2px 5px", borderWidth: "2px",
       borderStyle: ["solid", "dashed", "dotted"][Math.floor(head / 12) % 3]!, fontVariantNumeric: "tabular-nums" });
-    found.addEventListener("dblclick", () => choice.pick({ head, heads: [] }), { signal });
-    found.addEventListener("pointerenter", () => choice.point({ head }), { signal });
-    found.addEventListener("pointerleave", () => choice.point(null), { signal });
-    found.textContent = String(head);
-    return found;
+    chip.addEventListener("dblclick", () => choice.pick({ head, heads: [] }), { signal });
+    chip.addEventListener("pointerenter", () => choice.point({ head }), { signal });
+    chip.addEventListener("pointerleave", () => choice.point(null), { signal });
+    chip.textContent = String(head);
+    return chip;
   };
   return {
     el,

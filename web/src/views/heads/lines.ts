@@ -34,16 +34,15 @@ export function howMany(keys: number, threshold: number, hidden: number): AskedK
 
 /** The special tokens among the keys, or the first key (the sink) where there are none. */
 export function hiddenKeys(keys: number, special: (key: number) => boolean): readonly number[] {
-  const found: number[] = [];
-  for (let key = 0; key < keys; key++) if (special(key)) found.push(key);
-  return found.length > 0 || keys === 0 ? found : [0];
+  const hidden = Array.from({ length: keys }, (_, key) => key).filter(special);
+  return hidden.length > 0 || keys === 0 ? hidden : [0];
 }
 
 /** The lines of a block for the queries from `first` to `last`, without hidden keys, renormalised. */
 export function linesOf(
   { top, hidden }: Block, head: number, first: number, last: number, without: ReadonlySet<number>, threshold: number,
 ): Line[] {
-  const found: Line[] = [];
+  const lines: Line[] = [];
   for (let query = Math.max(first, top.first); query <= Math.min(last, top.first + top.queries - 1); query++) {
     const row = query - top.first;
     const left = hidden === null ? 1 : 1 - hidden[row]!;
@@ -53,10 +52,10 @@ export function linesOf(
       if (key < 0) break;
       const weight = top.weights[i]! / left;
       if (weight < threshold) break; // strongest first
-      if (weight > 0 && !without.has(key)) found.push({ query, key, head, weight });
+      if (weight > 0 && !without.has(key)) lines.push({ query, key, head, weight });
     }
   }
-  return found;
+  return lines;
 }
 
 /** The strongest of many lines, all where they are few: what is drawn while the reader scrolls. */

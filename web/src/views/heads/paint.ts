@@ -75,14 +75,14 @@ interface Bundle {
 
 /** Lines in bundles, what lies on top last; those that fade lie below. A stroke per line would take much longer. */
 export function bundles({ sight, lines, lit }: Pick<HeadsDrawing, "sight" | "lines" | "lit">): Bundle[] {
-  const found = new Map<string, Bundle>();
+  const bundles = new Map<string, Bundle>();
   for (const line of lines) {
     const step = Math.ceil(Math.sqrt(Math.min(1, line.weight)) * STEPS), on = isLit(line, lit);
     const outside = ending(sight, line.key).outside, at = `${line.head} ${step} ${on} ${outside}`;
-    const bundle = found.get(at) ?? { head: line.head, lit: on, outside, step, lines: [] };
-    if (bundle.lines.push(line) === 1) found.set(at, bundle);
+    const bundle = bundles.get(at) ?? { head: line.head, lit: on, outside, step, lines: [] };
+    if (bundle.lines.push(line) === 1) bundles.set(at, bundle);
   }
-  return [...found.values()].sort((a, b) =>
+  return [...bundles.values()].sort((a, b) =>
     Number(b.outside) - Number(a.outside) || Number(a.lit) - Number(b.lit) || a.step - b.step);
 }
 

@@ -39,14 +39,14 @@ export function tokenCard(
   const several = state.heads.length > 1;
   const [own, others] = side === "query" ? [state.queries, state.keys] : [state.keys, state.queries];
   const partner = (line: Line): number => (side === "query" ? line.key : line.query);
-  const found = [`${own.whole(place)}  ·  ${say(side)} ${place}`];
-  if (side === "key" && state.without.includes(place)) found.push(say("heads.out"));
+  const card = [`${own.whole(place)}  ·  ${say(side)} ${place}`];
+  if (side === "key" && state.without.includes(place)) card.push(say("heads.out"));
   for (const head of state.heads.slice(0, 8)) {
     const best = falling(lines.filter((line) => line.head === head && line[side] === place)).slice(0, several ? 2 : 8);
     const list = best.map((line) => `${others.whole(partner(line))} ${line.weight.toFixed(3)}`);
-    if (list.length > 0) found.push(...(several ? [`${say("head")} ${head}: ${list.join(", ")}`] : list));
+    if (list.length > 0) card.push(...(several ? [`${say("head")} ${head}: ${list.join(", ")}`] : list));
   }
-  return found;
+  return card;
 }
 
 /** The card for a line. */

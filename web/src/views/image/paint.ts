@@ -115,11 +115,11 @@ export function pictureFile(
     hatchSvg("blocked", look.theme),
   ];
   parts.push(label(20, 24, title, { fill: look.theme.ink, "font-size": 14 }));
-  const held = look.image && bytesOf(look.image);
-  if (held) parts.push(
+  const address = look.image && bytesOf(look.image);
+  if (address) parts.push(
     node(
       "image",
-      { href: held, x: frame.x, y: frame.y, width: frame.width, height: frame.height, preserveAspectRatio: "none" },
+      { href: address, x: frame.x, y: frame.y, width: frame.width, height: frame.height, preserveAspectRatio: "none" },
     )
   );
   const { weighed } = look;
@@ -132,7 +132,7 @@ export function pictureFile(
         node("title", {}, `${patch}: ${weight}`),
       );
     });
-    parts.push(node("g", { opacity: held ? look.strength : 1 }, ...cells));
+    parts.push(node("g", { opacity: address ? look.strength : 1 }, ...cells));
   }
   if (look.asked >= 0) {
     const at = patchFrame(frame, look.grid, look.asked);

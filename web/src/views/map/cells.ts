@@ -75,19 +75,19 @@ export function runs(flags: Uint8Array, from: number, to: number): [number, numb
 }
 
 const HATCH_SIDE = 8;
-const kept = new WeakMap<Theme, { readonly ratio: number; readonly of: Readonly<Record<HatchKind, CanvasPattern>> }>();
+const hatchesByTheme = new WeakMap<Theme, { readonly ratio: number; readonly of: Readonly<Record<HatchKind, CanvasPattern>> }>();
 
 /** The hatches of a theme, made once per sharpness. */
 function hatchesOf(
   context: CanvasRenderingContext2D, theme: Theme, ratio: number,
 ): Readonly<Record<HatchKind, CanvasPattern>> {
-  const known = kept.get(theme);
+  const known = hatchesByTheme.get(theme);
   if (known?.ratio === ratio) return known.of;
   const of = {
     blocked: hatch(context, theme, "blocked"), padding: hatch(context, theme, "padding"),
     unknown: hatch(context, theme, "unknown"),
   };
-  kept.set(theme, { ratio, of });
+  hatchesByTheme.set(theme, { ratio, of });
   return of;
 }
 

@@ -1,6 +1,8 @@
 /** What is known of a map besides its cells: which rows and columns are hidden, and how far it can be trusted. */
 import type { Say } from "../../language/language";
 import type { Hidden, LayerInfo, Proof, Source } from "../../trace/source";
+import { capitalise } from "../../paint/text";
+import { mapKindWords, proofWords } from "../parts/proofWords";
 import { type Head, placeOf } from "./head";
 
 export interface LayerNote {
@@ -43,7 +45,7 @@ export function watchLayer(source: Source, changed: () => void, signal: AbortSig
 function noteOf(info: LayerInfo | undefined, proof: Proof | null, say: Say): { text: string; about: string } {
   if (info === undefined) return { text: "", about: "" };
   const about = [proof?.why ?? "", ...info.notes].filter((line) => line !== "").join("\n");
-  if (info.how !== "asked") return { text: say(info.how === "stored" ? "map.stored" : "map.implied"), about };
-  if (proof === null || proof.status === "proven") return { text: "", about: "" };
-  return { text: say(proof.status === "unproven" ? "map.unproven" : "map.refused", { why: proof.why }), about };
+  if (info.how !== "computed") return { text: capitalise(mapKindWords(info.how, say)), about };
+  if (proof === null || proof.status === "verified") return { text: "", about: "" };
+  return { text: capitalise(proofWords(proof, say)), about };
 }

@@ -29,11 +29,11 @@ function nameOf(token: string | undefined, i: number, special: boolean): Name {
 
 /** The names of `count` rows or columns. */
 export function axisNames(tokens: Tokens | null, count: number): AxisNames {
-  const made = new Map<number, Name>();
+  const names = new Map<number, Name>();
   const at = (i: number): Name => {
-    const name = made.get(i) ?? nameOf(tokens?.shown[i], i, tokens?.special?.[i] ?? false);
-    if (made.size > 5000) made.clear();
-    made.set(i, name);
+    const name = names.get(i) ?? nameOf(tokens?.shown[i], i, tokens?.special?.[i] ?? false);
+    if (names.size > 5000) names.clear();
+    names.set(i, name);
     return name;
   };
   return { count, known: tokens !== null, at };
@@ -50,16 +50,16 @@ export function widest(names: AxisNames, measure: (text: string) => number, most
 
 /** Measures text once; the context's font must not change between. */
 export function ruler(context: CanvasRenderingContext2D): (text: string) => number {
-  const kept = new Map<string, number>();
+  const widths = new Map<string, number>();
   return (text) => {
-    const known = kept.get(text);
+    const known = widths.get(text);
     if (known !== undefined) return known;
-    if (kept.size > 20_000) kept.clear();
+    if (widths.size > 20_000) widths.clear();
     context.save();
     context.font = fontOf();
     const { width } = context.measureText(text);
     context.restore();
-    kept.set(text, width);
+    widths.set(text, width);
     return width;
   };
 }

@@ -15,7 +15,7 @@ export function rowCache(source: Source, signal: AbortSignal): RowCache {
   const get = (at: HeadAt, query: number): Promise<Row> => {
     const name = nameOf(at, query), known = here.get(name);
     if (known !== undefined) return Promise.resolve(known);
-    const asked = coming.get(name) ?? source.row(at, query, signal).then(
+    const request = coming.get(name) ?? source.row(at, query, signal).then(
       (row) => {
         coming.delete(name);
         here.set(name, row);
@@ -27,8 +27,8 @@ export function rowCache(source: Source, signal: AbortSignal): RowCache {
         throw error;
       },
     );
-    coming.set(name, asked);
-    return asked;
+    coming.set(name, request);
+    return request;
   };
   return { peek, get };
 }

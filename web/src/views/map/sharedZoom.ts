@@ -18,7 +18,7 @@ export function sharedZoom(choice: Choice): SharedZoom {
   let written = choice.picked.peek().zoom;
   let timer: ReturnType<typeof setTimeout> | undefined;
   const live = signal(written);
-  const made: SharedZoom = {
+  const shared: SharedZoom = {
     live,
     move: (zoom) => {
       live.value = zoom;
@@ -35,6 +35,6 @@ export function sharedZoom(choice: Choice): SharedZoom {
       live.value = zoom;
     },
   };
-  all.set(choice.picked, made);
-  return made;
+  all.set(choice.picked, shared);
+  return shared;
 }

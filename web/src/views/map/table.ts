@@ -24,11 +24,11 @@ async function wholeTable(
   { queries, keys }: Head, view: Zoom, pool: "max" | "mean",
   tileAt: (row: number, column: number) => Promise<Tile>, say: Say,
 ): Promise<Cells> {
-  const kept = new Map<string, Tile>(), left = Math.floor(view.left);
+  const tiles = new Map<string, Tile>(), left = Math.floor(view.left);
   const get = async (row: number, column: number): Promise<Tile> => {
-    const found = kept.get(`${row} ${column}`) ?? (await tileAt(row, column));
-    kept.set(`${row} ${column}`, found);
-    return found;
+    const tile = tiles.get(`${row} ${column}`) ?? (await tileAt(row, column));
+    tiles.set(`${row} ${column}`, tile);
+    return tile;
   };
   const columns = Array.from({ length: Math.ceil(view.right) - left }, (_, i) => left + i);
   const lines: (string | number)[][] = [

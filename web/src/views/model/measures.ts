@@ -37,12 +37,12 @@ export class MeasureStore {
 
   /** The measures that any head has so far. */
   names(batch: number): string[] {
-    const found = new Set<string>();
+    const names = new Set<string>();
     this.source.info.layers.forEach((_, layer) => {
       for (const [name, values] of Object.entries(this.of(layer, batch)?.values ?? {}))
-        if (values.some((value) => value !== null && !Number.isNaN(value))) found.add(name);
+        if (values.some((value) => value !== null && !Number.isNaN(value))) names.add(name);
     });
-    return [...found];
+    return [...names];
   }
 
   get running(): boolean {

@@ -50,7 +50,7 @@ export class Pictures {
 
   private forget(): void {
     for (const call of this.waiting.values()) call.abort();
-    for (const kept of [this.found, this.waiting, this.failed, this.painted]) kept.clear();
+    for (const store of [this.found, this.waiting, this.failed, this.painted]) store.clear();
     this.most = 0;
     this.error = null;
   }

@@ -26,10 +26,10 @@ export class RowImages {
     const strip = this.pictures.strip(layer, look.scale, look.theme.dark), thumbs = this.pictures.of(layer);
     if (strip === null || thumbs === undefined) return null;
     const how = `${this.pictures.how(look.scale, look.theme.dark)} ${look.cell} ${look.ratio}`;
-    const kept = this.kept.get(layer);
-    if (kept?.how === how) return kept.row;
+    const images = this.kept.get(layer);
+    if (images?.how === how) return images.row;
     if (this.kept.size >= KEPT) this.kept.clear();
-    const row = kept?.row ?? document.createElement("canvas"), side = Math.round(look.cell * look.ratio);
+    const row = images?.row ?? document.createElement("canvas"), side = Math.round(look.cell * look.ratio);
     row.width = side * thumbs.heads; // also empties it
     row.height = side;
     this.kept.set(layer, { how, row });

@@ -11,10 +11,10 @@ const SMALL: Style = {
 
 /** A button; its words are set by whoever knows the language. */
 export function button(pressed: () => void, signal: AbortSignal): HTMLButtonElement {
-  const found = styled("button", SMALL);
-  found.type = "button";
-  found.addEventListener("click", pressed, { signal });
-  return found;
+  const element = styled("button", SMALL);
+  element.type = "button";
+  element.addEventListener("click", pressed, { signal });
+  return element;
 }
 
 /** A list to choose from. */
@@ -114,12 +114,12 @@ export function setThemeColours(root: HTMLElement, theme: Theme): void {
 
 /** Paints once per frame however often it is asked to. */
 export function perFrame(paint: () => void, signal: AbortSignal): () => void {
-  let asked = false;
+  let isPending = false;
   return () => {
-    if (asked || signal.aborted) return;
-    asked = true;
+    if (isPending || signal.aborted) return;
+    isPending = true;
     requestAnimationFrame(() => {
-      asked = false;
+      isPending = false;
       if (!signal.aborted) paint();
     });
   };

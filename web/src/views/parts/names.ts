@@ -15,31 +15,31 @@ const LOOKED_AT = 4000; // names that are measured to size a column
 
 /** The names of some tokens; `measure` gives the width of a text in the font they are drawn in. */
 export function tokenNames(tokens: Tokens | null, count: number, measure: (text: string) => number): TokenNames {
-  const kept = new Map<string, string>(); // names that were cut, by width and token
+  const cut = new Map<string, string>(); // names that were cut, by width and token
   const raw = (place: number): string => tokens?.shown[place] ?? String(place);
   const seen = (place: number): string => markInvisible(raw(place).slice(0, 1000));
   const short = (place: number, width: number): string => {
     const text = raw(place);
     const key = text.length > 200 ? `${text.slice(0, 100)}${text.length}${text.slice(-100)}` : text;
     const at = `${Math.round(width)} ${key}`;
-    let found = kept.get(at);
-    if (found === undefined) {
-      if (kept.size > 20_000) kept.clear();
+    let name = cut.get(at);
+    if (name === undefined) {
+      if (cut.size > 20_000) cut.clear();
       const ends = text.length > 1000 ? `${text.slice(0, 500)}${text.slice(-500)}` : text; // the middle is cut anyway
-      found = clipText(markInvisible(ends), width, measure);
-      kept.set(at, found);
+      name = clipText(markInvisible(ends), width, measure);
+      cut.set(at, name);
     }
-    return found;
+    return name;
   };
   let measured: readonly [most: number, widest: number] = [-1, 0];
   const widest = (most: number): number => {
     if (measured[0] === most) return measured[1];
-    let found = 0;
-    for (let place = 0; place < Math.min(count, LOOKED_AT) && found < most; place++) {
+    let width = 0;
+    for (let place = 0; place < Math.min(count, LOOKED_AT) && width < most; place++) {
       const text = seen(place);
-      if (text.length * 16 > found) found = Math.max(found, text.length > 200 ? most : measure(text));
+      if (text.length * 16 > width) width = Math.max(width, text.length > 200 ? most : measure(text));
     }
-    measured = [most, Math.min(most, found)];
+    measured = [most, Math.min(most, width)];
     return measured[1];
   };
   return {

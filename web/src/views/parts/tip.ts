@@ -22,8 +22,8 @@ export function card(stage: HTMLElement): Card {
   box.hidden = true;
   stage.append(box);
   const beside = (at: number, size: number, room: number): number => {
-    const found = at + AWAY + size <= room ? at + AWAY : at - AWAY - size;
-    return Math.round(Math.max(EDGE, Math.min(found, room - size - EDGE)));
+    const place = at + AWAY + size <= room ? at + AWAY : at - AWAY - size;
+    return Math.round(Math.max(EDGE, Math.min(place, room - size - EDGE)));
   };
   return {
     show: (x, y, ...children) => {

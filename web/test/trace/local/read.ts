@@ -13,8 +13,8 @@ export class Expected {
   constructor(name: string) {
     this.file = readContainer(bytesOf(`${name}.safetensors`));
   }
-  get told(): { readonly measures: readonly (readonly Measures[])[] } {
-    return JSON.parse(this.file.metadata["told"]!) as { measures: Measures[][] };
+  get facts(): { readonly measures: readonly (readonly Measures[])[] } {
+    return JSON.parse(this.file.metadata["facts"]!) as { measures: Measures[][] };
   }
   has(name: string): boolean {
     return this.file.arrays.has(name);

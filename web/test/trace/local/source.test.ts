@@ -21,7 +21,7 @@ describe("what is known before a number is asked", () => {
     const { info } = kinds;
     expect([info.model, info.run, info.runs, info.notes]).toEqual(["Kinds", 1, 2, ["a note of the run"]]);
     expect(info.layers.map((layer) => layer.name)).toContain("stitched");
-    expect(info.layers[0]).toMatchObject({ kind: "self", how: "asked", shape: [2, 3, 7, 7], values: true, scores: true });
+    expect(info.layers[0]).toMatchObject({ kind: "self", how: "computed", shape: [2, 3, 7, 7], values: true, scores: true });
     expect(info.layers.find(({ name }) => name === "stored")).toMatchObject({ how: "stored", scores: false, values: false });
     expect(openLocalSource(bytesOf("kinds.trace"), { run: 0, info: { name: "cat" } }).info).toMatchObject({ run: 0, name: "cat" });
     expect(pair.info.layers.map(({ side }) => side)).toEqual(["encoder", "encoder", "decoder", "decoder", "decoder", "decoder"]);
@@ -127,7 +127,7 @@ describe.each([["kinds", kinds, python], ["pair", pair, pythonPair]] as const)("
 
   it.each(layers(source))("$name: measures", async ({ layer }) => {
     for (let batch = 0; batch < source.info.layers[layer]!.shape[0]; batch++) {
-      const theirs = there.told.measures[layer]![batch]!, ours = await source.measures(layer, batch);
+      const theirs = there.facts.measures[layer]![batch]!, ours = await source.measures(layer, batch);
       expect(Object.keys(ours.values).sort()).toEqual(Object.keys(theirs.values).sort());
       for (const [name, values] of Object.entries(theirs.values)) {
         const found = ours.values[name]!;
@@ -196,10 +196,10 @@ describe("a longer map in float16", () => {
 describe("what was made in Python", () => {
   it("is told as it came", async () => {
     const measures: Measures = { values: { entropy: [1, 2] }, notes: [] };
-    const proof = { status: "proven", output: 1, kernel: 2, normaliser: null, why: "" } as const;
+    const proof = { status: "verified", output: 1, kernel: 2, normaliser: null, ulp: null, why: "" } as const;
     const source = openLocalSource(bytesOf("long.trace"), { proofs: [proof], measures: [[measures]], info: { error: 0.25 } });
     expect([await source.proof(0), await source.measures(0, 0), source.info.error]).toEqual([proof, measures, 0.25]);
-    expect(await long.proof(0)).toMatchObject({ status: "unproven" });
+    expect(await long.proof(0)).toMatchObject({ status: "unverified" });
   });
 
   it("gives the kernel's own row where one was copied", async () => {
