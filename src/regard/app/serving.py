@@ -43,11 +43,11 @@ def names_of(host: str) -> tuple[str, ...]:
     if is_loopback(host):
         own = host if ":" not in host else f"[{host.strip('[]')}]"
         return tuple(dict.fromkeys([*LOOPBACK, own]))
-    found = [*LOOPBACK, host.lower()]
+    names = [*LOOPBACK, host.lower()]
     if host in ("0.0.0.0", "::"):  # noqa: S104  every address of this machine
         name = socket.gethostname().lower()
-        found += [name, *addresses(name)]
-    return tuple(dict.fromkeys(f"[{one}]" if one.count(":") > 1 and one[0] != "[" else one for one in found))
+        names += [name, *addresses(name)]
+    return tuple(dict.fromkeys(f"[{one}]" if one.count(":") > 1 and one[0] != "[" else one for one in names))
 
 
 def addresses(name: str) -> list[str]:
@@ -72,14 +72,14 @@ def listen(host: str, port: int | None) -> socket.socket:
             f"{host!r} is no address at which this machine can listen ({why.lower()}); give another --host"
         ) from error
     for one in tried:
-        found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # named, else answers wait 40 ms
+        listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # named, else answers wait 40 ms
         try:
-            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            found.bind((plain, one))
-            found.listen(QUEUE)
-            return found
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((plain, one))
+            listener.listen(QUEUE)
+            return listener
         except (OSError, OverflowError) as error:
-            found.close()
+            listener.close()
             if port is not None:
                 why = getattr(error, "strerror", None) or str(error)
                 raise ConfigError(

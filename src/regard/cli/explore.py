@@ -40,20 +40,20 @@ def in_terminal() -> bool:
     return sys.stdout.isatty()
 
 
-def explore(where: str, found: Sequence[Translation]) -> None:
+def explore(where: str, translations: Sequence[Translation]) -> None:
     """Serve the translations until Ctrl-C, the first of them in front; they are kept like every run of the explorer."""
     from regard.app import serving
     from regard.app.studio.cards import Card, make_id
     from regard.app.studio.studio import Studio, title
 
-    if len(found) > MOST:
-        typer.echo(f"The first {MOST} of {len(found)} translations are opened.", err=True)
+    if len(translations) > MOST:
+        typer.echo(f"The first {MOST} of {len(translations)} translations are opened.", err=True)
     at = serving.listen(HOST, None)
     try:
         with busy("opening the explorer"):
             studio = Studio(keep=default_folder(), runs=Path("runs"))
             model = make_known(studio, where)
-            for one in reversed(found[:MOST]):  # what is kept last stands in front
+            for one in reversed(translations[:MOST]):  # what is kept last stands in front
                 given = {"text": one.source, "source": list(one.shown.source), "written": list(one.shown.written)}
                 output = {"text": one.text, "next": None, "classes": None}  # as Output in source.ts
                 card = Card(make_id(), title(one.source), model, one.source, output=output, given=given)

@@ -26,11 +26,11 @@ def size(count: int) -> str:
 
 
 def too_large(came: int | None, most: int, what: str) -> Refusal:
-    said = "more" if came is None else size(came)
-    refused = Refusal(f"{what} has {said}, but at most {size(most)} are taken; send less", 413)
+    amount = "more" if came is None else size(came)
+    refused = Refusal(f"{what} has {amount}, but at most {size(most)} are taken; send less", 413)
     if came is None:
         return refused.coded("sent.large", limit=size(most))
-    return refused.coded("sent.larger", size=said, limit=size(most))
+    return refused.coded("sent.larger", size=amount, limit=size(most))
 
 
 def stated_length(headers: Any) -> int | None:

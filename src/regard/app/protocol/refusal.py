@@ -33,8 +33,8 @@ def sentence_of(error: BaseException, what: str) -> str:
 def short(error: BaseException) -> str:
     """What another library says, in one line."""
     error = error.__cause__ or error if isinstance(error, WorkerError) else error
-    said = " ".join(str(error).split())
-    return f"{type(error).__name__}{': ' if said else ''}{said[:300]}"
+    line = " ".join(str(error).split())
+    return f"{type(error).__name__}{': ' if line else ''}{line[:300]}"
 
 
 def refusal_of(error: BaseException, model: str, status: int = 500) -> RegardError:

@@ -64,18 +64,18 @@ class RequestQueue:
 
 def run_of(request: Request) -> int:
     """Which run of a trace is meant; the last one unless a number says."""
-    told = request.query_params.get("run", "-1")
-    if not RUN.fullmatch(told):
+    number = request.query_params.get("run", "-1")
+    if not RUN.fullmatch(number):
         raise Refusal("run is no whole number; give one, or leave it out for the last").coded("sent.odd")
-    return int(told)
+    return int(number)
 
 
 def look_of(request: Request) -> int:
     """Which look at a run that was not over then; 0 for what is whole."""
-    told = request.query_params.get("look", "0")
-    if not RUN.fullmatch(told) or int(told) < 0:
+    number = request.query_params.get("look", "0")
+    if not RUN.fullmatch(number) or int(number) < 0:
         raise Refusal("look is no number of a look; open the trace again").coded("trace.older")
-    return int(told)
+    return int(number)
 
 
 def add(app: FastAPI, studio: Studio) -> None:
@@ -91,12 +91,12 @@ def add(app: FastAPI, studio: Studio) -> None:
     @with_token
     async def open_one(request: Request, wanted: str) -> Response:
         run, look = run_of(request), traces.newest_look(wanted)
-        found = await asking(request, lambda: traces.answers(wanted, run, look).info())
-        if found is None:
+        info = await asking(request, lambda: traces.answers(wanted, run, look).info())
+        if info is None:
             return GONE
-        said = respond(found)
-        said.headers["x-look"] = str(look)  # to be sent with every question about it
-        return said
+        response = respond(info)
+        response.headers["x-look"] = str(look)  # to be sent with every question about it
+        return response
 
     @with_token
     async def ask(request: Request, wanted: str, what: str) -> Response:
@@ -104,11 +104,11 @@ def add(app: FastAPI, studio: Studio) -> None:
         body = parse_object(await limits.body_of(request))
         traces.find(wanted, look)  # what is gone is told before what is wrong with the question
         question = read_question(what, body)
-        found = traces.peek_tile(question, wanted, run, look)
-        if found is None:
-            asked_of = (traces.ask, question, wanted, run, look)
-            found = await (asking.at_length(request, wanted, *asked_of) if what in SLOW else asking(request, *asked_of))
-        return GONE if found is None else Response(found, media_type="application/octet-stream")
+        answer = traces.peek_tile(question, wanted, run, look)
+        if answer is None:
+            work = (traces.ask, question, wanted, run, look)
+            answer = await (asking.at_length(request, wanted, *work) if what in SLOW else asking(request, *work))
+        return GONE if answer is None else Response(answer, media_type="application/octet-stream")
 
     @with_token
     async def rename(request: Request, wanted: str) -> Response:
@@ -122,12 +122,12 @@ def add(app: FastAPI, studio: Studio) -> None:
 
     @with_token
     async def page(request: Request, wanted: str) -> Response:
-        found = await asking.at_length(request, wanted, render_page, studio, wanted)
-        if found is None:
+        html = await asking.at_length(request, wanted, render_page, studio, wanted)
+        if html is None:
             return GONE
         name = quote(f"{traces.find(wanted).card.name or 'trace'}.html", safe="", errors="replace")
         headers = {"content-disposition": f"attachment; filename*=UTF-8''{name}"}  # never opened as a page of ours
-        return Response(found, media_type="text/html; charset=utf-8", headers=headers)
+        return Response(html, media_type="text/html; charset=utf-8", headers=headers)
 
     @with_token
     async def edit(request: Request, wanted: str) -> Response:
@@ -151,11 +151,11 @@ def add(app: FastAPI, studio: Studio) -> None:
         part = traces.folder / f".sent-{secrets.token_hex(8)}"
         try:
             await receive_file(request, part)
-            found = await asking(request, traces.take, part, name_of(request.headers.get("x-name", "")))
+            identity = await asking(request, traces.take, part, name_of(request.headers.get("x-name", "")))
         finally:
             with contextlib.suppress(OSError):
                 part.unlink(missing_ok=True)
-        return GONE if found is None else respond(TraceReference(trace=found))
+        return GONE if identity is None else respond(TraceReference(trace=identity))
 
     one = "/api/traces/{wanted}"
     for path, endpoint, method in (
@@ -180,9 +180,9 @@ async def until_gone(request: Request, left: threading.Event) -> None:
 
 async def receive_file(request: Request, part: Path) -> None:
     """Write the body of a request to a file, piece by piece; what is too long is not all read."""
-    told = limits.stated_length(request.headers)
-    if told is not None and told > limits.UPLOAD:
-        raise limits.too_large(told, limits.UPLOAD, "the trace")
+    length = limits.stated_length(request.headers)
+    if length is not None and length > limits.UPLOAD:
+        raise limits.too_large(length, limits.UPLOAD, "the trace")
     count = 0
     try:
         part.parent.mkdir(0o700, parents=True, exist_ok=True)
@@ -200,9 +200,9 @@ def private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def name_of(told: str) -> str:
+def name_of(header: str) -> str:
     """The name of a file that was sent, percent-encoded, without its folder and ending."""
-    name = re.split(r"[/\\]", unquote(told, errors="replace"))[-1].removesuffix(".trace")
+    name = re.split(r"[/\\]", unquote(header, errors="replace"))[-1].removesuffix(".trace")
     plain = "".join(letter if letter.isprintable() else " " for letter in name).strip()
     return plain[: limits.NAME] or "trace"
 

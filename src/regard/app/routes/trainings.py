@@ -28,8 +28,8 @@ def add(app: FastAPI, studio: Studio) -> None:
         if not NUMBER.fullmatch(step) or not NUMBER.fullmatch(example):
             raise Refusal("a step and an example are whole numbers; open the list again", 404).coded("training.none")
         loop = asyncio.get_running_loop()
-        found = loop.run_in_executor(studio.asking, studio.open_training, wanted, int(step), int(example))
-        return respond(TraceReference(trace=await found))
+        opening = loop.run_in_executor(studio.asking, studio.open_training, wanted, int(step), int(example))
+        return respond(TraceReference(trace=await opening))
 
     app.add_api_route("/api/trainings", list_all, methods=["GET"])
     app.add_api_route("/api/trainings/{wanted}/{step}/{example}", open_one, methods=["GET"])

@@ -24,8 +24,8 @@ def with_token(endpoint: Endpoint) -> Endpoint:
 
 def decision_of(route: Any) -> str | None:
     """What a route says about who may ask, None where it says nothing."""
-    found = getattr(getattr(route, "endpoint", None), MARK, None)
-    return found if found in (OPEN, TOKEN) else None
+    decision = getattr(getattr(route, "endpoint", None), MARK, None)
+    return decision if decision in (OPEN, TOKEN) else None
 
 
 def must_be_decided(routes: Iterable[Any]) -> None:

@@ -59,23 +59,23 @@ class AccessPolicy:
 
     def is_known(self, headers: Headers) -> bool:
         """Whether a request carries the token, as a cookie or as `Authorization: Bearer`."""
-        told = headers.get("authorization", "")
-        if told[:7].lower() == "bearer " and self.fits(told[7:].strip()):
+        authorization = headers.get("authorization", "")
+        if authorization[:7].lower() == "bearer " and self.fits(authorization[7:].strip()):
             return True
         return any(self.fits(value) for value in cookies(headers, self.cookie))
 
 
 def cookies(headers: Headers, name: str) -> list[str]:
     """Every cookie of this name: another app on this host may have set one too."""
-    found = []
+    values = []
     for line in headers.getlist("cookie"):
         for part in line.split(";"):
             try:
                 read = SimpleCookie(part.strip())
             except CookieError:
                 continue
-            found += [read[name].value] if name in read else []
-    return found
+            values += [read[name].value] if name in read else []
+    return values
 
 
 class Guard:

@@ -49,14 +49,14 @@ class Card:
 def read_card(path: Path) -> Card | None:
     """The card in a file; None where it is none of ours, or damaged."""
     try:
-        found = json.loads(path.read_bytes())
+        card = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
         return None
-    if not isinstance(found, dict) or found.pop("format", None) != FORMAT:
+    if not isinstance(card, dict) or card.pop("format", None) != FORMAT:
         return None
-    plain = all(isinstance(found.get(name), str) for name in SHOWN)
+    plain = all(isinstance(card.get(name), str) for name in SHOWN)
     known = {one.name for one in fields(Card)}
-    mappings = all(isinstance(found.get(name), dict | None) for name in ("output", "given", "picture"))
-    if not plain or not mappings or not set(found) <= known or not isinstance(found.get("edits", []), list):
+    mappings = all(isinstance(card.get(name), dict | None) for name in ("output", "given", "picture"))
+    if not plain or not mappings or not set(card) <= known or not isinstance(card.get("edits", []), list):
         return None
-    return Card(**found) if found["id"] == path.stem and IDENTITY.fullmatch(found["id"]) else None
+    return Card(**card) if card["id"] == path.stem and IDENTITY.fullmatch(card["id"]) else None

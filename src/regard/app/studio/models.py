@@ -113,8 +113,8 @@ def describe_foreign(name: str, place: ModelLocation) -> KnownModel:
         raise gguf_refusal(place.path)
     config = read_config(place.path)
     task = task_of(config)
-    shown = "Once upon a time" if task == "generate" else EXAMPLES[task]
-    facts = {"name": name, "about": architecture_of(config), "task": task, "example": shown, **PROFILES[task]}
+    text = "Once upon a time" if task == "generate" else EXAMPLES[task]
+    facts = {"name": name, "about": architecture_of(config), "task": task, "example": text, **PROFILES[task]}
     return KnownModel(ModelInfo.model_validate(facts), place.path, open_library)
 
 

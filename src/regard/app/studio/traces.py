@@ -141,8 +141,8 @@ class Traces:
             answers = self.ready.get((wanted, run, look))
         if answers is None or not isinstance(question, TileQuestion):
             return None
-        found: bytes | None = self.tiles.peek((answers.serial, question.model_copy(update={"coarse": False})))
-        return found
+        tile: bytes | None = self.tiles.peek((answers.serial, question.model_copy(update={"coarse": False})))
+        return tile
 
     # Keeping
 

@@ -33,12 +33,12 @@ class Training:
 
     def steps(self) -> dict[int, Path]:
         """The folders of what was shown, by step."""
-        found = {}
+        folders = {}
         for folder in sorted(self.run.shown.glob("step-*")) if self.run.shown.is_dir() else []:
-            named = STEP.fullmatch(folder.name)
-            if named is not None and (folder / EXAMPLES).is_file():
-                found[int(named[1])] = folder
-        return dict(sorted(found.items()))
+            matched = STEP.fullmatch(folder.name)
+            if matched is not None and (folder / EXAMPLES).is_file():
+                folders[int(matched[1])] = folder
+        return dict(sorted(folders.items()))
 
     def scores(self) -> dict[int, dict[str, float]]:
         """What each validation measured."""
@@ -99,10 +99,10 @@ class Training:
 
 def read_rows(folder: Path) -> list[dict[str, Any]]:
     try:
-        found = json.loads((folder / EXAMPLES).read_bytes())
+        rows = json.loads((folder / EXAMPLES).read_bytes())
     except (OSError, ValueError):
         return []
-    return [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
 def trace_names(folder: Path) -> list[str]:
@@ -133,14 +133,14 @@ class Trainings:
         """Those that are there now: a run may begin while the server is open."""
         inside = list(self.among.glob(f"*/{MANIFEST}")) if self.among is not None and self.among.is_dir() else []
         inside.sort(key=lambda file: (-start_time(file), file))  # the one that began last stands in front
-        found: dict[str, Training] = {}
+        trainings: dict[str, Training] = {}
         for folder in [*self.folders, *(file.parent for file in inside)]:
             try:
                 one = Training(folder)
             except RegardError:
                 continue  # a run of another version, or one that was taken away
-            found.setdefault(one.id, one)
-        return list(found.values())
+            trainings.setdefault(one.id, one)
+        return list(trainings.values())
 
     def list_trainings(self) -> list[TrainingCard]:
         """What a page is told of each."""
