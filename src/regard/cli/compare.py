@@ -17,9 +17,9 @@ from regard.attention.matrix_free.mechanism import Mechanism
 from regard.attention.matrix_free.performer import Performer
 from regard.cli.outputs import check_target, explain_write_errors
 from regard.errors import ConfigError
-from regard.trace.change.cost import Spent, spent
+from regard.trace.change.cost import Cost, measure_cost
 from regard.trace.measure.bar import bar
-from regard.trace.measure.table import Record, Table, shown
+from regard.trace.measure.table import Record, Table, format_cell
 
 MOST = 1 << 30  # bytes of the two matrices that attention written out makes, beyond which it is left out
 LONGEST = 8192  # beyond which errors are not measured: exact attention in float64 would take minutes
@@ -98,10 +98,10 @@ def measure_length(length: int, *, heads: int, width: int, keys: int) -> Iterato
     generator = torch.Generator().manual_seed(length)
     q, k, v = (torch.randn(1, heads, length, width, generator=generator) for _ in range(3))
     with torch.no_grad():
-        dense = spent(lambda: F.scaled_dot_product_attention(q, k, v))
+        dense = measure_cost(lambda: F.scaled_dot_product_attention(q, k, v))
         yield make_measurement(length, "dense", "fused", dense, dense)
         if 2 * heads * length * length * 4 <= MOST:
-            whole = spent(lambda: (q @ k.mT / width**0.5).softmax(-1) @ v)
+            whole = measure_cost(lambda: (q @ k.mT / width**0.5).softmax(-1) @ v)
             yield make_measurement(length, "unfused", "", whole, dense)
         else:
             yield None
@@ -111,7 +111,7 @@ def measure_length(length: int, *, heads: int, width: int, keys: int) -> Iterato
             def run(mask: Mask | None = mask, by: Mechanism | None = by) -> Tensor:
                 return attend(q, k, v, mask=mask, by=by).mix
 
-            cost, path = spent(run), attend(q, k, v, mask=mask, by=by).path
+            cost, path = measure_cost(run), attend(q, k, v, mask=mask, by=by).path
             visible = 1.0 if mask is None else visible_share(mask, length)
             errors = (0.0, 0.0) if by is None else measure_error(by, q[:, :1], k[:, :1], v[:, :1])
             yield make_measurement(length, name, path, cost, dense, visible, *errors)
@@ -129,8 +129,8 @@ def make_measurement(
     length: int,
     attention: str,
     path: str,
-    cost: Spent,
-    dense: Spent,
+    cost: Cost,
+    dense: Cost,
     visible: float = 1.0,
     mix_error: float | None = 0.0,
     weight_error: float | None = 0.0,
@@ -145,7 +145,8 @@ class RoundedTable(Table):
     def cells(self) -> list[list[str]]:
         values = [[line.get(name) for name in self.columns] for line in self.rows]
         return [
-            [format_rounded(value) if isinstance(value, float) else shown(value) for value in line] for line in values
+            [format_rounded(value) if isinstance(value, float) else format_cell(value) for value in line]
+            for line in values
         ]
 
 

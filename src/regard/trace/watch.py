@@ -64,7 +64,7 @@ def watch(
         raise WatchError(f"no part of the model fits layers={layers!r}; its first parts are: {known}")
     trace = Trace(model=type(model).__name__)
     trace._live, trace._over = watcher.runs, False
-    trace._prints = Prints(model, watcher.modules())
+    trace._prints = LazyFingerprint(model, watcher.modules())
     try:
         with listening(watcher) as scope:
             yield trace
@@ -81,7 +81,7 @@ def watch(
             writer.abort()  # where the file was finished there is nothing left to leave
 
 
-class Prints:
+class LazyFingerprint:
     """The fingerprint of a model, made when somebody asks, from weights that are still those of the watch."""
 
     def __init__(self, model: nn.Module, modules: Iterable[nn.Module]) -> None:

@@ -2,7 +2,7 @@
 
 import torch
 
-from regard.trace.change.cost import peak, seconds, spent
+from regard.trace.change.cost import measure_cost, peak, seconds
 
 
 def test_the_peak_is_what_was_held_at_once_beyond_what_came_out():
@@ -25,7 +25,7 @@ def test_a_matrix_of_weights_is_seen():
 
 def test_under_somebody_elses_profiler_bytes_are_unknown():
     with torch.autograd.profiler_legacy.profile():
-        found = spent(lambda: torch.ones(3) + 1)
+        found = measure_cost(lambda: torch.ones(3) + 1)
     assert found.bytes is None
     assert found.seconds >= 0
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from regard.errors import WatchError
 from regard.trace.change.edit import edit
-from regard.trace.change.effect import compared
+from regard.trace.change.effect import compare_outputs
 from tests.trace.models import Stack, seeded
 
 WIDTH, LENGTH, WORDS = 24, 5, 11
@@ -55,8 +55,8 @@ def test_an_effect_holds_both_outputs_and_their_divergence(way):
     with edit(model) as e:
         e.mute("layers.1", heads=2)
         change = e.run(x)
-        after = compared(model(x), model(x), {}).after
-    before = compared(model(x), model(x), {}).before
+        after = compare_outputs(model(x), model(x), {}).after
+    before = compare_outputs(model(x), model(x), {}).before
     assert torch.equal(change.before, before)
     assert torch.equal(change.after, after)
     assert not change.before.requires_grad

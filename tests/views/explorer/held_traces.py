@@ -19,7 +19,7 @@ from regard.attention.mask.bits import Bits, pack
 from regard.positions.alibi import ALiBi
 from regard.tokens import Tokens
 from regard.trace.measure.rollout import flow
-from regard.trace.record.even import Whole, even_softmax
+from regard.trace.record.even import WholeRows, even_softmax
 from regard.trace.record.layer import Layer, ProofSample
 from regard.trace.record.trace import Run, Trace
 from regard.views.explorer.packing import file_bytes, pack_bytes
@@ -73,7 +73,7 @@ def kinds() -> Trace:
         Layer("sink", "self", asked(q, k, sink=sink, softcap=2.5, mask=regard.causal())),
         Layer("alibi", "self", attend(q[..., 2:, :], k, v, bias=ALiBi(3), mask=regard.causal()).weights),
         Layer("biased", "self", asked(q, k, bias=table)),
-        Layer("even", "self", asked(q, k, mask=Whole(blind), weigh=even_softmax)),
+        Layer("even", "self", asked(q, k, mask=WholeRows(blind), weigh=even_softmax)),
         Layer("stored", "self", AttentionMap.stored(stored)),
         Layer("stored-masked", "self", AttentionMap.stored(stored, mask=regard.causal())),
         Layer("stitched", "self", AttentionMap(Stitched(parts, width=8))),
@@ -138,7 +138,7 @@ def expected(trace: Trace) -> bytes:
             arrays |= {f"flow/{by}/target": found.target.float(), f"flow/{by}/source": found.source.float()}
     return save(
         {name: one.clone(memory_format=torch.contiguous_format) for name, one in arrays.items()},
-        {"told": json.dumps(facts)},
+        {"facts": json.dumps(facts)},
     )
 
 

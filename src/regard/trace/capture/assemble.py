@@ -22,23 +22,23 @@ from regard.trace.change.call_edits import CallEdits
 from regard.trace.doors.compact_form import Shifted
 from regard.trace.record.compact import compact_mask, dense_of, of_mask
 from regard.trace.record.diagonals import Diagonals
-from regard.trace.record.even import Whole, even_softmax
+from regard.trace.record.even import WholeRows, even_softmax
 from regard.trace.record.findings import LayerState
 from regard.trace.record.layer import Layer, ProofSample
 
 
-def assembled(held: LayerCapture, kept: BeamAncestry | None) -> Layer:
+def assemble_layer(held: LayerCapture, kept: BeamAncestry | None) -> Layer:
     """The layer that these blocks make."""
     blocks = held.blocks
     if kept is not None:
-        blocks = [chosen(block, kept) for block in blocks if not kept.over(block)]
+        blocks = [take_entries(block, kept) for block in blocks if not kept.over(block)]
     first = blocks[0]
     layer = Layer(held.name, held.kind, stored_map(first), door=held.door)
     if first.q is None or first.k is None:
         layer.v, layer.seen = first.v, first.seen
     elif len(blocks) == 1:
         layer.q, layer.k, layer.v = first.q, first.k, first.v
-        one = evened(first)
+        one = even_rows(first)
         assert one.q is not None
         layer.weights = AttentionMap(compute_from(held, one, one.q, first.k, first.sizes, one.mask, first.bias))
         if first.map is not None:
@@ -48,7 +48,7 @@ def assembled(held: LayerCapture, kept: BeamAncestry | None) -> Layer:
         layer.seen = first.seen
     else:
         stretches = sorted({block.stretch for block in blocks})
-        parts = [joined(held, [b for b in blocks if b.stretch == stretch]) for stretch in stretches]
+        parts = [join_calls(held, [b for b in blocks if b.stretch == stretch]) for stretch in stretches]
         layer.q = parts[0].q if len(parts) == 1 else torch.cat([part.q for part in parts], 2)
         layer.weights = AttentionMap(
             parts[0].source
@@ -59,7 +59,7 @@ def assembled(held: LayerCapture, kept: BeamAncestry | None) -> Layer:
         if len(parts) > 1 and layer.v is not None:  # the last keys are known; earlier rows saw others
             gap = layer.weights.shape[-1] - parts[-1].column - layer.v.shape[2]
             layer.v = torch.nn.functional.pad(layer.v, (0, 0, parts[-1].column, gap))
-        layer.seen = seen_of(blocks, layer.weights.shape[-1])
+        layer.seen = join_samples(blocks, layer.weights.shape[-1])
     layer.take_findings(held)
     if held.written("v"):
         layer.v = None
@@ -117,7 +117,7 @@ def replay_of(layer: Layer, block: CapturedCall, dropout: float) -> Callable[[],
 
 
 def stored_map(block: CapturedCall) -> AttentionMap:
-    """Weights that were kept as seen; for a computed map, a placeholder that `assembled` replaces."""
+    """Weights that were kept as seen; for a computed map, a placeholder that `assemble_layer` replaces."""
     if block.weights is not None:
         return AttentionMap.stored(block.weights)
     if block.map is not None:
@@ -133,7 +133,7 @@ def compute_from(
     if template is not None:
         score, weigh, sink = template.score, template.weigh, template.sink
     if weigh is even_softmax and mask is not None:
-        mask = Whole(mask)
+        mask = WholeRows(mask)
     if sink is not None:
         sink = sink.reshape(1, -1, 1, 1) if sink.ndim == 1 else broadcast_4d(sink, sizes)
     if isinstance(bias, Tensor):
@@ -158,7 +158,7 @@ class JoinedCalls:
     column: int
 
 
-def evened(block: CapturedCall) -> CapturedCall:
+def even_rows(block: CapturedCall) -> CapturedCall:
     """The same block with even rows said in q: a query of 0 sees all keys alike."""
     if not block.uniform or block.bias is not None or block.q is None:
         return block
@@ -171,8 +171,8 @@ def evened(block: CapturedCall) -> CapturedCall:
     return replace(block, q=q, mask=mask, uniform=False)
 
 
-def joined(held: LayerCapture, blocks: list[CapturedCall]) -> JoinedCalls:
-    asking = [evened(block) for block in blocks]
+def join_calls(held: LayerCapture, blocks: list[CapturedCall]) -> JoinedCalls:
+    asking = [even_rows(block) for block in blocks]
     if len(blocks) > 1 and any(block.uniform for block in asking):  # even over the keys of their own step only
         asking = [replace(block, uniform=False) for block in asking]
         held.mark(LayerState.PADDING_ROWS_EMPTY)
@@ -185,12 +185,12 @@ def joined(held: LayerCapture, blocks: list[CapturedCall]) -> JoinedCalls:
     v = None if not values else torch.cat(values, 2) if len(values) > 1 else values[0]
     column = min(block.column for block in blocks)
     sizes = Sizes((q.shape[0], q.shape[1]), q.shape[2], k.shape[2])
-    mask = masks_joined(asking, sizes, column)
-    bias = biases_joined(blocks, sizes, column)
+    mask = join_masks(asking, sizes, column)
+    bias = join_biases(blocks, sizes, column)
     return JoinedCalls(compute_from(held, asking[0], rows, k, sizes, mask, bias), q, k, v, column)
 
 
-def masks_joined(blocks: list[CapturedCall], sizes: Sizes, column: int) -> Mask | None:
+def join_masks(blocks: list[CapturedCall], sizes: Sizes, column: int) -> Mask | None:
     """Each block's rows see what they saw, counted in keys of the whole."""
     starts, stops = [], []
     for block in blocks:
@@ -205,7 +205,7 @@ def masks_joined(blocks: list[CapturedCall], sizes: Sizes, column: int) -> Mask 
         elif isinstance(form, SpanMask):
             start, stop = form.start.cpu(), form.stop.cpu()
         else:
-            return compact_mask(dense_joined(blocks, sizes, column), sizes)
+            return compact_mask(join_dense_masks(blocks, sizes, column), sizes)
         seen = stop > start
         starts.append(torch.where(seen, start + shift, 0))
         stops.append(torch.where(seen, stop + shift, 0))
@@ -216,11 +216,11 @@ def masks_joined(blocks: list[CapturedCall], sizes: Sizes, column: int) -> Mask 
     return SpanMask(wide[0], wide[1])
 
 
-def dense_joined(blocks: list[CapturedCall], sizes: Sizes, column: int) -> Tensor:
-    return joined_rows([dense_of(block.mask, block.sizes) for block in blocks], blocks, sizes, column)
+def join_dense_masks(blocks: list[CapturedCall], sizes: Sizes, column: int) -> Tensor:
+    return join_rows([dense_of(block.mask, block.sizes) for block in blocks], blocks, sizes, column)
 
 
-def joined_rows(parts: list[Tensor], blocks: list[CapturedCall], sizes: Sizes, column: int) -> Tensor:
+def join_rows(parts: list[Tensor], blocks: list[CapturedCall], sizes: Sizes, column: int) -> Tensor:
     """The rows of all blocks below each other, each at its own keys."""
     placed = []
     for part, block in zip(parts, blocks):
@@ -230,15 +230,15 @@ def joined_rows(parts: list[Tensor], blocks: list[CapturedCall], sizes: Sizes, c
     return torch.cat([x.expand(*lead, -1, -1) for x in placed], 2)
 
 
-def biases_joined(blocks: list[CapturedCall], sizes: Sizes, column: int) -> Tensor | Bias | None:
+def join_biases(blocks: list[CapturedCall], sizes: Sizes, column: int) -> Tensor | Bias | None:
     """What was added, for all rows. A bias by distance that agrees over all blocks stays one number per distance."""
     if all(block.bias is None for block in blocks):
         return None
-    by_distance = distances_joined(blocks, sizes, column)
+    by_distance = join_distances(blocks, sizes, column)
     if by_distance is not None:
         return by_distance
     parts = [dense_bias(block).expand(-1, -1, block.sizes.q, block.sizes.k) for block in blocks]
-    return joined_rows(parts, blocks, sizes, column)
+    return join_rows(parts, blocks, sizes, column)
 
 
 def dense_bias(block: CapturedCall) -> Tensor:
@@ -250,7 +250,7 @@ def dense_bias(block: CapturedCall) -> Tensor:
     return block.bias.block(q, torch.arange(block.sizes.k))[None].float()
 
 
-def distances_joined(blocks: list[CapturedCall], sizes: Sizes, column: int) -> Bias | None:
+def join_distances(blocks: list[CapturedCall], sizes: Sizes, column: int) -> Bias | None:
     """One number per distance between key and query, where every block says the same; None where they do not."""
     heads, known = sizes.heads, sizes.q + sizes.k - 1
     most = torch.full((heads, known), -torch.inf)
@@ -281,7 +281,7 @@ def distances_joined(blocks: list[CapturedCall], sizes: Sizes, column: int) -> B
     return Diagonals(most.masked_fill(unknown, 0.0), keys=sizes.k, heads=heads)
 
 
-def chosen(block: CapturedCall, kept: BeamAncestry) -> CapturedCall:
+def take_entries(block: CapturedCall, kept: BeamAncestry) -> CapturedCall:
     """A block of the kept sequences only; where one had already ended, its rows see nothing."""
     entries = kept.of(block)
     if entries is None:
@@ -331,7 +331,7 @@ def chosen(block: CapturedCall, kept: BeamAncestry) -> CapturedCall:
     )
 
 
-def seen_of(blocks: list[CapturedCall], width: int) -> ProofSample:
+def join_samples(blocks: list[CapturedCall], width: int) -> ProofSample:
     """The proof of a stitched map: what some rows of some steps gave, of each stretch at least one."""
     rows: list[int] = []
     mixes: list[Tensor] = []

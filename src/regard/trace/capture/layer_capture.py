@@ -22,7 +22,7 @@ from regard.trace.capture.match import choose, match
 from regard.trace.capture.retention import Retention
 from regard.trace.change.edits import PlacedEdit
 from regard.trace.doors.compact_form import CompactForm, Memo, Shifted
-from regard.trace.doors.rows import SAMPLED, numbers, sampled
+from regard.trace.doors.rows import SAMPLED, row_numbers, sample_rows
 from regard.trace.doors.scope import Call
 from regard.trace.record.compact import compact_mask, dense_of
 from regard.trace.record.findings import Findings, LayerState
@@ -134,11 +134,13 @@ class LayerCapture(Findings):
             column,
             column + new,
             stretch,
-            seen_of(call, sizes, formed.keys) if self.copies(origins, stretch) else ProofSample(dropout=call.dropout),
+            sample_call(call, sizes, formed.keys)
+            if self.copies(origins, stretch)
+            else ProofSample(dropout=call.dropout),
             ids,
             origins,
             stored,
-            call.map if q is None or k is None or self.keeper.as_is else map_on(call.map, q, k),
+            call.map if q is None or k is None or self.keeper.as_is else rebase_map(call.map, q, k),
         )
         block.rng = call.rng
         block.edits = [] if call.editing is None else call.editing.of_map
@@ -307,7 +309,7 @@ class LayerCapture(Findings):
         return self.keys
 
 
-def map_on(given: AttentionMap | None, q: Tensor, k: Tensor) -> AttentionMap | None:
+def rebase_map(given: AttentionMap | None, q: Tensor, k: Tensor) -> AttentionMap | None:
     """The map that a call knows of itself, on what is kept of it: the tensors that it came with can be let go."""
     computed = None if given is None else given.source.computed
     if given is None or computed is None:
@@ -315,14 +317,14 @@ def map_on(given: AttentionMap | None, q: Tensor, k: Tensor) -> AttentionMap | N
     return AttentionMap(computed.with_qk(q, k), tokens=given.tokens, dropped=given.dropped)
 
 
-def seen_of(call: Call, sizes: Sizes, keys: int) -> ProofSample:
+def sample_call(call: Call, sizes: Sizes, keys: int) -> ProofSample:
     """Copies for the proof: what the kernel got and gave at a few rows."""
     if call.mix is None or call.mix.shape[-2] != sizes.q:
         return ProofSample(dropout=call.dropout)
-    rows = sampled(sizes.q, SAMPLED)
+    rows = sample_rows(sizes.q, SAMPLED)
     if not call.mix.is_cpu:
         rows = rows.to(call.mix.device)
-    seen = ProofSample(numbers(sizes.q, SAMPLED), call.mix.index_select(2, rows), dropout=call.dropout, keys=keys)
+    seen = ProofSample(row_numbers(sizes.q, SAMPLED), call.mix.index_select(2, rows), dropout=call.dropout, keys=keys)
     if call.used is not None and call.used.shape[-2] == sizes.q:
         seen.used = call.used.index_select(2, rows)
     if call.raw is not None:

@@ -32,7 +32,7 @@ class Retention:
     def keep(self, x: Tensor, *, beside: tuple[Tensor, ...] = ()) -> Tensor:
         """`x` as something that stays what it is; `beside` are tensors that are kept at the same time, as it may be."""
         if self.as_is:
-            return x.detach() if owned(x, beside) else x.detach().clone(memory_format=torch.contiguous_format)
+            return x.detach() if is_owned(x, beside) else x.detach().clone(memory_format=torch.contiguous_format)
         if self.graph:
             return x
         if self.writer is not None:
@@ -44,7 +44,7 @@ class Retention:
         )
         if moved:
             return x.detach().to(device=self.device, dtype=self.dtype, copy=True)
-        return x.detach() if owned(x, beside) else x.detach().clone(memory_format=torch.contiguous_format)
+        return x.detach() if is_owned(x, beside) else x.detach().clone(memory_format=torch.contiguous_format)
 
     def three(
         self, q: Tensor, k: Tensor, v: Tensor | None, *, cached: bool = False
@@ -62,7 +62,7 @@ class Retention:
         return kept[0], kept[1], None if v is None else kept[2]
 
 
-def owned(x: Tensor, beside: tuple[Tensor, ...] = ()) -> bool:
+def is_owned(x: Tensor, beside: tuple[Tensor, ...] = ()) -> bool:
     """Whether `x`, with what is kept beside it, fills its storage, and torch counts writes to it."""
     if x.is_inference():  # torch keeps no version of it, so a later write could not be told
         return False

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from regard.errors import WatchError
 from regard.trace.capture.ancestry import add_doubts, ancestry
-from regard.trace.capture.assemble import assembled
+from regard.trace.capture.assemble import assemble_layer
 from regard.trace.capture.layer_capture import CapturedCall, LayerCapture
 from regard.trace.capture.match import moved
 from regard.trace.capture.naming import Naming, ids_of
@@ -241,7 +241,7 @@ class Watcher(ModelListener):
         for session in self.sessions:
             helds = [held for held in session.held.values() if held.blocks]
             kept = ancestry(session.sequences, session.links(), helds)
-            run = Run([assembled(held, kept) for held in helds])
+            run = Run([assemble_layer(held, kept) for held in helds])
             for layer, held in zip(run.layers, helds):
                 add_doubts(layer, held, ids_of(held, kept), kept, session.sequences)
                 for block in held.blocks:

@@ -60,7 +60,7 @@ class Census(Table):
 
 
 @dataclass
-class Adding:
+class CensusTotals:
     """Sums over texts, by layer, kind and name, (h, …) each."""
 
     layers: dict[tuple[str, str], dict[str, Tensor]] = field(default_factory=dict)
@@ -82,13 +82,13 @@ class Adding:
             for name, values in (both | {f"rows {name}": x for name, x in found.rows.items()}).items():
                 kept[name] = kept[name] + values.sum(0) if name in kept else values.sum(0)
 
-    def merged(self, failed: str = "") -> "Adding":
+    def merged(self, failed: str = "") -> "CensusTotals":
         """The sums of all processes."""
         flat = {"\n".join((*key, name)): x for key, some in self.layers.items() for name, x in some.items()}
         flat["texts"] = torch.tensor([self.texts, self.tokens], dtype=torch.float64)
         whole = add_up(flat, failed)
         texts, tokens = whole.pop("texts").long().tolist()
-        found = Adding(texts=texts, tokens=tokens)
+        found = CensusTotals(texts=texts, tokens=tokens)
         for path, values in whole.items():
             layer, kind, name = path.split("\n", 2)
             found.layers.setdefault((layer, kind), {})[name] = values
@@ -164,14 +164,14 @@ def census(
     """
     some = batches(texts, tokenizer, batch=batch, length=length)
     special, rare = special_names(tokenizer), rarest(some)
-    adding, failed = Adding(), None
+    adding, failed = CensusTotals(), None
     with processes() as (rank, count):
         mine = some[rank::count]
         try:
             bar_of_mine = bar("census", sum(map(len, mine)), rate="texts", shown=progress and rank == 0)
-            with resting(model) as device, bar_of_mine as advance:
+            with eval_mode(model) as device, bar_of_mine as advance:
                 for ids in mine:
-                    trace = watched(model, ids.to(device), watch or watch_model, feed)
+                    trace = watch_batch(model, ids.to(device), watch or watch_model, feed)
                     adding.add(trace.layers, named(ids, special), torch.isin(ids, rare))
                     adding.texts, adding.tokens = adding.texts + len(ids), adding.tokens + ids.numel()
                     advance(len(ids))
@@ -188,7 +188,7 @@ def census(
     return whole.census()
 
 
-def watched(model: nn.Module, ids: Int[Tensor, "b n"], watch: Callable[..., Any], feed: Feed | None) -> Any:
+def watch_batch(model: nn.Module, ids: Int[Tensor, "b n"], watch: Callable[..., Any], feed: Feed | None) -> Any:
     """The trace of one batch."""
     with torch.no_grad(), watch(model, values=False) as trace:
         model(ids) if feed is None else feed(model, ids)
@@ -196,7 +196,7 @@ def watched(model: nn.Module, ids: Int[Tensor, "b n"], watch: Callable[..., Any]
 
 
 @contextmanager
-def resting(model: nn.Module) -> Iterator[torch.device]:
+def eval_mode(model: nn.Module) -> Iterator[torch.device]:
     """The model in eval mode, each part put back as it was; gives the device it lives on."""
     before = [(module, module.training) for module in model.modules()]
     first = next((x for x in (*model.parameters(), *model.buffers())), None)

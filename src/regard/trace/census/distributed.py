@@ -32,7 +32,7 @@ def processes() -> Iterator[tuple[int, int]]:
             dist.destroy_process_group()
 
 
-def together() -> bool:
+def is_distributed() -> bool:
     """Whether there is anybody to share with."""
     return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
 
@@ -46,7 +46,7 @@ def device() -> torch.device:
 
 def exchange(said: Any) -> list[Any]:
     """What every process says, in order: anything that JSON can hold."""
-    if not together():
+    if not is_distributed():
         return [said]
     letters = torch.frombuffer(bytearray(json.dumps(said).encode()), dtype=torch.uint8)
     sizes = [torch.zeros(1, dtype=torch.long, device=device()) for _ in range(dist.get_world_size())]
@@ -64,7 +64,7 @@ def add_up(sums: dict[str, Tensor], failed: str = "") -> dict[str, Tensor]:
 
     `failed` is why this process could not do its part: then all of them stop, instead of waiting for it.
     """
-    if not together():
+    if not is_distributed():
         return sums
     said = exchange({"failed": failed, "shapes": {name: list(values.shape) for name, values in sums.items()}})
     for rank, one in enumerate(said):

@@ -91,7 +91,7 @@ def named_of(given: Any, what: str) -> Named:
     return found
 
 
-def shown(named: Named) -> str:
+def format_positions(named: Named) -> str:
     """As somebody would write it."""
     if isinstance(named, slice):
         parts = (named.start, named.stop) if named.step is None else (named.start, named.stop, named.step)

@@ -17,7 +17,7 @@ from regard.attention.map.stored import Stored
 from regard.attention.mask import Sizes
 from regard.errors import WatchError
 from regard.trace.change.call_edits import CallEdits
-from regard.trace.change.edited_rows import Base, Scored, base_of, blocked, edited_rows, shared
+from regard.trace.change.edited_rows import Base, ScoreBase, base_of, blocked_cells, edit_rows, shared
 from regard.trace.change.edits import Block, EditRows, MapEdit, MixEdit, PlacedEdit
 from regard.trace.doors.scope import Call
 
@@ -62,7 +62,7 @@ class CallChange:
         return [placed for placed in self.edits if isinstance(placed.edit, MixEdit) and placed.changes]
 
 
-def edited(call: Call) -> Tensor | None:
+def edit_mix(call: Call) -> Tensor | None:
     """The mix (b, h, q, e) under all edits of the call; None where they change nothing.
 
     The map is edited first, then what the heads give, each in the order that was asked for. `call.raw_mix` becomes the
@@ -73,7 +73,7 @@ def edited(call: Call) -> Tensor | None:
     if not of_map and not of_mix:
         return None
     if of_map:
-        mix = mixed(call, editing, of_map)
+        mix = recompute_mix(call, editing, of_map)
         call.raw_mix, call.to_bhqe = mix, as_it_is
         call.raw = call.used = None  # what the kernel got no longer decides the weights
         call.weights = None if call.q is not None else call.weights
@@ -91,7 +91,7 @@ def as_it_is(x: Tensor) -> Tensor:
     return x
 
 
-def mixed(call: Call, editing: CallChange, edits: list[PlacedEdit]) -> Tensor:
+def recompute_mix(call: Call, editing: CallChange, edits: list[PlacedEdit]) -> Tensor:
     """The mix, with the rows that edits of the map touch computed again."""
     found, v = editing.own.clone(), call.v
     assert v is not None
@@ -104,11 +104,11 @@ def mixed(call: Call, editing: CallChange, edits: list[PlacedEdit]) -> Tensor:
         cells = found.shape[0] * len(heads) * width
         for some in rows.to(device).split(max(1, (FUSED if fused else BUDGET) // max(1, cells))):
             at = EditRows(batch, those[None], some, width)
-            hidden = blocked(edits, at) if fused else None
-            if isinstance(base, Scored) and hidden is not None:
+            hidden = blocked_cells(edits, at) if fused else None
+            if isinstance(base, ScoreBase) and hidden is not None:
                 part = base.mix(some, hidden, values)
             else:
-                weights = dropped(call, editing, edited_rows(base, at, edits, some), heads, some)
+                weights = drop_weights(call, editing, edit_rows(base, at, edits, some), heads, some)
                 part = weights @ values.to(weights.dtype)
             found[:, those[:, None], some] = part.to(found.dtype)
     return found
@@ -116,11 +116,11 @@ def mixed(call: Call, editing: CallChange, edits: list[PlacedEdit]) -> Tensor:
 
 def can_fuse(base: Base, call: Call, editing: CallChange, edits: list[PlacedEdit]) -> bool:
     """Whether torch's kernel can compute these rows: they are only hidden from some keys."""
-    plain = isinstance(base, Scored) and base.fuses and not call.dropout and editing.used is None
+    plain = isinstance(base, ScoreBase) and base.fuses and not call.dropout and editing.used is None
     return plain and all(isinstance(placed.edit, Block) for placed in edits)
 
 
-def dropped(call: Call, editing: CallChange, weights: Tensor, heads: Tensor, rows: Tensor) -> Tensor:
+def drop_weights(call: Call, editing: CallChange, weights: Tensor, heads: Tensor, rows: Tensor) -> Tensor:
     """The weights after dropout: the same cells as in the call where that was seen, else drawn anew."""
     if editing.used is None or call.weights is None:
         return F.dropout(weights, call.dropout) if call.dropout else weights

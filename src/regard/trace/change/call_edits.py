@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from regard.attention.map.source import Source
-from regard.trace.change.edited_rows import base_of_map, blocked, edited_rows
+from regard.trace.change.edited_rows import base_of_map, blocked_cells, edit_rows
 from regard.trace.change.edits import Block, EditRows, PlacedEdit
 
 
@@ -27,12 +27,12 @@ class CallEdits(NamedTuple):
     def weights(self, source: Source, rows: Tensor) -> Tensor:
         """EditRows of the map after the edits."""
         at = self.rows_at(source, rows)
-        return edited_rows(base_of_map(source), at, self.edits, rows.to(source.device))
+        return edit_rows(base_of_map(source), at, self.edits, rows.to(source.device))
 
     def hidden(self, source: Source, rows: Tensor) -> Tensor | None:
         """The cells of these rows that were blocked."""
         blocks = [placed for placed in self.edits if isinstance(placed.edit, Block)]
-        return blocked(blocks, self.rows_at(source, rows))
+        return blocked_cells(blocks, self.rows_at(source, rows))
 
     def rows_at(self, source: Source, rows: Tensor) -> EditRows:
         """Whose rows these are."""

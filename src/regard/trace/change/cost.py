@@ -15,7 +15,7 @@ ROUNDS = 3
 PROFILER: Any = torch.autograd
 
 
-class Spent(NamedTuple):
+class Cost(NamedTuple):
     """The least seconds of some rounds, and the most bytes held at once beyond what came in and went out.
 
     On the CPU, seconds are those that the processor worked for this process, so that other work on the machine does
@@ -26,7 +26,7 @@ class Spent(NamedTuple):
     bytes: int | None
 
 
-def spent(run: Callable[[], Tensor], device: torch.device | str = "cpu", *, rounds: int = ROUNDS) -> Spent:
+def measure_cost(run: Callable[[], Tensor], device: torch.device | str = "cpu", *, rounds: int = ROUNDS) -> Cost:
     """What one call of `run` takes; it is called once more than there are rounds, first for its memory.
 
     >>> x = torch.zeros(64, 64)
@@ -34,7 +34,7 @@ def spent(run: Callable[[], Tensor], device: torch.device | str = "cpu", *, roun
     16384
     """
     held = peak(run, device)
-    return Spent(min(seconds(run, device) for _ in range(rounds)), held)
+    return Cost(min(seconds(run, device) for _ in range(rounds)), held)
 
 
 def seconds(run: Callable[[], object], device: torch.device | str = "cpu") -> float:

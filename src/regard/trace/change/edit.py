@@ -9,11 +9,11 @@ from torch import Tensor, nn
 
 from regard.attention.map import AttentionMap
 from regard.errors import WatchError
-from regard.trace.change.aim import LayerName, Named, named_of, parts_of, shown
+from regard.trace.change.aim import LayerName, Named, format_positions, named_of, parts_of
 from regard.trace.change.edit_listener import EditListener
-from regard.trace.change.edits import HOW, Block, Edit, Force, HeadReference, Mute, Replace, Scale, Zero, said
-from regard.trace.change.effect import Effect, compared
-from regard.trace.change.references import HeadRecorder, TraceReference, feeding, fresh
+from regard.trace.change.edits import HOW, Block, Edit, Force, HeadReference, Mute, Replace, Scale, Zero, describe_edit
+from regard.trace.change.effect import Effect, compare_outputs
+from regard.trace.change.references import HeadRecorder, TraceReference, copy_inputs, make_feeder
 from regard.trace.doors.handwritten import settle
 from regard.trace.doors.install import listening, must_be_watchable
 from regard.trace.doors.scope import SCOPE
@@ -62,13 +62,13 @@ class Editor:
         known = None if reference is None else self._elsewhere(reference, at, how)
         if known is not None and how == "zero":
             raise WatchError("a head that is muted to zero needs no reference; leave it out, or say how='mean'")
-        words = said("mute", path, those, how=None if how == "zero" else how)
+        words = describe_edit("mute", path, those, how=None if how == "zero" else how)
         self._add(Mute(words, at, those, how, known))
 
     def scale(self, path: Any, heads: Any, factor: Any) -> None:
         """Multiply what heads give by a number."""
         at, those = self._aim(path, heads)
-        self._add(Scale(said("scale", path, those, by=factor), at, those, number(factor, "factor")))
+        self._add(Scale(describe_edit("scale", path, those, by=factor), at, those, number(factor, "factor")))
 
     def block(self, query: Any = None, key: Any = None, path: Any = None, heads: Any = None) -> None:
         """Hide keys from queries: −inf before softmax, so that the rest of the row grows.
@@ -102,7 +102,7 @@ class Editor:
         or a tensor, (q, k), (h, q, k) or (b, h, q, k), used as it is.
         """
         at, those = self._aim(path, heads)
-        self._add(Replace(said("replace", path, those), at, those, None, None, as_map(by)))
+        self._add(Replace(describe_edit("replace", path, those), at, those, None, None, as_map(by)))
 
     def clear(self) -> None:
         """Take all edits back; the block goes on with the model as it is."""
@@ -129,13 +129,13 @@ class Editor:
             raise WatchError("the block of this edit is over; call run inside of it")
         with torch.no_grad():
             with torch.random.fork_rng(), listener.at_rest():
-                before = self._model(*fresh(args), **fresh(inputs))
-            after = self._model(*fresh(args), **fresh(inputs))
+                before = self._model(*copy_inputs(args), **copy_inputs(inputs))
+            after = self._model(*copy_inputs(args), **copy_inputs(inputs))
         scope = SCOPE.get()
         if scope is not None:
             settle(scope)
         listener.finish()
-        return compared(before, after, inputs, self._tokenizer, self._read, [*self.edits, *self.notes])
+        return compare_outputs(before, after, inputs, self._tokenizer, self._read, [*self.edits, *self.notes])
 
     def _aim(self, path: Any, heads: Any) -> tuple[tuple[LayerName, ...] | None, Named]:
         if not self._listener.tree:
@@ -150,8 +150,8 @@ class Editor:
         if queries is None and keys is None:
             raise WatchError(f"{verb} needs an edge, but neither query= nor key= came; give one or both")
         told = {"query": queries, "key": keys}
-        words = {name: shown(named) for name, named in told.items() if named is not None}
-        return said(verb, path, those, **words, **more), at, those, queries, keys
+        words = {name: format_positions(named) for name, named in told.items() if named is not None}
+        return describe_edit(verb, path, those, **words, **more), at, those, queries, keys
 
     def _elsewhere(self, given: Any, at: tuple[LayerName, ...] | None, how: str) -> HeadReference:
         if isinstance(given, Trace | Layer):
@@ -162,7 +162,7 @@ class Editor:
         recorder = HeadRecorder(self._listener.tree, at, means=how == "mean")
         with torch.no_grad(), torch.random.fork_rng(), self._listener.at_rest(), listening(recorder):
             for one in many:
-                feeding(self._model, one)()
+                make_feeder(self._model, one)()
         return recorder
 
     def _add(self, edit: Edit) -> None:

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import WatchError
-from regard.trace.change.aim import LISTED, LayerName, Named, heads_of, places_of, shown
-from regard.trace.change.call_change import CallChange, edited
+from regard.trace.change.aim import LISTED, LayerName, Named, format_positions, heads_of, places_of
+from regard.trace.change.call_change import CallChange, edit_mix
 from regard.trace.change.edits import Edit, MapEdit, PlacedEdit, Replace
 from regard.trace.change.listener import NOT_CALLED, SEVERAL, CallName, ChangeListener, list_some
-from regard.trace.change.standing import standing
+from regard.trace.change.standing import find_positions
 from regard.trace.doors.scope import Call
 
 
@@ -58,7 +58,7 @@ class EditListener(ChangeListener):
             return None
         CallChange.of(call).edits += mine
         call.edits += [placed.edit.said for placed in mine]
-        return edited(call)
+        return edit_mix(call)
 
     def aims(self, edit: Edit, name: CallName) -> bool:
         """Whether an edit is for this layer; a name that fits two layers is refused."""
@@ -88,7 +88,7 @@ class EditListener(ChangeListener):
         if not isinstance(edit, MapEdit):
             reach.cells = True
             return PlacedEdit(edit, layer, heads, torch.arange(change.own.shape[2]), torch.arange(0))
-        (q, k), at = call.lengths, standing(call)
+        (q, k), at = call.lengths, find_positions(call)
         if isinstance(edit, Replace):
             must_replace(edit, heads, (change.own.shape[0], count, q, k), layer)
         queries = places_of(edit.queries, torch.arange(at.first, at.first + q), at.queries)
@@ -144,7 +144,7 @@ def beyond(edit: Edit, named: Named, what: str, length: int) -> None:
         wrong = [place for place in named if not -length <= place < length]
         if wrong:
             raise WatchError(
-                f"{edit.said} names {what} {shown((wrong[0],))}, but the longest call had {length}; "
+                f"{edit.said} names {what} {format_positions((wrong[0],))}, but the longest call had {length}; "
                 f"count from 0 to {length - 1}"
             )
 

@@ -20,7 +20,7 @@ Logs = tuple[Tensor, bool]  # (…, r, k) and whether one more column stands for
 Seen = tuple[Tensor | None, Tensor | None]  # True where a row may look; what is added to its scores
 
 
-class Scored:
+class ScoreBase:
     """EditRows whose weights are the softmax of q · k: everything that decides them, for some heads."""
 
     def __init__(
@@ -36,7 +36,7 @@ class Scored:
         self.q, self.k, self.seen, self.scale, self.softcap, self.sink = q, k, seen, scale, softcap, sink
 
     @staticmethod
-    def of_call(call: Call, heads: Tensor) -> "Scored":
+    def of_call(call: Call, heads: Tensor) -> "ScoreBase":
         q, k = call.q, call.k
         assert q is not None
         assert k is not None
@@ -60,10 +60,10 @@ class Scored:
 
         sink = None if call.sink is None else call.sink.to(device)[heads.to(device)][:, None, None]
         keys = pick(k, (slice(None), shared(heads, q.shape[1], k.shape[1])))
-        return Scored(pick(q, chosen), keys, seen, scale=call.scale, softcap=call.softcap, sink=sink)
+        return ScoreBase(pick(q, chosen), keys, seen, scale=call.scale, softcap=call.softcap, sink=sink)
 
     @staticmethod
-    def of_map(source: Computed) -> "Scored":
+    def of_map(source: Computed) -> "ScoreBase":
         """Of a map whose heads have a key head each, as they have after `pick`."""
 
         def seen(rows: Tensor) -> Seen:
@@ -72,7 +72,7 @@ class Scored:
         q, k, heads = source.q, source.k, source.q.shape[-3] if source.q.ndim > 2 else 1
         if k.ndim > 2 and k.shape[-3] not in (1, heads):
             k = k.repeat_interleave(heads // k.shape[-3], -3)
-        return Scored(q, k, seen, scale=source.scale, softcap=source.softcap, sink=source.sink)
+        return ScoreBase(q, k, seen, scale=source.scale, softcap=source.softcap, sink=source.sink)
 
     def logs(self, rows: Tensor, hidden: Tensor | None) -> Logs:
         """log weights of these rows, where some more cells are hidden."""
@@ -83,7 +83,7 @@ class Scored:
         allowed, added = self.seen(rows)
         scores = scores if added is None else scores + added
         scores = scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)
-        return normalised(scores if hidden is None else scores.masked_fill(hidden, -torch.inf), self.sink)
+        return normalise(scores if hidden is None else scores.masked_fill(hidden, -torch.inf), self.sink)
 
     @property
     def fuses(self) -> bool:
@@ -100,7 +100,7 @@ class Scored:
         return F.scaled_dot_product_attention(q, k, v, mask, scale=self.scale)
 
 
-class Weighed:
+class WeightBase:
     """EditRows whose weights somebody else makes: stored ones, and maps that are no softmax of q · k."""
 
     def __init__(self, source: Source | Tensor) -> None:
@@ -126,7 +126,7 @@ class Weighed:
         return computed is not None and computed.weigh is not even_softmax
 
 
-Base = Scored | Weighed
+Base = ScoreBase | WeightBase
 
 
 def base_of(call: Call, source: Source | None, heads: Tensor) -> Base:
@@ -135,27 +135,27 @@ def base_of(call: Call, source: Source | None, heads: Tensor) -> Base:
     if source is not None:
         return base_of_map(source.pick(chosen))
     if call.q is not None and call.k is not None:
-        return Scored.of_call(call, heads)
+        return ScoreBase.of_call(call, heads)
     seen = call.weights if call.alive is None else call.alive
     assert seen is not None
-    return Weighed(pick(seen, chosen))
+    return WeightBase(pick(seen, chosen))
 
 
 def base_of_map(source: Source) -> Base:
     computed = source.computed
     is_scored = computed is not None and computed.is_softmax and computed.is_dot
-    return Scored.of_map(computed) if computed is not None and is_scored else Weighed(source)
+    return ScoreBase.of_map(computed) if computed is not None and is_scored else WeightBase(source)
 
 
-def edited_rows(base: Base, at: EditRows, edits: Sequence[PlacedEdit], rows: Tensor) -> Tensor:
+def edit_rows(base: Base, at: EditRows, edits: Sequence[PlacedEdit], rows: Tensor) -> Tensor:
     """The edited weights of `rows`; `at` says of which batch entries, heads and queries of a call they are."""
     left = [placed for placed in edits if isinstance(placed.edit, MapEdit) and placed.changes]
     first = 0
-    if isinstance(base, Scored) or base.hides:
+    if isinstance(base, ScoreBase) or base.hides:
         first = next((i for i, placed in enumerate(left) if not isinstance(placed.edit, Block)), len(left))
-    hidden = blocked(left[:first], at)
+    hidden = blocked_cells(left[:first], at)
     at.logs, at.sink = base.logs(rows, hidden)
-    at.whole = isinstance(base, Scored)
+    at.whole = isinstance(base, ScoreBase)
     for placed in left[first:]:
         cells = placed.columns(at.logs.shape[-1], at.column).to(at.logs.device)
         other, meant = placed.edit.on(at, cells), placed.meant(at)  # type: ignore[attr-defined]
@@ -164,7 +164,7 @@ def edited_rows(base: Base, at: EditRows, edits: Sequence[PlacedEdit], rows: Ten
     return at.weights()
 
 
-def blocked(edits: Sequence[PlacedEdit], at: EditRows) -> Tensor | None:
+def blocked_cells(edits: Sequence[PlacedEdit], at: EditRows) -> Tensor | None:
     """The cells that these blocks hide, (…, r, k); with fewer axes where all rows and heads are alike."""
     hidden = None
     for placed in edits:
@@ -183,7 +183,7 @@ def hiding(added: Tensor, lowest: float) -> Tensor:
     return added.masked_fill(hidden & ~hidden.all(-1, keepdim=True), -torch.inf)
 
 
-def normalised(scores: Tensor, sink: Tensor | None) -> Logs:
+def normalise(scores: Tensor, sink: Tensor | None) -> Logs:
     """log softmax of each row; one that sees nothing is −inf everywhere."""
     if sink is not None:
         blind = (scores == -torch.inf).all(-1, keepdim=True)

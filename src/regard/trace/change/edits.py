@@ -13,7 +13,7 @@ from torch import Tensor
 
 from regard.attention.map import AttentionMap
 from regard.errors import WatchError
-from regard.trace.change.aim import LayerName, Named, shown
+from regard.trace.change.aim import LayerName, Named, format_positions
 
 HOW = ("zero", "mean", "resample")
 
@@ -247,9 +247,9 @@ def must_fit(found: Tensor, want: tuple[int, ...], said: str, layer: str) -> Non
         )
 
 
-def said(verb: str, path: object, heads: Named, **more: object) -> str:
+def describe_edit(verb: str, path: object, heads: Named, **more: object) -> str:
     """An edit as somebody would write it."""
     parts = [] if path is None else [repr(path)]
-    parts += [] if heads is None else [f"heads {shown(heads)}"]
+    parts += [] if heads is None else [f"heads {format_positions(heads)}"]
     parts += [f"{name} {value}" for name, value in more.items() if value is not None]
     return f"{verb}({', '.join(parts)})"

@@ -9,19 +9,20 @@ from torch import Tensor
 
 from regard.errors import WatchError
 from regard.tokens import Reader
-from regard.trace.measure.table import DIGITS, HasTable, Record, Table, shown
+from regard.trace.measure.table import DIGITS, HasTable, Record, Table, format_cell
 
 FIELDS = ("logits", "last_hidden_state")
 TOP = 5
 
 
-class Small(Table):
+class SmallNumbers(Table):
     """A table whose numbers may be small: they are shown to so many digits, not to so many places."""
 
     def cells(self) -> list[list[str]]:
         values = [[row.get(name) for name in self.columns] for row in self.rows]
         return [
-            [f"{value:.{DIGITS}g}" if isinstance(value, float) else shown(value) for value in row] for row in values
+            [f"{value:.{DIGITS}g}" if isinstance(value, float) else format_cell(value) for value in row]
+            for row in values
         ]
 
 
@@ -91,7 +92,7 @@ class Effect(HasTable):
             {"token": self.name(i), "before": float(p[i]), "after": float(other[i]), "change": float(other[i] - p[i])}
             for i in sorted(chosen, key=lambda i: -float(other[i]))
         ]
-        return Small(rows, "the strongest tokens, by probability")
+        return SmallNumbers(rows, "the strongest tokens, by probability")
 
     def flat(self, position: int, batch: int) -> int:
         """The number of one position when all are counted in a row."""
@@ -133,7 +134,7 @@ class Effect(HasTable):
                 row |= {"before": self.name(int(p.indices[i])), "p before": float(p.values[i])}
                 row |= {"after": self.name(int(other.indices[i])), "p after": float(other.values[i])}
             rows.append(row)
-        return Small(rows, self.title, list(self.notes))
+        return SmallNumbers(rows, self.title, list(self.notes))
 
     @property
     def title(self) -> str:
@@ -146,7 +147,7 @@ class Effect(HasTable):
         return f"{self.what}: largest change {self.largest:.3g}{moved}"
 
 
-def compared(
+def compare_outputs(
     before: Any,
     after: Any,
     inputs: Mapping[str, Any],

@@ -10,9 +10,9 @@ from torch import Tensor
 from regard.errors import WatchError
 from regard.trace.change.aim import LayerName, parts_of
 from regard.trace.change.edit_listener import EditListener
-from regard.trace.change.edits import HOW, Mute, said
-from regard.trace.change.effect import Small, compared
-from regard.trace.change.references import feeding
+from regard.trace.change.edits import HOW, Mute, describe_edit
+from regard.trace.change.effect import SmallNumbers, compare_outputs
+from regard.trace.change.references import make_feeder
 from regard.trace.doors.handwritten import settle
 from regard.trace.doors.install import listening, must_be_watchable
 from regard.trace.measure.bar import bar
@@ -22,7 +22,7 @@ Metric = Callable[[Any], Any]
 
 
 @dataclass(repr=False)
-class Importance(Small):
+class Importance(SmallNumbers):
     """One line per head, the most important first: the metric without it and how far that moved.
 
     Without a metric the columns are `kl`, the mean divergence of the output's distribution over positions in nats,
@@ -71,7 +71,7 @@ def importance(
     measure: Metric | None = loss_of if isinstance(metric, str) else metric
     listener = EditListener(model)
     chosen = parts_of(layers, listener.tree)
-    call = feeding(model, inputs)
+    call = make_feeder(model, inputs)
     with torch.no_grad(), listening(listener) as scope:
 
         def run() -> Any:
@@ -89,7 +89,7 @@ def importance(
             for layer, head in heads:
                 path, _, number = layer.partition("#")
                 at = LayerName(layer, "" if path == type(model).__name__ else path, 0, int(number or 1))
-                listener.edits, listener.reach = [Mute(said("mute", layer, (head,)), (at,), (head,), how)], {}
+                listener.edits, listener.reach = [Mute(describe_edit("mute", layer, (head,)), (at,), (head,), how)], {}
                 after = run()
                 row: Record = {"layer": layer, "head": head}
                 if measure is None or base is None:
@@ -128,7 +128,7 @@ def picked(listener: EditListener, chosen: tuple[LayerName, ...] | None) -> dict
 
 def moved(before: Any, after: Any, inputs: Any) -> Record:
     """How far the output moved."""
-    effect = compared(before, after, dict(inputs) if hasattr(inputs, "keys") else {})
+    effect = compare_outputs(before, after, dict(inputs) if hasattr(inputs, "keys") else {})
     if effect.kl is not None:
         return {"kl": effect.mean(effect.kl), "largest": effect.largest}
     real = torch.ones(effect.before.shape[:-1], dtype=torch.bool) if effect.real is None else effect.real

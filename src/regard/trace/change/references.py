@@ -45,13 +45,13 @@ class HeadRecorder(CountingListener):
     # A reference
 
     def mix(self, layer: str) -> Tensor:
-        return known(self.found, layer)
+        return look_up(self.found, layer)
 
     def mean(self, layer: str) -> Tensor:
-        return known(self.found, layer) / self.seen[layer]
+        return look_up(self.found, layer) / self.seen[layer]
 
 
-def known(found: dict[str, Tensor], layer: str) -> Tensor:
+def look_up(found: dict[str, Tensor], layer: str) -> Tensor:
     if layer not in found:
         raise WatchError(
             f"the reference inputs never reached {layer}; give inputs on which the model runs the same way"
@@ -94,23 +94,23 @@ def mix_of(layer: Layer) -> Tensor:
     return torch.cat(parts, 2).detach()
 
 
-def feeding(model: Callable[..., Any], inputs: Any) -> Callable[[], Any]:
+def make_feeder(model: Callable[..., Any], inputs: Any) -> Callable[[], Any]:
     """How to call a model on what was given: names to values, a tuple, or one value."""
     if isinstance(inputs, Mapping):
-        return lambda: model(**fresh(dict(inputs)))
+        return lambda: model(**copy_inputs(dict(inputs)))
     if isinstance(inputs, tuple):
-        return lambda: model(*fresh(inputs))
-    return lambda: model(fresh(inputs))
+        return lambda: model(*copy_inputs(inputs))
+    return lambda: model(copy_inputs(inputs))
 
 
-def fresh(given: Any) -> Any:
+def copy_inputs(given: Any) -> Any:
     """The same arguments for one more run: a cache among them is copied, because a run writes to it."""
     from copy import deepcopy
 
     if isinstance(given, dict):
-        return {name: fresh(value) for name, value in given.items()}
+        return {name: copy_inputs(value) for name, value in given.items()}
     if isinstance(given, list | tuple) and type(given) in (list, tuple):
-        return type(given)(fresh(value) for value in given)
+        return type(given)(copy_inputs(value) for value in given)
     if given is None or isinstance(given, Tensor | nn.Module | str | int | float | bool) or callable(given):
         return given
     return deepcopy(given)

@@ -12,7 +12,7 @@ from regard.trace.doors.call_site import CACHES, CallSite, first_argument, kind_
 from regard.trace.doors.scope import Call
 
 
-class Standing(NamedTuple):
+class CallPositions(NamedTuple):
     """Positions, counted from the first token that was ever fed."""
 
     first: int  # of the first query
@@ -21,7 +21,7 @@ class Standing(NamedTuple):
     length: int  # how many positions keys have
 
 
-def standing(call: Call) -> Standing:
+def find_positions(call: Call) -> CallPositions:
     """Where a call stands. What its cache says counts; without one, the last query stands at the last key it sees."""
     q, k = call.lengths
     kind = kind_of(call.place, q, k, call.causal)
@@ -29,14 +29,14 @@ def standing(call: Call) -> Standing:
     fed = fed_of(cache, call.place)
     if kind.name != "self":
         first = 0 if fed is None or fed < q else fed - q
-        return Standing(first, first + q, torch.arange(k), k)
+        return CallPositions(first, first + q, torch.arange(k), k)
     count = k if call.causal or q >= k else visible(call, q, k)
     length = max(count, q if fed is None else fed)
     keys = torch.arange(k) + length - count
     kept = min(getattr(cache, "keep_first", 0), k)
     keys[:kept] = torch.arange(kept)
     first = 0 if call.causal and fed is None else length - q
-    return Standing(first, first + q, keys.masked_fill(keys >= length, -1), length)
+    return CallPositions(first, first + q, keys.masked_fill(keys >= length, -1), length)
 
 
 def visible(call: Call, q: int, k: int) -> int:

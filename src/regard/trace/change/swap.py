@@ -12,9 +12,9 @@ from regard.attention.mask import Mask
 from regard.attention.matrix_free.mechanism import Mechanism
 from regard.errors import WatchError
 from regard.trace.change.cost import seconds
-from regard.trace.change.effect import compared
-from regard.trace.change.references import fresh
-from regard.trace.change.swap_listener import LayerSwap, SwapListener, shown
+from regard.trace.change.effect import compare_outputs
+from regard.trace.change.references import copy_inputs
+from regard.trace.change.swap_listener import LayerSwap, SwapListener, describe_attention
 from regard.trace.change.swap_report import SwapReport
 from regard.trace.doors.handwritten import settle
 from regard.trace.doors.install import listening, must_be_watchable
@@ -81,7 +81,7 @@ class Swap:
 
         def run() -> Any:
             with torch.random.fork_rng():
-                return self.model(*fresh(args), **fresh(inputs))
+                return self.model(*copy_inputs(args), **copy_inputs(inputs))
 
         with torch.no_grad():
             before = run()
@@ -92,14 +92,14 @@ class Swap:
                 settle(scope)
                 listener.finish()
         notes = [f"{path} was left as it is: {why}" for path, why in listener.reasons().items()]
-        effect = compared(before, after, inputs, self.tokenizer, self.read)
-        return SwapReport(shown(self.attention), effect, listener.layers, taken, notes)
+        effect = compare_outputs(before, after, inputs, self.tokenizer, self.read)
+        return SwapReport(describe_attention(self.attention), effect, listener.layers, taken, notes)
 
     report = __call__
 
     def __repr__(self) -> str:
         where = "" if self.named is None else f", layers={self.named!r}"
-        return f"swap({type(self.model).__name__}, attention={shown(self.attention)}{where})"
+        return f"swap({type(self.model).__name__}, attention={describe_attention(self.attention)}{where})"
 
 
 def swap(

@@ -10,8 +10,8 @@ from regard.attention.mask import Mask
 from regard.attention.matrix_free.mechanism import Mechanism
 from regard.errors import RegardError, WatchError
 from regard.trace.change.aim import parts_of
-from regard.trace.change.call_change import CallChange, as_it_is, edited, source_4d
-from regard.trace.change.cost import Spent, spent
+from regard.trace.change.call_change import CallChange, as_it_is, edit_mix, source_4d
+from regard.trace.change.cost import Cost, measure_cost
 from regard.trace.change.listener import NOT_CALLED, CallName, ChangeListener, list_some
 from regard.trace.change.request import Request, own_way, request_of
 from regard.trace.doors.call_site import kind_of
@@ -48,8 +48,8 @@ class LayerSwap:
     state: SwapState = SwapState.SWAPPED
     unreadable: str = ""  # why what it computes cannot be told
     path: str = ""  # how `attend` computed it
-    own: Spent | None = None
-    new: Spent | None = None
+    own: Cost | None = None
+    new: Cost | None = None
     matrix: int = 0  # bytes that the whole weights would take
 
     @property
@@ -100,11 +100,13 @@ class SwapListener(ChangeListener):
         try:
             found = wanted.attended()
         except RegardError as error:
-            raise WatchError(f"{name.layer} cannot be computed by {shown(self.attention)}: {error}") from error
+            raise WatchError(
+                f"{name.layer} cannot be computed by {describe_attention(self.attention)}: {error}"
+            ) from error
         layer.path = found.path
         if self.metered:
             self.measure(layer, call, request, wanted, found.mix)
-        return exchange(call, wanted, found, shown(self.attention))
+        return exchange(call, wanted, found, describe_attention(self.attention))
 
     def judge(self, kind: str, name: CallName) -> SwapState:
         """Whether a layer is to be swapped, by its name and its kind."""
@@ -116,8 +118,8 @@ class SwapListener(ChangeListener):
         """Time and memory of the call both ways, one after the other, on the same tensors."""
         device = request.q.device
         implied = call.map is not None and call.map.kind == "implied"  # its own way is not known here
-        layer.own = None if implied else spent(lambda: own_way(call, request), device)
-        layer.new = spent(lambda: wanted.attended().mix, device)
+        layer.own = None if implied else measure_cost(lambda: own_way(call, request), device)
+        layer.new = measure_cost(lambda: wanted.attended().mix, device)
         layer.matrix = found.numel() // max(1, found.shape[-1]) * request.k.shape[-2] * found.element_size()
 
     # What came of it
@@ -126,7 +128,7 @@ class SwapListener(ChangeListener):
         """The model ran: say so where nothing was swapped."""
         if any(layer.swapped for layer in self.layers.values()):
             return
-        nowhere = f"{shown(self.attention)} was swapped in nowhere"
+        nowhere = f"{describe_attention(self.attention)} was swapped in nowhere"
         if self.at is not None and {layer.state for layer in self.layers.values()} == {SwapState.NOT_NAMED}:
             named = ", ".join(part.said for part in self.at)
             raise WatchError(
@@ -154,10 +156,10 @@ def exchange(call: Call, request: Request, found: Attended, what: str) -> Tensor
     call.raw_mix, call.to_bhqe = mix, as_it_is
     whole = source if computed is None else source_4d(call)
     call.editing = CallChange(mix, None, whole, [*earlier], found.weights)
-    over = edited(call) if earlier else None
+    over = edit_mix(call) if earlier else None
     return mix if over is None else over
 
 
-def shown(attention: Mask | Mechanism) -> str:
+def describe_attention(attention: Mask | Mechanism) -> str:
     """What is swapped in, on one line."""
     return " ".join(repr(attention).split())

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.trace.change.effect import Effect, Small
+from regard.trace.change.effect import Effect, SmallNumbers
 from regard.trace.change.swap_listener import LayerSwap
 from regard.trace.measure.table import HasTable, Record, Table
 
@@ -104,7 +104,7 @@ class SwapReport(HasTable):
         for row in rows:
             if not self.kept:
                 del row["left as it is, because"]
-        return Small(rows, self.title, [*self.said(), *self.notes])
+        return SmallNumbers(rows, self.title, [*self.said(), *self.notes])
 
     @property
     def title(self) -> str:

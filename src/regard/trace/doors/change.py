@@ -9,7 +9,7 @@ from regard.attention.observe import MUTED
 from regard.trace.doors.scope import Call, ListenerScope, paused
 
 
-def changed(
+def apply_changes(
     scope: ListenerScope, owners: list[Any], call: Call, mix: Tensor, back: Callable[[Tensor], Tensor]
 ) -> Tensor:
     """The mix after every editor, in the order they were opened. `call.raw_mix` and `call.to_bhqe` say what it is.
@@ -24,7 +24,7 @@ def changed(
     return mix
 
 
-def told(owners: list[Any], call: Call) -> None:
+def tell_listeners(owners: list[Any], call: Call) -> None:
     """Tell every listener. What goes wrong while one keeps a call is a refusal, never an error in the model's run."""
     if MUTED.get():
         return

@@ -77,7 +77,7 @@ def form(call: Call, sizes: Sizes) -> CompactForm:
             part, more, blind = split_bias(added, sizes)
             uniform = uniform or (blind and call.sink is None)  # a sink takes a row that sees nothing
             if more is not None:
-                bias = more if bias is None else both(bias, more, sizes)
+                bias = more if bias is None else add_biases(bias, more, sizes)
         if part is not None:
             mask = part if mask is None else of_mask(mask & part, sizes)
     keys = sizes.k
@@ -98,7 +98,7 @@ def form(call: Call, sizes: Sizes) -> CompactForm:
     return CompactForm(mask, bias, uniform, keys)
 
 
-def both(a: Tensor | Diagonals, b: Tensor | Diagonals, sizes: Sizes) -> Tensor:
+def add_biases(a: Tensor | Diagonals, b: Tensor | Diagonals, sizes: Sizes) -> Tensor:
     """Two biases that were both added."""
     found: Tensor | None = None
     q = torch.arange(sizes.q) + sizes.offset

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from regard.attention.axes.as_4d import as_4d
 from regard.trace.doors import handwritten
 from regard.trace.doors.call_site import place_of
-from regard.trace.doors.change import changed, told
+from regard.trace.doors.change import apply_changes, tell_listeners
 from regard.trace.doors.scope import Call, ListenerScope, current_scope, paused
 
 ATEN = torch.ops.aten
@@ -31,7 +31,7 @@ Kernels = dict[str, Callable[..., Any]]
 Below = dict[str, tuple[Callable[..., Any], Callable[..., Any]]]  # below autograd, and for inference tensors
 
 
-def ours(frame: FrameType) -> bool:
+def is_ours(frame: FrameType) -> bool:
     """Whether this package's own mechanism is calling: it tells of itself, with more than a kernel knows."""
     near: FrameType | None = frame
     for _ in range(3):  # a checker of types may stand between
@@ -68,7 +68,7 @@ def attention_kernel(
             scope.paused -= 1
 
     frame = sys._getframe(1)
-    if ours(frame):
+    if is_ours(frame):
         return run()
     if scope.pending is not None:
         scope.pending.kernels.append((attn_mask, is_causal, scale, dropout_p, key.shape[-2], query.dtype))
@@ -77,7 +77,7 @@ def attention_kernel(
     owners = [] if place is None else scope.owners(place.module)
     if place is None or not owners:
         return run()
-    why_not = unreadable(query, key)
+    why_not = why_unreadable(query, key)
     if why_not:
         for listener in owners:
             listener.refuse(place, why_not)
@@ -119,19 +119,19 @@ def tell(
         call.rng = torch.get_rng_state()
     mix = run()
     call.raw_mix, call.to_bhqe = mix, shape
-    mix = changed(scope, owners, call, mix, back)
+    mix = apply_changes(scope, owners, call, mix, back)
     if torch.is_grad_enabled():
         with paused(scope), torch.no_grad():
             call.mix = call.to_bhqe(call.raw_mix.detach())
-            told(owners, call)
+            tell_listeners(owners, call)
     else:
         with paused(scope):
             call.mix = call.to_bhqe(call.raw_mix)
-            told(owners, call)
+            tell_listeners(owners, call)
     return mix
 
 
-def unreadable(*xs: Tensor) -> str:
+def why_unreadable(*xs: Tensor) -> str:
     """Why the numbers of these tensors cannot be kept; empty where they can."""
     for x in xs:
         if x.is_meta:
@@ -163,7 +163,7 @@ def softmax_kernel(self: Tensor, dim: int, dtype: torch.dtype | None = None) -> 
     scope = current_scope()
     if scope is not None and out.ndim >= 3 and dim in (-1, out.ndim - 1) and not out.is_nested:
         frame = sys._getframe(1)
-        if not ours(frame):
+        if not is_ours(frame):
             handwritten.softmax_seen(scope, frame, out)
             if scope.candidates and not scope.products:
                 PRODUCTS.open()

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from regard.trace.doors.call_site import CallSite, place_of
-from regard.trace.doors.change import changed, told
+from regard.trace.doors.change import apply_changes, tell_listeners
 from regard.trace.doors.scope import Call, ListenerScope, current_scope, paused
 
 LAYER, HEADS = "_transformer_encoder_layer_fwd", "_native_multi_head_attention"
@@ -21,8 +21,8 @@ LAYER, HEADS = "_transformer_encoder_layer_fwd", "_native_multi_head_attention"
 def open_fastpath() -> Callable[[], None]:
     """Stand in front of the two native operators; gives back how to undo it."""
     layer, heads = getattr(torch, LAYER), getattr(torch, HEADS)
-    setattr(torch, LAYER, in_front(layer, layer_call))
-    setattr(torch, HEADS, in_front(heads, heads_call))
+    setattr(torch, LAYER, wrap_operator(layer, layer_call))
+    setattr(torch, HEADS, wrap_operator(heads, heads_call))
 
     def close() -> None:
         setattr(torch, LAYER, layer)
@@ -31,7 +31,7 @@ def open_fastpath() -> Callable[[], None]:
     return close
 
 
-def in_front(operator: Callable[..., Any], read: Callable[..., "Read"]) -> Callable[..., Any]:
+def wrap_operator(operator: Callable[..., Any], read: Callable[..., "Read"]) -> Callable[..., Any]:
     def native(*args: Any, **named: Any) -> Any:
         scope = current_scope()
         place = None if scope is None else place_of(sys._getframe(1))
@@ -51,8 +51,8 @@ def in_front(operator: Callable[..., Any], read: Callable[..., "Read"]) -> Calla
                 for listener in owners:
                     listener.refuse(place, f"torch's native operator could not be read: {error}")
                 return found
-            found = went_on(scope, owners, call, rest, found)
-            told(owners, call)
+            found = continue_from_edit(scope, owners, call, rest, found)
+            tell_listeners(owners, call)
         return found
 
     return native
@@ -61,18 +61,20 @@ def in_front(operator: Callable[..., Any], read: Callable[..., "Read"]) -> Calla
 Read = tuple[Call, Callable[[], Tensor]]
 
 
-def went_on(scope: ListenerScope, owners: list[Any], call: Call, rest: Callable[[], Tensor], found: Any) -> Any:
+def continue_from_edit(
+    scope: ListenerScope, owners: list[Any], call: Call, rest: Callable[[], Tensor], found: Any
+) -> Any:
     """What the operator gave; where its mix was edited, what its other parts make of that instead."""
     mine = call.mix
     assert mine is not None
     call.raw_mix, call.to_bhqe = mine, lambda x: x
-    call.mix = changed(scope, owners, call, mine, lambda x: x)
+    call.mix = apply_changes(scope, owners, call, mine, lambda x: x)
     if call.mix is mine:
         return found
     first = found[0] if isinstance(found, tuple) else found
     made = rest()
     if first.is_nested:
-        real = padded(first)[1]
+        real = pad_nested(first)[1]
         assert real is not None
         made = torch._nested_tensor_from_mask(made[:, : real.shape[1]], real, mask_check=False)
     call.mix = call.to_bhqe(call.raw_mix)
@@ -82,7 +84,7 @@ def went_on(scope: ListenerScope, owners: list[Any], call: Call, rest: Callable[
 def compare_whole(call: Call, made: Tensor, found: Tensor, given: Tensor) -> None:
     """Note whether the whole operator, computed again from our q, k and v, gives what it gave."""
     note = "q and k were made again from the arguments of torch's native fast path"
-    whole, real = padded(found) if found.is_nested else (found, None)
+    whole, real = pad_nested(found) if found.is_nested else (found, None)
     if given.is_nested and real is not None:
         made, whole = made[:, : whole.shape[1]][real], whole[real]
     off = float((made - whole).abs().max()) if whole.numel() else 0.0
@@ -93,13 +95,13 @@ def compare_whole(call: Call, made: Tensor, found: Tensor, given: Tensor) -> Non
         call.doubts.append(f"{note}, but then its output is off by {off:.1e}")
 
 
-def projected(x: Tensor, weight: Tensor, bias: Tensor | None, heads: int) -> tuple[Tensor, Tensor, Tensor]:
+def project(x: Tensor, weight: Tensor, bias: Tensor | None, heads: int) -> tuple[Tensor, Tensor, Tensor]:
     made = F.linear(x, weight, bias).unflatten(-1, (3, heads, -1))  # b n 3 h d
     q, k, v = made.permute(2, 0, 3, 1, 4).unbind(0)
     return q, k, v
 
 
-def padded(x: Tensor) -> tuple[Tensor, Tensor | None]:
+def pad_nested(x: Tensor) -> tuple[Tensor, Tensor | None]:
     """A nested batch as a rectangle, and which of its places are real."""
     if not x.is_nested:
         return x, None
@@ -134,10 +136,10 @@ def recorded(place: CallSite, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | No
 
 def layer_call(place: CallSite, src: Tensor, embed: int, heads: int, weight: Tensor, bias: Tensor, *rest: Any) -> Read:
     out_weight, out_bias, gelu, first, eps, w1, b1, w2, b2, up, up_bias, down, down_bias, mask, kind = rest
-    x, real = padded(src)
+    x, real = pad_nested(src)
     shape = (embed,)
     attended = F.layer_norm(x, shape, w1, b1, eps) if first else x
-    call = recorded(place, *projected(attended, weight, bias, heads), masked(mask, kind, real, heads))
+    call = recorded(place, *project(attended, weight, bias, heads), masked(mask, kind, real, heads))
 
     def whole() -> Tensor:
         assert call.mix is not None
@@ -162,8 +164,8 @@ def heads_call(
     *rest: Any,
 ) -> Read:
     out_weight, out_bias, mask, *_, kind = rest
-    x, real = padded(query)
-    call = recorded(place, *projected(x, weight, bias, heads), masked(mask, kind, real, heads))
+    x, real = pad_nested(query)
+    call = recorded(place, *project(x, weight, bias, heads), masked(mask, kind, real, heads))
 
     def whole() -> Tensor:
         assert call.mix is not None

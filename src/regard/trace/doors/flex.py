@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from regard.attention.axes.heads import multiply_grouped
 from regard.trace.doors.call_site import place_of
-from regard.trace.doors.dispatcher import tell, unreadable
-from regard.trace.doors.rows import SAMPLED, sampled
+from regard.trace.doors.dispatcher import tell, why_unreadable
+from regard.trace.doors.rows import SAMPLED, sample_rows
 from regard.trace.doors.scope import Call, current_scope, paused
 from regard.trace.record.findings import LayerState
 
@@ -42,7 +42,7 @@ def open_flex(modules: list[nn.Module]) -> Callable[[], None]:
             for word in words_of(source, original):
                 place, key = vars(source), (name, word)
                 if place[word] is plain(place[word]):
-                    place[word] = heard(place[word])
+                    place[word] = wrap_flex(place[word])
                 USED[key] = USED.get(key, 0) + 1
                 taken.append((place, key))
 
@@ -82,14 +82,14 @@ def means(value: Any, original: Any) -> bool:
     return value is original or getattr(value, "_torchdynamo_orig_callable", None) is original
 
 
-def heard(function: Callable[..., Any]) -> Callable[..., Any]:
+def wrap_flex(function: Callable[..., Any]) -> Callable[..., Any]:
     def flex_attention(query: Tensor, key: Tensor, value: Tensor, *args: Any, **named: Any) -> Any:
         scope = current_scope()
         place = None if scope is None else place_of(sys._getframe(1))
         owners = [] if scope is None or place is None else scope.owners(place.module)
         if scope is None or place is None or not owners or scope.pending is not None:  # the registry tells of it
             return function(query, key, value, *args, **named)
-        why_not = unreadable(query, key)
+        why_not = why_unreadable(query, key)
         if why_not:
             for listener in owners:
                 listener.refuse(place, why_not)
@@ -177,7 +177,7 @@ def changed_by(score_mod: Any, call: Call, weights: Tensor | None) -> None:
         if weights is None:
             call.mark(LayerState.COMPARED_BY_OUTPUT)
         else:
-            call.weights = weights.index_select(2, sampled(weights.shape[2], SAMPLED).to(weights.device))
+            call.weights = weights.index_select(2, sample_rows(weights.shape[2], SAMPLED).to(weights.device))
         return
     if weights is None:
         made = made if call.mask is None else made.masked_fill(~call.mask, -torch.inf)

@@ -10,7 +10,7 @@ from regard.attention.axes.as_4d import as_4d
 from regard.eager import version
 from regard.errors import WatchError
 from regard.trace.doors.call_site import CallSite, around, place_of
-from regard.trace.doors.change import changed, told
+from regard.trace.doors.change import apply_changes, tell_listeners
 from regard.trace.doors.scope import Call, Candidate, ListenerScope, current_scope, paused
 
 HEADS = ("num_heads", "num_attention_heads", "n_heads", "n_head", "heads", "num_head")
@@ -101,12 +101,12 @@ def product(
     if mix.ndim == left.ndim == len(ordered):
         call.raw_mix, call.to_bhqe = mix, lambda x: as_4d(x.permute(ordered), heads)
         mine = mix
-        mix = changed(scope, owners, call, mix, lambda x: back(x, left, ordered))
+        mix = apply_changes(scope, owners, call, mix, lambda x: back(x, left, ordered))
         if mix is not mine and not recorded:
             no_gradient(left, right)
     with paused(scope), torch.no_grad():
         call.mix = None if call.raw_mix is None or call.to_bhqe is None else call.to_bhqe(call.raw_mix.detach())
-        told(owners, call)
+        tell_listeners(owners, call)
     return mix
 
 

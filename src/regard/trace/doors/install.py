@@ -13,7 +13,7 @@ from regard.errors import WatchError
 from regard.trace.doors.dispatcher import DOORS
 from regard.trace.doors.fastpath import open_fastpath
 from regard.trace.doors.flex import open_flex
-from regard.trace.doors.own import attend_told
+from regard.trace.doors.own import announce_attend
 from regard.trace.doors.registry import open_registry
 from regard.trace.doors.scope import SCOPE, Listener, ListenerScope
 
@@ -33,7 +33,7 @@ def listening(listener: Listener) -> Iterator[ListenerScope]:
         if is_compiled(modules):
             undo.enter_context(torch.compiler.set_stance("force_eager"))
         undo.callback(SCOPE.reset, SCOPE.set(scope))
-        undo.callback(OBSERVER.reset, OBSERVER.set(attend_told))
+        undo.callback(OBSERVER.reset, OBSERVER.set(announce_attend))
         try:
             yield scope
         finally:

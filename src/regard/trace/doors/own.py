@@ -8,12 +8,12 @@ from torch import Tensor
 
 from regard.attention.axes.as_4d import as_4d
 from regard.trace.doors.call_site import place_of
-from regard.trace.doors.change import changed, told
-from regard.trace.doors.dispatcher import unreadable
+from regard.trace.doors.change import apply_changes, tell_listeners
+from regard.trace.doors.dispatcher import why_unreadable
 from regard.trace.doors.scope import Call, current_scope, paused
 
 
-def attend_told(found: Any, v: Tensor) -> Any:
+def announce_attend(found: Any, v: Tensor) -> Any:
     """Hear one call of `attend`; an editor may put another mix in its place."""
     scope = current_scope()
     place = None if scope is None else place_of(sys._getframe(2))
@@ -21,7 +21,7 @@ def attend_told(found: Any, v: Tensor) -> Any:
     if scope is None or place is None or not owners:
         return found
     mix, weights = found.mix, found.weights
-    why_not = unreadable(mix, v)
+    why_not = why_unreadable(mix, v)
     if why_not:
         for listener in owners:
             listener.refuse(place, why_not)
@@ -33,10 +33,10 @@ def attend_told(found: Any, v: Tensor) -> Any:
         call.scale, call.softcap = computed.scale, computed.softcap
     call.dropout = weights.dropped.p if weights.dropped is not None else 0.0
     call.raw_mix, call.to_bhqe = mix, as_bhnd
-    mix = changed(scope, owners, call, mix, lambda x: x)
+    mix = apply_changes(scope, owners, call, mix, lambda x: x)
     with paused(scope), torch.no_grad():
         call.mix = call.to_bhqe(call.raw_mix.detach())
-        told(owners, call)
+        tell_listeners(owners, call)
     return found._replace(mix=mix, weights=weights if call.editing is None else call.editing.map(weights))
 
 

@@ -15,9 +15,9 @@ from torch import Tensor, nn
 
 from regard.attention.axes.heads import multiply_grouped
 from regard.trace.doors.call_site import place_of
-from regard.trace.doors.dispatcher import tell, unreadable
+from regard.trace.doors.dispatcher import tell, why_unreadable
 from regard.trace.doors.flex import allowed_by
-from regard.trace.doors.rows import SAMPLED, sampled
+from regard.trace.doors.rows import SAMPLED, sample_rows
 from regard.trace.doors.scope import Call, Pending, current_scope, paused
 
 LIBRARY = "transformers.modeling_utils"
@@ -36,7 +36,7 @@ def open_registry() -> Callable[[], None]:
     @wraps(original)
     def get_interface(self: Any, *args: Any, **named: Any) -> Any:
         function = original(self, *args, **named)
-        return function if current_scope() is None else heard(function)
+        return function if current_scope() is None else wrap_attention(function)
 
     interface.get_interface = get_interface
 
@@ -46,7 +46,7 @@ def open_registry() -> Callable[[], None]:
     return close
 
 
-def heard(function: Callable[..., Any]) -> Callable[..., Any]:
+def wrap_attention(function: Callable[..., Any]) -> Callable[..., Any]:
     """The same attention function, for one call, with somebody listening."""
 
     def attention(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, *args: Any, **named: Any) -> Any:
@@ -56,7 +56,7 @@ def heard(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(module, query, key, value, *args, **named)
         place = place_of(sys._getframe(1))
         assert place is not None  # the caller is a method of the module
-        why_not = unreadable(query, key)
+        why_not = why_unreadable(query, key)
         if query.ndim != 4 or key.ndim != 4:
             why_not = why_not or f"its q has shape {tuple(query.shape)}, not (b, h, q, d)"
         if why_not:
@@ -171,7 +171,7 @@ def confirm(call: Call, softmax: Tensor) -> None:
     if not extra:
         call.sink = None
     weights = softmax[..., : k.shape[-2]]
-    rows = sampled(q.shape[-2], SAMPLED)
+    rows = sample_rows(q.shape[-2], SAMPLED)
     with torch.no_grad():
         asked = rows_of(call, rows)
         seen = weights.index_select(-2, rows.to(weights.device)).float()

@@ -9,14 +9,14 @@ SAMPLED = 4
 
 
 @cache
-def sampled(length: int, count: int) -> Tensor:
+def sample_rows(length: int, count: int) -> Tensor:
     """A few rows over the whole length, the first and the last among them."""
     with torch.inference_mode(False):
-        return torch.tensor(numbers(length, count), dtype=torch.long)
+        return torch.tensor(row_numbers(length, count), dtype=torch.long)
 
 
 @cache
-def numbers(length: int, count: int) -> tuple[int, ...]:
+def row_numbers(length: int, count: int) -> tuple[int, ...]:
     """The same as plain numbers."""
     if length <= count:
         return tuple(range(length))

@@ -12,7 +12,7 @@ from regard.errors import TraceError
 from regard.tokens import Tokens
 from regard.trace.file.read import read_trace
 from regard.trace.file.stream import Writer
-from regard.trace.file.written import Written
+from regard.trace.file.written import ManifestWriter
 from regard.trace.record.trace import Trace
 
 BUDGET = 1 << 30  # bytes of maps that can only be kept as weights
@@ -37,7 +37,7 @@ def save(
     >>> load(folder / "small.trace").layers
     [block.0 (self, b 1, h 2, q 5, k 5, computed)]
     """
-    chosen = trace if layers is None else only(trace, [layers] if isinstance(layers, str) else list(layers))
+    chosen = trace if layers is None else select_layers(trace, [layers] if isinstance(layers, str) else list(layers))
     writer = Writer(path, room=room_for(chosen))
     try:
         finish(chosen, writer, budget=budget)
@@ -50,7 +50,7 @@ def finish(trace: Trace, writer: Writer, *, budget: int = BUDGET) -> Trace:
 
     What `writer.add` gave back is already there and is not written again. Gives the trace as it is read from the file.
     """
-    written = Written(writer, budget=budget)
+    written = ManifestWriter(writer, budget=budget)
     with torch.no_grad():
         manifest = written.trace(trace)
     words = json.dumps(manifest, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -95,20 +95,22 @@ def load(path: str | os.PathLike[str]) -> Trace:
     return read_trace(Path(path))
 
 
-def only(trace: Trace, parts: list[str]) -> Trace:
+def select_layers(trace: Trace, parts: list[str]) -> Trace:
     """The trace with the layers whose path has one of these parts."""
-    missing = [part for part in parts if not any(has(layer.name, part) for run in trace.runs for layer in run.layers)]
+    missing = [
+        part for part in parts if not any(has_part(layer.name, part) for run in trace.runs for layer in run.layers)
+    ]
     if missing:
         known = ", ".join(layer.name for layer in trace.layers[:8]) or "none"
         raise TraceError(f"no layer has {missing[0]!r} in its path; there are: {known}")
     runs = [
-        replace(run, layers=[layer for layer in run.layers if any(has(layer.name, part) for part in parts)])
+        replace(run, layers=[layer for layer in run.layers if any(has_part(layer.name, part) for part in parts)])
         for run in trace.runs
     ]
     return Trace(runs, notes=trace.notes, model=trace.model, fingerprint=trace.fingerprint)
 
 
-def has(name: str, part: str) -> bool:
+def has_part(name: str, part: str) -> bool:
     return f".{part}." in f".{name}." or name.split("#")[0] == part
 
 

@@ -29,7 +29,7 @@ from regard.trace.file.manifest import (
     manifest_of,
 )
 from regard.trace.file.maps import FileBits, FileComputed, FileDiagonals, FileStored
-from regard.trace.record.even import Whole, even_softmax
+from regard.trace.record.even import WholeRows, even_softmax
 from regard.trace.record.findings import LayerState
 from regard.trace.record.layer import Layer
 from regard.trace.record.trace import Run, Trace
@@ -60,12 +60,12 @@ def read_trace(path: Path, *, known_as: Path | None = None) -> Trace:
     words = parse_json(path, file.metadata["regard"], at_most=max(1 << 18, file.size >> 4))
     manifest = manifest_of(path, words)
     _ = file.digests  # without them nothing else is believed
-    trace = Reading(file, manifest).trace()
+    trace = TraceReader(file, manifest).trace()
     file.path = known_as or path
     return trace
 
 
-class Reading:
+class TraceReader:
     """Reads one file; each array, mask and bias that layers share is made once."""
 
     def __init__(self, file: Container, manifest: Manifest) -> None:
@@ -172,7 +172,7 @@ class Reading:
             k,
             Sizes((b, h), rows, columns),
             scale=part.scale,
-            mask=Whole(mask) if mask is not None and part.weigh == "even" else mask,
+            mask=WholeRows(mask) if mask is not None and part.weigh == "even" else mask,
             bias=self.bias(part.bias, axes),
             softcap=part.softcap,
             sink=sink,

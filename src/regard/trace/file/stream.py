@@ -59,7 +59,7 @@ class Writer:
         self.path = Path(path)
         if self.path.is_dir():
             raise TraceError(f"{self.path} is a folder; give the name of a file in it, such as {self.path / 'a.trace'}")
-        self.start = self.end = self.given_back = aligned(room)
+        self.start = self.end = self.given_back = align(room)
         self.infos: list[Info] = []
         self.pads: list[Info] = []
         self.known: dict[tuple[Any, ...], int] = {}
@@ -130,7 +130,7 @@ class Writer:
                     write_at(self.file, digests, self.end)
                     self.end += len(digests)
                     if len(header) > self.start - 8:
-                        self.move(aligned(len(header) + 8))
+                        self.move(align(len(header) + 8))
                     self.file.truncate(self.end)
                     first = seal_header(header.ljust(self.start - 8))
                     write_at(self.file, first[8:], 8)
@@ -189,7 +189,7 @@ class Writer:
 
     def pad(self) -> None:
         """Go on at the next round place. The format knows no gaps, so what is left out becomes an array too."""
-        left = aligned(self.end) - self.end
+        left = align(self.end) - self.end
         if left:
             with writing(self.path):
                 write_at(self.file, bytes(left), self.end)
@@ -216,9 +216,9 @@ class Writer:
         last = Info(torch.uint8, (len(digests) // WIDTH, WIDTH), self.end, self.end + len(digests))
         entries: dict[str, Any] = {"__metadata__": seal | metadata, ARRAY: last}
         for i, info in enumerate(self.infos):
-            entries[unused(names.get(i, f"unused/{i}"), entries)] = info
+            entries[unused_name(names.get(i, f"unused/{i}"), entries)] = info
         for i, info in enumerate(self.pads):
-            entries[unused(f"pad/{i}", entries)] = info
+            entries[unused_name(f"pad/{i}", entries)] = info
         for name, info in entries.items():
             if isinstance(info, Info):
                 place = [info.start - self.start, info.stop - self.start]
@@ -264,11 +264,11 @@ def map_file(file: int, length: int, offset: int) -> mmap.mmap:
     return mmap.mmap(file, length, flags=mmap.MAP_PRIVATE | NO_RESERVE, prot=writable, offset=offset)
 
 
-def aligned(place: int) -> int:
+def align(place: int) -> int:
     return -(-place // ALIGN) * ALIGN
 
 
-def unused(name: str, taken: dict[str, Any]) -> str:
+def unused_name(name: str, taken: dict[str, Any]) -> str:
     """`name`, or with a number behind it where it is taken."""
     found, count = name, 1
     while found in taken:

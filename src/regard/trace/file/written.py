@@ -27,7 +27,7 @@ from regard.trace.file.manifest import VERSION
 from regard.trace.file.stream import Writer
 from regard.trace.record.compact import compact_mask, of_mask
 from regard.trace.record.diagonals import Diagonals
-from regard.trace.record.even import Whole
+from regard.trace.record.even import WholeRows
 from regard.trace.record.layer import Layer, ProofSample
 from regard.trace.record.trace import Trace
 
@@ -42,7 +42,7 @@ def mask_of(source: Source) -> Mask | None:
     return None if allowed is None else compact_mask(add_leading_axes(allowed, 2), Sizes(tuple(lead), q, k))
 
 
-class Written:
+class ManifestWriter:
     """Puts the arrays of a trace into a file and keeps the words about them; what is shared is written once."""
 
     def __init__(self, writer: Writer, *, budget: int) -> None:
@@ -141,7 +141,7 @@ class Written:
         }
 
     def mask(self, mask: Mask | None, sizes: Sizes) -> dict[str, Any] | None:
-        mask = mask.inner if isinstance(mask, Whole) else mask
+        mask = mask.inner if isinstance(mask, WholeRows) else mask
         if mask is None:
             return None
         key = (id(mask), sizes)

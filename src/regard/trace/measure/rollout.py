@@ -31,7 +31,7 @@ class Flow(NamedTuple):
     layers: tuple[str, ...]
 
 
-class Moved(NamedTuple):
+class FlowStep(NamedTuple):
     """What a layer did with a vector: what arrived on the other side, and what stayed with rows that see nothing."""
 
     arrived: Float[Tensor, " _n"]
@@ -174,7 +174,7 @@ class RowsPart(NamedTuple):
         return self.weights.sum(-1) if self.norms is None else times(self.weights, self.norms)
 
 
-def down(layer: Layer, now: Float[Tensor, " q"], heads: str | Sequence[int], by: str, entry: int) -> Moved:
+def down(layer: Layer, now: Float[Tensor, " q"], heads: str | Sequence[int], by: str, entry: int) -> FlowStep:
     """A row vector times the map of a layer: from its queries to its keys."""
     arrived, stayed = (torch.zeros(size, dtype=torch.float64) for size in reversed(layer.weights.shape[-2:]))
     for part in parts(layer, heads, by, entry, now):
@@ -185,7 +185,7 @@ def down(layer: Layer, now: Float[Tensor, " q"], heads: str | Sequence[int], by:
         given = given if part.norms is None else given * part.norms
         arrived[part.columns] += added(given, part)
         stayed[part.rows] += added(there * blind, part)
-    return Moved(arrived, stayed)
+    return FlowStep(arrived, stayed)
 
 
 def up(layer: Layer, now: Float[Tensor, " k"], heads: str | Sequence[int], by: str, entry: int) -> Float[Tensor, " q"]:

@@ -61,7 +61,7 @@ class Table:
 
     def cells(self) -> list[list[str]]:
         """The lines as they are shown."""
-        return [[shown(row.get(name)) for name in self.columns] for row in self.rows]
+        return [[format_cell(row.get(name)) for name in self.columns] for row in self.rows]
 
     def __repr__(self) -> str:
         from rich.cells import cell_len
@@ -80,8 +80,8 @@ class Table:
             drawn.append(f"… {len(self.rows) - SHOWN} more lines")
         return "\n".join([*filter(None, [visible(self.title)]), *drawn, *map(visible, self.notes)])
 
-    def __rich__(self) -> "Drawn":
-        return Drawn(self)
+    def __rich__(self) -> "DrawnTable":
+        return DrawnTable(self)
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -106,14 +106,14 @@ class HasTable:
     def __repr__(self) -> str:
         return repr(self.table())
 
-    def __rich__(self) -> "Drawn":
+    def __rich__(self) -> "DrawnTable":
         return self.table().__rich__()
 
     def _repr_html_(self) -> str:
         return self.table()._repr_html_()
 
 
-class Drawn:
+class DrawnTable:
     """The table in a terminal: as many columns as fit, and the names of those that do not."""
 
     def __init__(self, table: Table) -> None:
@@ -147,7 +147,7 @@ class Drawn:
             yield Text(visible(note))
 
 
-def shown(value: object) -> str:
+def format_cell(value: object) -> str:
     """One cell as text."""
     if value is None:
         return NOTHING

@@ -190,7 +190,7 @@ def output_error(layer: Layer, weights: Tensor) -> tuple[float | None, str]:
             weights = layer.weights.used()[..., list(seen.rows), :]
         except MapError as error:
             return None, str(error)
-    weights, v = wider(weights), wider(layer.v)
+    weights, v = widen(weights), widen(layer.v)
     mixed, bound = multiply_grouped(weights, v), multiply_grouped(weights, v.abs()) * size_of(layer)
     return ulps(mixed, seen.mix, bound), ""
 
@@ -222,9 +222,9 @@ def kernel_error(layer: Layer, weights: Tensor, rows: Tensor) -> float | None:
     v = torch.randn(k.shape[0], k.shape[1], k.shape[2], 16, generator=generator).to(k)
     theirs = F.scaled_dot_product_attention(q, k, v, mask, scale=scale, enable_gqa=q.shape[1] != k.shape[1])
     some = ~torch.isnan(theirs).any(-1, keepdim=True)
-    weights, v = wider(weights), wider(v)
+    weights, v = widen(weights), widen(v)
     ours, bound = multiply_grouped(weights, v), multiply_grouped(weights, v.abs()) * size_of(layer)
-    return ulps(torch.where(some, ours, 0.0), torch.where(some, wider(theirs), 0.0), bound, seen.mix)
+    return ulps(torch.where(some, ours, 0.0), torch.where(some, widen(theirs), 0.0), bound, seen.mix)
 
 
 def facts_of(layer: Layer, rows: Tensor) -> tuple[Tensor, Tensor, Tensor | None, float | None] | None:
@@ -282,7 +282,7 @@ def normaliser_error(layer: Layer, rows: Tensor) -> float | None:
     return ulps(torch.where(some, ours, 0.0), torch.where(some, theirs, 0.0), bound)
 
 
-def wider(x: Tensor) -> Tensor:
+def widen(x: Tensor) -> Tensor:
     """In float32 or better."""
     return x.to(widen_dtype(x.dtype))
 
@@ -292,6 +292,6 @@ def ulps(ours: Tensor, theirs: Tensor, bound: Tensor, like: Tensor | None = None
     eps = torch.finfo((theirs if like is None else like).dtype).eps
     if not ours.numel():
         return 0.0
-    unit = wider(bound).clamp_min(1e-3) * eps
-    error = ((wider(ours) - wider(theirs)).abs() / unit).max()
+    unit = widen(bound).clamp_min(1e-3) * eps
+    error = ((widen(ours) - widen(theirs)).abs() / unit).max()
     return float(error)

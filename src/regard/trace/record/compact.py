@@ -23,7 +23,7 @@ from regard.attention.mask.tensor import TensorMask
 from regard.attention.mask.window import Window
 from regard.errors import MaskError
 from regard.trace.record.diagonals import Diagonals
-from regard.trace.record.even import Whole
+from regard.trace.record.even import WholeRows
 
 BUDGET = 1 << 21  # cells read at once
 ONES = 0x0101010101010101  # eight times True; as a factor it adds eight bytes up in the highest one
@@ -56,13 +56,13 @@ def compact_mask(allowed: Bool[Tensor, "_b _h _q _k"], sizes: Sizes) -> Mask | N
 @torch.no_grad()
 def of_mask(mask: Mask | None, sizes: Sizes, device: torch.device | str = "cpu") -> Mask | None:
     """Any mask in its small form; those that are a run of keys by their nature are not even walked."""
-    mask = mask.inner if isinstance(mask, Whole) else mask
+    mask = mask.inner if isinstance(mask, WholeRows) else mask
     if mask is None or isinstance(mask, SpanMask | Bits):
         return mask
     mask.check(sizes)
     known = spans_of(mask, sizes, torch.device(device))
     if known is not None:
-        return settled(*known, sizes.k)
+        return make_spans(*known, sizes.k)
     if isinstance(mask, TensorMask):
         given = mask.whole(sizes, mask.tensor.device)
         return compact_mask(broadcast_4d(given, sizes), sizes)
@@ -110,13 +110,13 @@ def split_bias(bias: Float[Tensor, "_b _h _q _k"], sizes: Sizes) -> SplitBias:
     mask = gather(blocks, sizes)
     if not found["rest"]:
         return SplitBias(mask, None, found["blind"])
-    return SplitBias(mask, smallest(small, lowest, sizes, hides=mask is not None), found["blind"])
+    return SplitBias(mask, compact_bias(small, lowest, sizes, hides=mask is not None), found["blind"])
 
 
-def smallest(bias: Tensor, lowest: float, sizes: Sizes, *, hides: bool) -> Tensor | Diagonals:
+def compact_bias(bias: Tensor, lowest: float, sizes: Sizes, *, hides: bool) -> Tensor | Diagonals:
     """What is added where one may look, in the smallest form that gives every such number exactly."""
     if bias.shape[-2] > 1 and bias.shape[-1] > 1:
-        by_key, by_distance = Agreed(bias, "key"), Agreed(bias, "distance")
+        by_key, by_distance = Agreement(bias, "key"), Agreement(bias, "distance")
         for first, part in row_blocks(bias):
             hidden = part <= lowest
             by_key.see(first, part, hidden)
@@ -127,10 +127,10 @@ def smallest(bias: Tensor, lowest: float, sizes: Sizes, *, hides: bool) -> Tenso
             return by_key.values()[:, :, None, :]
         if by_distance.holds:
             return Diagonals(by_distance.values()[0], keys=sizes.k, heads=sizes.heads)
-    return fewest(bias.masked_fill(bias <= lowest, 0.0) if hides else bias)
+    return drop_constant_axes(bias.masked_fill(bias <= lowest, 0.0) if hides else bias)
 
 
-class Agreed:
+class Agreement:
     """Whether all visible cells of a column ("key"), or of a diagonal over all of a batch ("distance"), are equal.
 
     Largest and smallest are kept apart; where they are equal the number is known, where they differ it is over.
@@ -149,7 +149,10 @@ class Agreed:
         high, low = part.masked_fill(hidden, -torch.inf), part.masked_fill(hidden, torch.inf)
         rows, at = part.shape[-2], slice(None)
         if self.by == "distance":
-            high, low = skewed(high.amax(0, keepdim=True), -torch.inf), skewed(low.amin(0, keepdim=True), torch.inf)
+            high, low = (
+                skew_rows(high.amax(0, keepdim=True), -torch.inf),
+                skew_rows(low.amin(0, keepdim=True), torch.inf),
+            )
             last = first + rows - 1
             at = slice(self.q - 1 - last, self.q - 1 - last + high.shape[-1])
         most = torch.maximum(self.most[..., at], high.amax(-2))
@@ -173,7 +176,7 @@ def agree(most: Tensor, least: Tensor) -> bool:
     return bool(((most == least) | unseen).all())
 
 
-def skewed(part: Float[Tensor, "b h r k"], fill: float) -> Float[Tensor, "b h r _n"]:
+def skew_rows(part: Float[Tensor, "b h r k"], fill: float) -> Float[Tensor, "b h r _n"]:
     """Each row moved right by its distance from the last one, so that a diagonal becomes a column."""
     b, h, r, k = part.shape
     width = k + r - 1
@@ -194,8 +197,8 @@ def gather(blocks: Blocks, sizes: Sizes) -> Mask | None:
         starts.append(found[0])
         stops.append(found[1])
     else:
-        return settled(torch.cat(starts, -1), torch.cat(stops, -1), sizes.k)
-    return Bits(fewest(torch.cat([pack(part) for part in blocks()], -2), axes=3))
+        return make_spans(torch.cat(starts, -1), torch.cat(stops, -1), sizes.k)
+    return Bits(drop_constant_axes(torch.cat([pack(part) for part in blocks()], -2), axes=3))
 
 
 def runs_of(part: Bool[Tensor, "b h r k"]) -> tuple[Tensor, Tensor] | None:
@@ -222,11 +225,11 @@ def inside(eights: Tensor, which: Tensor) -> Tensor:
     return eights.gather(-1, which[..., None]).view(torch.uint8)
 
 
-def settled(start: Tensor, stop: Tensor, k: int) -> SpanMask | None:
+def make_spans(start: Tensor, stop: Tensor, k: int) -> SpanMask | None:
     """SpanMask of as few rows, heads and entries as say it all; None where every query sees every key."""
     if bool((start == 0).all()) and bool((stop == k).all()):
         return None
-    both = fewest(torch.stack([start, stop], -1), axes=3)
+    both = drop_constant_axes(torch.stack([start, stop], -1), axes=3)
     return SpanMask(both[..., 0].contiguous(), both[..., 1].contiguous())
 
 
@@ -291,7 +294,7 @@ def dense_of(mask: Mask | None, sizes: Sizes) -> Bool[Tensor, "_b _h q k"]:
     return broadcast_4d(mask.whole(sizes, torch.device("cpu")), sizes).expand(-1, -1, sizes.q, sizes.k)
 
 
-def fewest(x: Tensor, *, axes: int = 2) -> Tensor:
+def drop_constant_axes(x: Tensor, *, axes: int = 2) -> Tensor:
     """`x` with size 1 along each of its first axes along which it never changes."""
     for axis in range(axes):
         first = x.narrow(axis, 0, 1) if x.shape[axis] else x

@@ -23,7 +23,7 @@ def even_softmax(scores: Scores, allowed: Allowed | None = None) -> Weights:
     return torch.where(blind, 1.0 / max(1, scores.shape[-1]), softmax(scores, allowed))
 
 
-class Whole(Mask):
+class WholeRows(Mask):
     """The same mask for whole rows only: an even row counts all keys, also those beyond what any row sees."""
 
     def __init__(self, inner: Mask) -> None:

@@ -34,13 +34,13 @@ def merge_words(
     (('unseen', 'cat'), [[1.0, 0.0], [0.5, 0.5]])
     """
     if isinstance(what, Layer):
-        one = entry(what, batch)
+        one = take_entry(what, batch)
         tokens = tokens if tokens is not None else one.queries[0] if one.queries else None
         keys = keys if keys is not None else one.keys[0] if one.keys else None
         if tokens is None or keys is None:
             raise TraceError(f"{what.name} has no tokens to make words of; watch with a tokenizer, or give them")
         rows, columns = words_of(tokens, what.weights.shape[-2]), words_of(keys, what.weights.shape[-1])
-        return replaced(one, group(one.weights, rows[0], columns[0], MERGED), rows[1], columns[1])
+        return replace_map(one, group(one.weights, rows[0], columns[0], MERGED), rows[1], columns[1])
     if tokens is None:
         raise TraceError("a map does not know its words; give its tokens")
     rows, columns = words_of(tokens, what.shape[-2]), words_of(keys or tokens, what.shape[-1])
@@ -86,14 +86,14 @@ def select(layer: Layer, rows: Any = None, columns: Any = None, *, batch: int = 
     >>> select(trace.layers[0], rows=[2], columns=slice(0, 2)).head(0).tokens
     (('sat',), ('The', 'cat'))
     """
-    one = entry(layer, batch)
+    one = take_entry(layer, batch)
     queries, keys = one.queries[0] if one.queries else None, one.keys[0] if one.keys else None
     q = places_of(rows, one.weights.shape[-2], queries, "row")
     k = places_of(columns, one.weights.shape[-1], keys, "column")
     if (len(q), len(k)) == tuple(one.weights.shape[-2:]):
         return one
     part = group(one.weights, [[place] for place in q], [[place] for place in k], PART)
-    return replaced(one, part, queries and queries.pick(q), keys and keys.pick(k))
+    return replace_map(one, part, queries and queries.pick(q), keys and keys.pick(k))
 
 
 def places_of(chosen: Any, size: int, tokens: Tokens | None, what: str) -> Sequence[int]:
@@ -122,17 +122,17 @@ def sentence(letter: str, tokens: Tokens | None) -> range:
     return found[letters.index(letter)]
 
 
-def entry(layer: Layer, batch: int) -> Layer:
+def take_entry(layer: Layer, batch: int) -> Layer:
     """The layer of one batch entry."""
     if not -layer.batch <= batch < layer.batch:
         raise TraceError(f"{layer.name} saw a batch of {layer.batch}, but entry {batch} was asked for")
     place = batch % layer.batch
     queries = layer.queries[place] if layer.queries else None
     keys = layer.keys[place] if layer.keys else None
-    return replaced(layer, layer.weights[place : place + 1], queries, keys)
+    return replace_map(layer, layer.weights[place : place + 1], queries, keys)
 
 
-def replaced(layer: Layer, weights: AttentionMap, queries: Tokens | None, keys: Tokens | None) -> Layer:
+def replace_map(layer: Layer, weights: AttentionMap, queries: Tokens | None, keys: Tokens | None) -> Layer:
     """The same layer seen otherwise: what was kept to prove or to take gradients of it no longer fits."""
     found = Layer(
         name=layer.name,

@@ -19,7 +19,7 @@ from regard.trace.file.array import FileArray
 from regard.trace.file.digests import ChunkDigests, seal_header
 from regard.trace.file.header import Info
 from regard.trace.file.stream import Writer
-from regard.trace.file.written import Written
+from regard.trace.file.written import ManifestWriter
 from regard.trace.record.trace import Trace
 
 ALIGN = 8  # bytes; the widest number
@@ -75,7 +75,7 @@ class MemoryWriter(Writer):
 def file_bytes(trace: Trace) -> tuple[bytes, list[Info]]:
     """The bytes of the file that `trace.save` would write, and where its arrays stand."""
     writer = MemoryWriter()
-    written = Written(writer, budget=BUDGET)
+    written = ManifestWriter(writer, budget=BUDGET)
     with torch.no_grad():
         manifest = written.trace(trace)
     return writer.whole(manifest, written.names)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from regard.errors import TraceError
 from regard.files import put
 from regard.tokens.visible import visible
-from regard.trace.file.file import only
+from regard.trace.file.file import select_layers
 from regard.trace.record.trace import Run, Trace
 from regard.views.explorer.bundle import read_bundle
 from regard.views.explorer.packing import file_bytes, pack_bytes
@@ -159,7 +159,7 @@ def check_page_path(to: str | os.PathLike[str]) -> Path:
 
 
 def last_run(trace: Trace, layers: Any) -> Run:
-    chosen = trace if layers is None else only(trace, [layers] if isinstance(layers, str) else list(layers))
+    chosen = trace if layers is None else select_layers(trace, [layers] if isinstance(layers, str) else list(layers))
     if not chosen.layers:
         raise TraceError("the trace has no layers, so there is nothing to look at; watch a call of the model first")
     return chosen.runs[-1]

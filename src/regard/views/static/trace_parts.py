@@ -16,7 +16,7 @@ from regard.errors import TraceError
 from regard.trace.proof.verify import prove
 from regard.trace.record.layer import Layer
 from regard.trace.record.trace import Trace, find
-from regard.trace.record.words import MERGED, PART, entry, merge_words, select
+from regard.trace.record.words import MERGED, PART, take_entry, merge_words, select
 from regard.views.static.grid import Grid, as_grid, clean_label
 
 KINDS = {"self": "self-attention", "cross": "cross-attention"}
@@ -53,7 +53,7 @@ def group_stacks(trace: Trace) -> list[list[Layer]]:
 
 def look(layer: Layer, *, rows: Any = None, cols: Any = None, batch: int = 0, words: bool = False) -> Layer:
     """One batch entry of a layer, of its words where asked for, of some rows and columns where given."""
-    one = merge_words(layer, batch=batch) if words else entry(layer, batch)
+    one = merge_words(layer, batch=batch) if words else take_entry(layer, batch)
     return one if rows is None and cols is None else select(one, rows, cols)
 
 

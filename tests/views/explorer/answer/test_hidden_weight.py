@@ -8,7 +8,7 @@ import torch
 
 from regard.attention.map.map import AttentionMap
 from regard.attention.mask.bits import Bits, pack
-from regard.trace.record.even import Whole, even_softmax
+from regard.trace.record.even import WholeRows, even_softmax
 from regard.trace.record.layer import Layer
 from regard.trace.record.trace import Run, Trace
 from regard.views.explorer.answer import Answers, pyramid
@@ -57,7 +57,7 @@ def trace_of(kind):
     q, k = (torch.from_numpy(one).float()[None, None] for one in drawn())
     allowed = torch.from_numpy(allowed_cells())[None, None]
     if kind == "even":
-        weights = asked(q, k, mask=Whole(Bits(pack(allowed))), weigh=even_softmax)
+        weights = asked(q, k, mask=WholeRows(Bits(pack(allowed))), weigh=even_softmax)
     else:
         weights = AttentionMap.stored(torch.from_numpy(looped()).float()[None, None], mask=Bits(pack(allowed)))
     return Trace([Run([Layer(kind, "self", weights)])])
