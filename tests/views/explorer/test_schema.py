@@ -77,7 +77,7 @@ def test_the_answers_tell_the_same_measures(made, tmp_path):
         for data in (made[f"{name}.safetensors"], (held_traces.FOLDER / f"{name}.safetensors").read_bytes()):
             (tmp_path / "x").write_bytes(data)
             with safe_open(tmp_path / "x", "np") as file:
-                facts.append(json.loads(file.metadata()["told"])["measures"])
+                facts.append(json.loads(file.metadata()["facts"])["measures"])
         for ours, theirs in zip(*facts, strict=True):
             for one, other in zip(ours, theirs, strict=True):
                 assert one["notes"] == other["notes"]

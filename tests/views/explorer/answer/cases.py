@@ -195,7 +195,7 @@ def ask(answers: Answers, what: str, **about):
     """What is said, and the arrays, as NumPy."""
     blob = answers.ask(what, about)
     size = int.from_bytes(blob[:8], "little")
-    return json.loads(json.loads(blob[8 : 8 + size])["__metadata__"]["told"]), load(blob)
+    return json.loads(json.loads(blob[8 : 8 + size])["__metadata__"]["facts"]), load(blob)
 
 
 def close(found: np.ndarray, wanted: Tensor, within: float = 1e-6) -> None:

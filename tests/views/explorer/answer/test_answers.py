@@ -18,8 +18,11 @@ from regard.views.explorer.answer import Answers, answers, pyramid, questions
 from tests.views.explorer.answer.cases import CASES, ask, asked, close, triangle
 from tests.views.traces import decoder, translator
 
-INFO = ["id", "name", "model", "run", "runs", "tokens", "layers", "notes", "precision", "error", "output", "picture"]
-LAYER = ["name", "kind", "side", "how", "shape", "queries", "keys", "scores", "values", "notes"]
+INFO = [
+    *("id", "name", "model", "run", "runs", "tokens", "layers", "notes", "edits"),
+    *("precision", "error", "output", "picture"),
+]
+LAYER = ["name", "kind", "side", "how", "shape", "queries", "keys", "scores", "values", "notes", "states", "edits"]
 TOKENS = ["shown", "ids", "offsets", "special", "words", "text", "grid"]
 HEAD = {"layer": 0, "batch": 0, "head": 0}
 

@@ -93,7 +93,7 @@ def same(before: bytes, after: bytes, advice: str) -> None:
     for name in old:
         np.testing.assert_allclose(old[name], new[name], rtol=1e-5, atol=1e-6, err_msg=advice)
     facts = [
-        json.loads(json.loads(x[8 : 8 + int.from_bytes(x[:8], "little")])["__metadata__"]["told"])
+        json.loads(json.loads(x[8 : 8 + int.from_bytes(x[:8], "little")])["__metadata__"]["facts"])
         for x in (before, after)
     ]
     if "status" in facts[0]:  # a proof counts last places, which differ from machine to machine

@@ -26,7 +26,7 @@ serials = count()
 class Answers:
     """One run of a trace, for whoever looks at it. `info()` is what there is, `ask(what, about)` a part of it.
 
-    An answer is one safetensors blob: arrays by name, all else as JSON in its metadata under "told". Threads may ask
+    An answer is one safetensors blob: arrays by name, all else as JSON in its metadata under "facts". Threads may ask
     at the same time; what one of them computes for a head serves the others, `room` bytes at most are kept.
 
     >>> import regard, torch

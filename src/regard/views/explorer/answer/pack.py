@@ -23,7 +23,7 @@ def pack(answer: Answer) -> bytes:
     """One safetensors blob: float32, int32 and uint8 arrays, and `facts` as ASCII JSON in its metadata."""
     facts = json.dumps(answer.facts, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     arrays = {name: to_plain(array) for name, array in answer.arrays.items() if array is not None}
-    return save(arrays, metadata={"told": facts})
+    return save(arrays, metadata={"facts": facts})
 
 
 def to_plain(array: Tensor) -> np.ndarray:
