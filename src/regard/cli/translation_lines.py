@@ -52,9 +52,9 @@ def translate_lines(
     for some in chunks(lines, AT_ONCE if isinstance(lines, list) else 1):
         any_came = True
         some = some if isinstance(lines, list) else readable_lines(translator, some, length)
-        found = iter(translator.translate([line.text for line in some if not line.blank], beams=beams))
+        made = iter(translator.translate([line.text for line in some if not line.blank], beams=beams))
         for line in some:
-            one = None if line.blank else next(found)
+            one = None if line.blank else next(made)
             yield from format_translation(one, line, see, as_json)
             if one is not None and (opens or to is not None):
                 kept.append(one)
@@ -126,31 +126,31 @@ def record(one: Translation | None, line: Line) -> dict[str, Any]:
     """A translation as plain values; without weights where the model looks at nothing."""
     if one is None:
         return {"source": line.text, "text": "", "written": [], "read": [], "weights": []}
-    found: dict[str, Any] = {"source": one.source, "text": one.text}
+    texts: dict[str, Any] = {"source": one.source, "text": one.text}
     if not looks_across(one.interpreter.model):
         rows = [*one.shown.written_names, SPECIAL[END]]
-        return found | {"written": rows, "read": list(one.shown.source_names), "weights": None}
+        return texts | {"written": rows, "read": list(one.shown.source_names), "weights": None}
     rows, columns, weights = one.alignment()
     shares = [[round(share, 6) for share in row] for row in weights.tolist()]
-    return found | {"written": rows, "read": columns, "weights": shares}
+    return texts | {"written": rows, "read": columns, "weights": shares}
 
 
 def write_maps(translations: list[Translation], to: Path) -> None:
     """The maps of translations as a page, or that of one as a picture or a trace."""
     with explain_write_errors(to):
         if to.suffix.lower() == ".trace":
-            found[0].trace().save(to)
+            translations[0].trace().save(to)
         elif to.suffix.lower() == ".html":
-            page(found, to)
+            page(translations, to)
         else:
-            figure(found[0], to)
+            figure(translations[0], to)
 
 
-def page(found: list[Translation], to: Path) -> None:
+def page(translations: list[Translation], to: Path) -> None:
     from regard.cli.pages import make_translations_page
     from regard.files import put
 
-    put(to, make_translations_page("Which word looked at which", [(one.source, one) for one in found]).encode())
+    put(to, make_translations_page("Which word looked at which", [(one.source, one) for one in translations]).encode())
 
 
 def figure(one: Translation, to: Path) -> None:

@@ -21,7 +21,7 @@ class Vocabulary:
     Ids 0 to 3 are `<pad>`, `<bos>`, `<eos>` and `<unk>`; text never becomes one of the first three, whatever it says.
 
     >>> vocabulary = Vocabulary.train(["the cat sat", "the cats"], kind="words", size=50)
-    >>> vocabulary.encode("the cat"), vocabulary.tokens("the cat"), vocabulary.decode([4, 5])
+    >>> vocabulary.encode("the cat"), vocabulary.names([4, 5]), vocabulary.decode([4, 5])
     ([4, 5], ['the', 'cat'], 'the cat')
     """
 
@@ -53,8 +53,8 @@ class Vocabulary:
         spelled in 256 tokens for bytes; else it is `<unk>`. Left open, pieces of words have it, the others not.
         For one vocabulary of two languages, give the texts of both.
 
-        >>> Vocabulary.train(["猫坐在垫子上。", "猫在这里。"], kind="characters").tokens("猫在上")
-        ['猫', '在', '上']
+        >>> Vocabulary.train(["猫坐在垫子上。", "猫在这里。"], kind="characters").offsets("猫在上")
+        [(0, 1), (1, 2), (2, 3)]
         """
         if kind not in KINDS:
             raise ConfigError(f"kind is {kind!r}; give one of {', '.join(KINDS)}")
@@ -113,16 +113,34 @@ class Vocabulary:
 
         An id outside of the vocabulary is refused.
         """
+        return str(self.tokenizer.decode(self.known_ids(ids), skip_special_tokens=True))
+
+    def known_ids(self, ids: Any) -> list[int]:
+        """The same ids; one that is not in the vocabulary is refused."""
         numbers = [int(number) for number in ids]
         size = len(self)
         wrong = next((number for number in numbers if not 0 <= number < size), None)
         if wrong is not None:
             raise DataError(f"id {wrong} is not in this vocabulary of {size} tokens; give ids that it made")
-        return str(self.tokenizer.decode(numbers, skip_special_tokens=True))
+        return numbers
+
+    def names(self, ids: Any) -> list[str]:
+        """Each of these tokens as it is spelled, without the mark of a space before it.
+
+        >>> Vocabulary.train(["a cat"], kind="words").names([5, 2])
+        ['cat', '<eos>']
+        """
+        numbers = self.known_ids(ids)
+        return [str(self.tokenizer.id_to_token(number)).removeprefix(SPACE) or " " for number in numbers]
 
     def tokens(self, text: str) -> list[str]:
-        """The tokens of a text as they are spelled, without the mark of a space before them."""
-        return [name.removeprefix(SPACE) or " " for name in self.encoding(text).tokens]
+        """The names of the tokens of a text."""
+        return self.names(self.encode(text))
+
+    @property
+    def special(self) -> frozenset[int]:
+        """The ids of `<pad>`, `<bos>`, `<eos>` and `<unk>`."""
+        return frozenset(range(len(SPECIAL)))
 
     def offsets(self, text: str) -> list[tuple[int, int]]:
         """Which characters of the text each token is made from, spaces before it left out.

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from regard.errors import ModelError
 
@@ -21,6 +20,8 @@ class WordTokenizer:
     Traceback (most recent call last):
     regard.errors.ModelError: 'dog' is not among the 4 words of this model: A, B, cat, .; use those
     """
+
+    special: frozenset[int] = frozenset()
 
     def __init__(self, vocabulary: Sequence[str]) -> None:
         self.vocabulary = tuple(vocabulary)
@@ -44,11 +45,24 @@ class WordTokenizer:
 
     def decode(self, ids: Iterable[int]) -> str:
         """The words with spaces between them."""
+        return " ".join(self.names(ids))
+
+    def names(self, ids: Iterable[int]) -> list[str]:
+        """The word of each id."""
         ids = list(ids)
         unknown = next((i for i in ids if self.id_to_token(i) is None), None)
         if unknown is not None:
             raise ModelError(f"id {unknown} came, but this model knows {len(self)} words; give 0 to {len(self) - 1}")
-        return " ".join(self.vocabulary[i] for i in ids)
+        return [self.vocabulary[i] for i in ids]
+
+    def offsets(self, text: str) -> list[tuple[int, int]]:
+        """Which characters of the text each word is.
+
+        >>> WordTokenizer(["A", "cat", "."]).offsets("A  cat.")
+        [(0, 1), (3, 6), (6, 7)]
+        """
+        self.encode(text)  # refuses what is no word
+        return [match.span() for match in self._pattern.finditer(text)]
 
     # Named as in the tokenizers package, and silent about what is not there as it is.
 
@@ -59,13 +73,6 @@ class WordTokenizer:
     def id_to_token(self, id: int) -> str | None:  # noqa: A002
         """The word with this id, or None."""
         return self.vocabulary[id] if 0 <= id < len(self) else None
-
-    @property
-    def backend_tokenizer(self) -> Any:
-        """The same words in a tokenizer of the `tokenizers` package, which knows that spaces belong to no word."""
-        from tokenizers import Tokenizer, models
-
-        return Tokenizer(models.WordLevel(dict(self._ids), unk_token=""))
 
     def __repr__(self) -> str:
         return f"WordTokenizer({len(self)} words)"

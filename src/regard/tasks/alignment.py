@@ -10,9 +10,8 @@ from torch import Tensor
 from regard.data.grammar import Aligned, word_spans
 from regard.data.special import END
 from regard.errors import DataError
-from regard.tasks.read_and_written import watched
+from regard.tasks.read_and_written import label_ids, watched
 from regard.tasks.text_translator import TextTranslator, must_look
-from regard.tasks.translate import shown
 
 Span = tuple[int, int]
 
@@ -76,7 +75,7 @@ def quality(interpreter: TextTranslator, pairs: Sequence[Aligned]) -> Quality:
         linked = sorted({target for target, _ in pair.links})
         true = set(pair.links)
         read, written = [*interpreter.source.encode(pair.source), END], interpreter.target.encode(pair.target)
-        fed = shown(interpreter.source, interpreter.target, pair.source, read, written)
+        fed = label_ids(interpreter.source, interpreter.target, read, written)
         crossing = [layer for layer in watched(interpreter.model, fed).layers if layer.kind != "self"]
         totals = totals or [[0, 0] for _ in crossing]
         rows, columns = interpreter.target.offsets(pair.target), interpreter.source.offsets(pair.source)

@@ -1,7 +1,7 @@
 """What every task has beside what the engine asks for: an evaluation with its options, a report, a next command."""
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -22,9 +22,9 @@ class BaseTask:
     A task gives `name`, `settings` and `prepare`; the rest has a default.
     """
 
-    name: ClassVar[str]
-    settings: ClassVar[type[Settings]]
-    options: ClassVar[type[EvaluationOptions]] = EvaluationOptions
+    name: str
+    settings: type[Settings]
+    options: type[EvaluationOptions] = EvaluationOptions
 
     def check_requirements(self, settings: Any) -> None:
         """Refuse, with the line that installs it, where something is missing that a validation will need."""

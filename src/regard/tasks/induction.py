@@ -81,7 +81,7 @@ class PreparedInduction:
     def __init__(self, settings: InductionSettings) -> None:
         self.given = settings
         self.config = settings.config()
-        self.words = (*repeats.VOCABULARY[: settings.vocab_size - len(SEPARATORS)], *SEPARATORS)
+        self.words = (*repeats.VOCABULARY[: self.config.vocab_size - len(SEPARATORS)], *SEPARATORS)
         self.model: nn.Module = self.config.build()
         self.examples = sum(self.rows_of(step // settings.stage_steps) for step in range(settings.steps))
         self.sequence = lru_cache(maxsize=4096)(self.make_sequence)
@@ -94,7 +94,7 @@ class PreparedInduction:
 
     def length_of(self, epoch: int) -> int:
         """How long the sequences of an epoch are."""
-        return max(4, self.given.context >> max(0, 2 - epoch))
+        return max(4, self.config.context >> max(0, 2 - epoch))
 
     def rows_of(self, epoch: int) -> int:
         """How many sequences an update of an epoch has."""

@@ -59,8 +59,10 @@ def make_field(configs: Sequence[type[ModelConfig]], name: str, about: Hyperpara
         kind for kind in (bool, int, float, str) if kind is known.type or kind in getattr(known.type, "__args__", ())
     )
     default = known.default if about.default is None else about.default
-    limits: dict[str, Any] = {int: {"ge": about.least, "le": about.most}, float: {"ge": 0, "lt": 1}}.get(kind, {})
-    return Literal[about.choices] if about.choices else kind, Field(default, description=about.description, **limits)
+    limits: dict[Any, dict[str, Any]] = {int: {"ge": about.least, "le": about.most}, float: {"ge": 0, "lt": 1}}
+    return Literal[about.choices] if about.choices else kind, Field(
+        default, description=about.description, **limits.get(kind, {})
+    )
 
 
 def fill_config(config: type[C], settings: BaseModel, **more: Any) -> C:

@@ -11,7 +11,7 @@ from torch import nn
 from regard.data.special import BEGIN, END, SPECIAL
 from regard.files import put
 from regard.models.kinds import kind_of
-from regard.tokens import Tokens
+from regard.tokens import TextTokenizer, Tokens
 from regard.trace.record.trace import Trace
 from regard.trace.watch import watch
 
@@ -25,6 +25,13 @@ class ReadAndWritten(NamedTuple):
     source_names: Sequence[str]
     written: Sequence[int]
     written_names: Sequence[str]
+
+
+def label_ids(
+    source: TextTokenizer, target: TextTokenizer, read: Sequence[int], written: Sequence[int]
+) -> ReadAndWritten:
+    """Ids that were read and written, with the names of their tokens."""
+    return ReadAndWritten(read, source.names(read), written, target.names(written))
 
 
 class ShownExample(NamedTuple):

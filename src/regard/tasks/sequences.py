@@ -10,8 +10,9 @@ from torch import nn
 from regard.data.examples import PairExamples
 from regard.data.special import SPECIAL
 from regard.models import store
+from regard.models.tokenizer import WordTokenizer
 from regard.tasks.base import BaseTask
-from regard.tasks.read_and_written import ReadAndWritten, show
+from regard.tasks.read_and_written import label_ids, show
 from regard.tasks.writing import PreparedPairs, WriterSettings, write
 from regard.training.settings import with_defaults
 from regard.training.task import Better
@@ -66,9 +67,9 @@ class PreparedSequences(PreparedPairs):
 
     def show(self, model: nn.Module, folder: Path) -> None:
         sources = [self.validation[i].source for i in range(3)]
+        words = WordTokenizer(self.words)
         shown = [
-            ReadAndWritten(source, [self.words[x] for x in source], written.ids, [self.words[x] for x in written.ids])
-            for source, written in zip(sources, write(model, sources))
+            label_ids(words, words, source, written.ids) for source, written in zip(sources, write(model, sources))
         ]
         show(model, shown, folder)
 

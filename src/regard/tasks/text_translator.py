@@ -12,8 +12,8 @@ from regard.data.vocabulary import Vocabulary
 from regard.errors import DataError, ModelError
 from regard.models import embedded, store
 from regard.models.locate import UnknownModelError, is_run, locate
-from regard.tasks.read_and_written import ReadAndWritten, looks_across, watched
-from regard.tasks.translate import SOURCE, TARGET, shown
+from regard.tasks.read_and_written import ReadAndWritten, label_ids, looks_across, watched
+from regard.tasks.translate import SOURCE, TARGET
 from regard.tasks.writing import write
 from regard.tokens.visible import cut
 from regard.trace.record.trace import Trace
@@ -72,7 +72,7 @@ class TextTranslator:
         asked = [self.read(text) for text in texts]
         written = write(self.model, asked, beams=beams, **more)
         return [
-            Translation(self, text, shown(self.source, self.target, text, ids, found.ids))
+            Translation(self, text, label_ids(self.source, self.target, ids, found.ids))
             for text, ids, found in zip(texts, asked, written)
         ]
 

@@ -10,14 +10,13 @@ from torch import nn
 from regard.data.examples import PairExamples
 from regard.data.grammar import Aligned, sentences
 from regard.data.pairs import Pair, Pairs, read_pairs
-from regard.data.pieces import SPACE
-from regard.data.special import END, SPECIAL
+from regard.data.special import END
 from regard.data.split import references, split
 from regard.data.vocabulary import Vocabulary
 from regard.errors import ConfigError, DataError
 from regard.models import store
 from regard.tasks.base import BaseTask, EvaluationOptions
-from regard.tasks.read_and_written import ReadAndWritten, show
+from regard.tasks.read_and_written import label_ids, show
 from regard.tasks.score import load_sacrebleu, score_texts, tokenizer_for
 from regard.tasks.writing import PreparedPairs, WriterSettings, write
 from regard.training.task import Better
@@ -110,10 +109,9 @@ class PreparedTranslation(PreparedPairs):
         return {"loss": self.validation_loss(model), "bleu": scores.bleu, "chrf": scores.chrf}
 
     def show(self, model: nn.Module, folder: Path) -> None:
-        texts = [one.source for one in self.asked[:3]]
-        asked = [[*self.source.encode(text), END] for text in texts]
+        asked = [[*self.source.encode(one.source), END] for one in self.asked[:3]]
         written = [found.ids for found in write(model, asked)]
-        show(model, [shown(self.source, self.target, *one) for one in zip(texts, asked, written)], folder)
+        show(model, [label_ids(self.source, self.target, *one) for one in zip(asked, written)], folder)
 
     def export(self, model: Any, folder: Path, facts: dict[str, Any]) -> None:
         files = {SOURCE: self.source.json.encode(), TARGET: self.target.json.encode()}
@@ -151,18 +149,6 @@ def translate(
     """Each text in the other language."""
     asked = [[*source.encode(text), END] for text in texts]
     return [target.decode(found.ids) for found in write(model, asked, beams=beams, **more)]
-
-
-def shown(
-    source: Vocabulary, target: Vocabulary, text: str, ids: Sequence[int], written: Sequence[int]
-) -> ReadAndWritten:
-    """A text, read as `ids`, with what was written for it, tokens named."""
-    return ReadAndWritten(ids, [*source.tokens(text), SPECIAL[END]], written, names_of(target, written))
-
-
-def names_of(vocabulary: Vocabulary, ids: Sequence[int]) -> list[str]:
-    """Each token as it is spelled, without the mark of a space before it."""
-    return [str(vocabulary.tokenizer.id_to_token(i)).removeprefix(SPACE) or " " for i in ids]
 
 
 class TranslateOptions(EvaluationOptions):

@@ -8,6 +8,7 @@ from regard.errors import TraceError
 from regard.tokens.aligned import pieces_by_decoding
 from regard.tokens.assemble import Piece
 from regard.tokens.decoders import Step, byte_level, spaced, steps_of, word_pieces
+from regard.tokens.protocol import TextTokenizer, check_instance
 from regard.tokens.spelling import encoded, guess, spelled_pieces
 
 LARGEST = 2**31  # beyond, tokenizers raise instead of saying that they do not know
@@ -79,9 +80,25 @@ class ByDecoding(Source):
         return pieces_by_decoding(self.decode, ids)
 
 
+class ByProtocol(Source):
+    """A tokenizer that follows the protocol, by its own names and what it decodes them to."""
+
+    def __init__(self, tokenizer: TextTokenizer) -> None:
+        super().__init__(lambda token: tokenizer.names([token])[0], set(tokenizer.special))
+        self.tokenizer = tokenizer
+
+    def pieces(self, ids: Sequence[int]) -> list[Piece]:
+        names = self.tokenizer.names(ids)
+        if self.tokenizer.decode(ids) == " ".join(names):  # whole words: spaces belong to none of them
+            return spelled_pieces(names, [spaced])
+        return pieces_by_decoding(self.tokenizer.decode, ids)
+
+
 def source_of(tokenizer: Any) -> Source:
     """The best way there is to know this tokenizer."""
-    refuse(tokenizer)
+    check_instance(tokenizer)
+    if isinstance(tokenizer, TextTokenizer) and not hasattr(tokenizer, "tokenizer"):  # it is around none that says more
+        return ByProtocol(tokenizer)
     if not any(hasattr(tokenizer, name) for name in SPELLERS):
         tokenizer = getattr(tokenizer, "tokenizer", tokenizer)  # a processor of images and text holds one
     backend = getattr(tokenizer, "backend_tokenizer", None) or tokenizer
@@ -105,17 +122,6 @@ def source_of(tokenizer: Any) -> Source:
         f"a tokenizer was wanted, but a {type(tokenizer).__name__} came, which can neither decode ids nor spell them; "
         "give a tokenizer, or a list of strings, one per token"
     )
-
-
-def refuse(tokenizer: Any) -> None:
-    """What looks a little like a tokenizer and is none."""
-    if isinstance(tokenizer, str | bytes):
-        raise TraceError(
-            f"a tokenizer was wanted, but the string {tokenizer[:40]!r} came; "
-            "load the tokenizer of that name, or give a list of strings, one per token"
-        )
-    if isinstance(tokenizer, type):
-        raise TraceError(f"a tokenizer was wanted, but the class {tokenizer.__name__} came; give one made by it")
 
 
 def speller(tokenizer: Any) -> Callable[[int], str | None] | None:
