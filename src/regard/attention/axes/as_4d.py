@@ -36,8 +36,10 @@ def broadcast_4d(x: Tensor, sizes: Sizes) -> Tensor:
     x = add_leading_axes(x, max(2, len(sizes.lead)))
     if x.dim() == 4:
         return x
-    same_for_all = math.prod(x.shape[:-3]) == 1
-    return (x if same_for_all else x.expand(*sizes.batch, *x.shape[-3:])).flatten(0, -4)
+    lead = x.shape[:-3]
+    if lead != sizes.batch and math.prod(lead) != 1:
+        x = x.expand(*sizes.batch, *x.shape[-3:])
+    return x.flatten(0, -4)
 
 
 def expand_4d(x: Tensor, sizes: Sizes) -> Tensor:
