@@ -65,7 +65,7 @@ export interface TrainingCard {
 }
 
 /** The id under which a trace can be opened. */
-export interface TraceReference {
+export interface TraceLink {
   readonly trace: string;
 }
 

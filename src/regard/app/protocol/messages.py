@@ -100,7 +100,7 @@ class TrainingCard(ServerMessage):
     losses: list[tuple[int, float]] = Field(description="step and training loss, also between these steps")
 
 
-class TraceReference(ServerMessage):
+class TraceLink(ServerMessage):
     """The id under which a trace can be opened."""
 
     trace: str

@@ -16,7 +16,7 @@ from fastapi import FastAPI, Request
 from starlette.responses import Response
 
 from regard.app.protocol import limits
-from regard.app.protocol.messages import EditRequest, RenameRequest, TraceReference
+from regard.app.protocol.messages import EditRequest, RenameRequest, TraceLink
 from regard.app.protocol.refusal import Refusal, refusal_of
 from regard.app.protocol.wire import parse, parse_object, respond
 from regard.app.runners.monitor import RunMonitor
@@ -78,20 +78,24 @@ def look_of(request: Request) -> int:
     return int(number)
 
 
-def add(app: FastAPI, studio: Studio) -> None:
-    """Put the routes of traces into the app."""
-    asking, traces = RequestQueue(studio), studio.traces
+class TraceRoutes:
+    """What can be asked of the traces of a studio."""
+
+    def __init__(self, studio: Studio) -> None:
+        self.studio, self.traces, self.asking = studio, studio.traces, RequestQueue(studio)
 
     @with_token
-    async def list_all() -> Response:
-        if studio.welcomed is not None:
-            await asyncio.wait([asyncio.wrap_future(studio.welcomed)], timeout=PATIENCE)
-        return respond(traces.list_traces())
+    async def list_all(self) -> Response:
+        """The cards of all traces; the first run is waited for a moment."""
+        if self.studio.welcomed is not None:
+            await asyncio.wait([asyncio.wrap_future(self.studio.welcomed)], timeout=PATIENCE)
+        return respond(self.traces.list_traces())
 
     @with_token
-    async def open_one(request: Request, wanted: str) -> Response:
-        run, look = run_of(request), traces.newest_look(wanted)
-        info = await asking(request, lambda: traces.answers(wanted, run, look).info())
+    async def open_one(self, request: Request, wanted: str) -> Response:
+        """What a page must know before it asks for numbers."""
+        run, look = run_of(request), self.traces.newest_look(wanted)
+        info = await self.asking(request, lambda: self.traces.answers(wanted, run, look).info())
         if info is None:
             return GONE
         response = respond(info)
@@ -99,74 +103,86 @@ def add(app: FastAPI, studio: Studio) -> None:
         return response
 
     @with_token
-    async def ask(request: Request, wanted: str, what: str) -> Response:
+    async def ask(self, request: Request, wanted: str, what: str) -> Response:
+        """One question about a trace."""
         run, look = run_of(request), look_of(request)
         body = parse_object(await limits.body_of(request))
-        traces.find(wanted, look)  # what is gone is told before what is wrong with the question
+        self.traces.find(wanted, look)  # what is gone is told before what is wrong with the question
         question = read_question(what, body)
-        answer = traces.peek_tile(question, wanted, run, look)
+        answer = self.traces.peek_tile(question, wanted, run, look)
         if answer is None:
-            work = (traces.ask, question, wanted, run, look)
-            answer = await (asking.at_length(request, wanted, *work) if what in SLOW else asking(request, *work))
+            work = (self.traces.ask, question, wanted, run, look)
+            answer = await (
+                self.asking.at_length(request, wanted, *work) if what in SLOW else self.asking(request, *work)
+            )
         return GONE if answer is None else Response(answer, media_type="application/octet-stream")
 
     @with_token
-    async def rename(request: Request, wanted: str) -> Response:
-        traces.rename(wanted, parse(RenameRequest, await limits.body_of(request)).name)
+    async def rename(self, request: Request, wanted: str) -> Response:
+        """Another name for a trace."""
+        self.traces.rename(wanted, parse(RenameRequest, await limits.body_of(request)).name)
         return respond({})
 
     @with_token
-    async def forget(wanted: str) -> Response:
-        traces.forget(wanted)
+    async def forget(self, wanted: str) -> Response:
+        """Take a trace away."""
+        self.traces.forget(wanted)
         return respond({})
 
     @with_token
-    async def page(request: Request, wanted: str) -> Response:
-        html = await asking.at_length(request, wanted, render_page, studio, wanted)
+    async def page(self, request: Request, wanted: str) -> Response:
+        """A trace as a file that opens by itself."""
+        html = await self.asking.at_length(request, wanted, render_page, self.studio, wanted)
         if html is None:
             return GONE
-        name = quote(f"{traces.find(wanted).card.name or 'trace'}.html", safe="", errors="replace")
+        name = quote(f"{self.traces.find(wanted).card.name or 'trace'}.html", safe="", errors="replace")
         headers = {"content-disposition": f"attachment; filename*=UTF-8''{name}"}  # never opened as a page of ours
         return Response(html, media_type="text/html; charset=utf-8", headers=headers)
 
     @with_token
-    async def edit(request: Request, wanted: str) -> Response:
+    async def edit(self, request: Request, wanted: str) -> Response:
+        """The same run again, under edits."""
         run, edits = run_of(request), parse(EditRequest, await limits.body_of(request)).edits
         left = threading.Event()
         monitor = RunMonitor(stopped=left.is_set)
         watching = asyncio.create_task(until_gone(request, left))
         try:
-            work = studio.queue(lambda: studio.edit(wanted, edits, monitor, run))
+            work = self.studio.queue(lambda: self.studio.edit(wanted, edits, monitor, run))
             return respond(await asyncio.wrap_future(work))
         except RegardError:
             raise
         except Exception as error:
-            raise refusal_of(error, studio.model_of(wanted)) from error
+            raise refusal_of(error, self.studio.model_of(wanted)) from error
         finally:
             left.set()
             watching.cancel()
 
     @with_token
-    async def upload(request: Request) -> Response:
-        part = traces.folder / f".sent-{secrets.token_hex(8)}"
+    async def upload(self, request: Request) -> Response:
+        """Keep a trace that was sent."""
+        part = self.traces.folder / f".sent-{secrets.token_hex(8)}"
         try:
             await receive_file(request, part)
-            identity = await asking(request, traces.take, part, name_of(request.headers.get("x-name", "")))
+            identity = await self.asking(request, self.traces.take, part, name_of(request.headers.get("x-name", "")))
         finally:
             with contextlib.suppress(OSError):
                 part.unlink(missing_ok=True)
-        return GONE if identity is None else respond(TraceReference(trace=identity))
+        return GONE if identity is None else respond(TraceLink(trace=identity))
 
+
+def add(app: FastAPI, studio: Studio) -> None:
+    """Put the routes of traces into the app."""
+    routes = TraceRoutes(studio)
     one = "/api/traces/{wanted}"
     for path, endpoint, method in (
-        ("/api/traces", list_all, "GET"),
-        ("/api/traces", upload, "POST"),
-        (one, open_one, "GET"),
-        (one, rename, "PATCH"),
-        (one, forget, "DELETE"),
-        (f"{one}/ask/{{what}}", ask, "POST"),
-        (f"{one}/edit", edit, "POST"),
-        (f"{one}/page", page, "GET"),
+        ("/api/traces", routes.list_all, "GET"),
+        ("/api/traces", routes.upload, "POST"),
+        (one, routes.open_one, "GET"),
+        (one, routes.rename, "PATCH"),
+        (one, routes.forget, "DELETE"),
+        (f"{one}/ask/{{what}}", routes.ask, "POST"),
+        (f"{one}/edit", routes.edit, "POST"),
+        (f"{one}/page", routes.page, "GET"),
     ):
         app.add_api_route(path, endpoint, methods=[method])
 

@@ -6,7 +6,7 @@ import re
 from fastapi import FastAPI
 from starlette.responses import Response
 
-from regard.app.protocol.messages import TraceReference
+from regard.app.protocol.messages import TraceLink
 from regard.app.protocol.refusal import Refusal
 from regard.app.protocol.wire import respond
 from regard.app.security.access import with_token
@@ -29,7 +29,7 @@ def add(app: FastAPI, studio: Studio) -> None:
             raise Refusal("a step and an example are whole numbers; open the list again", 404).coded("training.none")
         loop = asyncio.get_running_loop()
         opening = loop.run_in_executor(studio.asking, studio.open_training, wanted, int(step), int(example))
-        return respond(TraceReference(trace=await opening))
+        return respond(TraceLink(trace=await opening))
 
     app.add_api_route("/api/trainings", list_all, methods=["GET"])
     app.add_api_route("/api/trainings/{wanted}/{step}/{example}", open_one, methods=["GET"])
