@@ -130,12 +130,12 @@ def test_a_lost_server_is_told_and_nothing_typed_is_lost(tabs, folder):
     studio.place(2, 3, query=4)
     notice = studio.root.locator(".notice")
     notice.wait_for()
-    assert "does not answer" in notice.inner_text()
+    assert "not responding" in notice.inner_text()
     assert text.input_value() == "Two dogs sleep."
     studio.shot("bad-lost")
 
 
-@pytest.mark.parametrize(("locale", "words"), [("en-GB", "no longer valid"), ("zh-CN", "此地址已失效")])
+@pytest.mark.parametrize(("locale", "words"), [("en-GB", "This link has expired"), ("zh-CN", "此链接已失效")])
 def test_a_wrong_token_is_told_in_the_readers_language(tabs, server, locale, words):
     tab = tabs.new(server.home, locale=locale)
     tab.forgive(["401", "Failed to load resource"])
@@ -171,5 +171,5 @@ def test_a_kernel_that_is_gone_is_told_in_the_cell(tabs, lab):
     for question in tab.page.locator(".jp-Dialog .jp-mod-accept").all():
         question.click()
     studio.place(2, 3, query=4)
-    studio.eventually(lambda: any("kernel does not answer" in text for text in studio.alerts()), seconds=120)
+    studio.eventually(lambda: any("kernel is not responding" in text for text in studio.alerts()), seconds=120)
     studio.shot("bad-kernel-gone")

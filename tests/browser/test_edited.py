@@ -19,7 +19,7 @@ def test_every_view_says_that_the_model_was_edited_and_how(kind, open_in, trace_
     studio.shot("edited-trace")
     assert "mute('layers.0', heads 1)" in studio.root.locator(".panel").inner_text()
     studio.root.get_by_role("button", name="中文").click()
-    studio.eventually(lambda: studio.root.locator(".stage .edited").inner_text(), lambda words: "模型被改动过" in words)
+    studio.eventually(lambda: studio.root.locator(".stage .edited").inner_text(), lambda words: "模型已被编辑" in words)
 
 
 def test_a_trace_of_the_model_as_it_is_says_nothing_of_edits(open_in):

@@ -56,7 +56,7 @@ def test_a_run_is_shown_and_the_page_says_that_it_was_not_kept(studio):
     notice.wait_for()
     said = notice.inner_text()
     assert "No space left on device" in said
-    assert ("磁盘" in said or "无法保存" in said) if studio.kind == "zh-CN" else "until the server ends" in said
+    assert ("磁盘" in said or "无法保存" in said) if studio.kind == "zh-CN" else "lost when the server stops" in said
     assert chinese(said) == (studio.kind == "zh-CN")
     assert field.input_value() == TEXT
     studio.settled("map")

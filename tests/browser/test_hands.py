@@ -83,7 +83,7 @@ def test_keys_change_head_and_layer_and_the_details_follow(map_of):
     studio = map_of
     studio.press("]", 2)
     studio.press("}")
-    studio.eventually(lambda: "layer 1, head 2" in studio.root.locator("aside.panel").inner_text())
+    studio.eventually(lambda: "Layer 1, head 2" in studio.root.locator("aside.panel").inner_text())
 
 
 def test_the_colour_scale_and_its_legend_change(map_of):

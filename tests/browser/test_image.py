@@ -27,7 +27,7 @@ def test_a_window_is_not_stretched_over_the_picture_but_the_whole_is_laid_over_i
     assert [tuple(layer.weights.shape[i] for i in (0, 2)) for layer in layers] == [(4, 9), (1, 36)]
     studio = open_in(kind, "windows")
     view = studio.open("image")
-    studio.eventually(lambda: view.inner_text(), lambda words: "not placed on the picture yet" in words)
+    studio.eventually(lambda: view.inner_text(), lambda words: "not placed on the image yet" in words)
     assert view.locator("canvas").count() == 0
     studio.shot("image-windows")
     studio.place(1, 2, query=7)

@@ -10,7 +10,7 @@ def test_a_link_opens_the_same_place(kind, open_in):
     studio = open_in(kind, "stack", LINK)
     studio.settled("map")
     panel = studio.root.locator("aside.panel")
-    studio.eventually(lambda: "layer 1, head 2" in panel.inner_text() and "猫" in panel.inner_text())
+    studio.eventually(lambda: "Layer 1, head 2" in panel.inner_text() and "猫" in panel.inner_text())
     zoom = studio.probe("map", "zoom")  # at least what the link names, in cells that stay square
     assert (zoom["left"], zoom["top"]) != (0, 0)
     assert zoom["right"] - zoom["left"] < 13
@@ -44,5 +44,5 @@ def test_python_says_where_a_widget_begins_and_hears_where_it_is(tabs, lab):
     tab = tabs.new(lab.home)
     studio = Studio(tab, "notebook", lab.show(tab, "stack", "layer=2, head=1, height=480"))
     panel = studio.root.locator("aside.panel")
-    studio.eventually(lambda: "layer 2, head 1" in panel.inner_text())
+    studio.eventually(lambda: "Layer 2, head 1" in panel.inner_text())
     assert studio.root.bounding_box()["height"] == pytest.approx(480, abs=4)

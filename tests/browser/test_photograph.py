@@ -85,7 +85,7 @@ def studio(tabs, seeing):
     studio.root.locator(".compose input[type=file]").set_input_files(photograph())
     studio.root.locator(".compose img.sample").wait_for()
     before = studio.page.url
-    studio.root.get_by_role("button", name="run", exact=True).click()
+    studio.root.get_by_role("button", name="Run", exact=True).click()
     studio.eventually(lambda: studio.page.url, lambda url: url != before and "trace=" in url)
     studio.open("image")
     return studio

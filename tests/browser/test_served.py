@@ -11,7 +11,7 @@ def translated(open_in):
     field = studio.root.locator("textarea[data-text]")
     field.fill("The cat sat on the mat.")
     before = studio.page.url
-    studio.root.get_by_role("button", name="run", exact=True).click()
+    studio.root.get_by_role("button", name="Run", exact=True).click()
     studio.eventually(lambda: studio.page.url, lambda url: url != before and "trace=" in url)
     studio.eventually(lambda: studio.root.get_by_role("tablist").count() == 2)
     return studio
@@ -72,7 +72,7 @@ def test_tokens_arrive_while_a_model_writes(open_in):
     if not field.input_value():
         field.fill(field.get_attribute("placeholder"))
     before = studio.page.url
-    studio.root.get_by_role("button", name="run", exact=True).click()
+    studio.root.get_by_role("button", name="Run", exact=True).click()
     studio.eventually(lambda: studio.page.url, lambda url: url != before)
     studio.open("map")
     studio.settled("map")
@@ -98,7 +98,7 @@ def test_a_text_longer_than_the_model_takes_is_refused_and_stays(open_in):
     text = "The cat sat on the mat . " * 2000
     field = studio.root.locator("textarea[data-text]")
     field.fill(text)
-    studio.root.get_by_role("button", name="run", exact=True).click()
+    studio.root.get_by_role("button", name="Run", exact=True).click()
     notice = studio.root.locator(".notice")
     notice.wait_for()
     assert len(notice.inner_text()) > 30
@@ -112,7 +112,7 @@ def test_the_page_button_gives_a_page_that_opens_offline(open_in, tabs, tmp_path
     studio = open_in("served", "stack", "#/view=map")
     studio.settled("map")
     with studio.page.expect_download() as coming:
-        studio.root.get_by_role("button", name="page", exact=True).click()
+        studio.root.get_by_role("button", name="Page", exact=True).click()
     file = tmp_path / "taken.html"
     file.write_bytes(coming.value.path().read_bytes())
     tab = tabs.new()
