@@ -2,21 +2,19 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 
 import torch
 from torch import nn
 
 from regard.attention.attend import Attended
+from regard.attention.observe import RECORDERS
 
 Heard = list[tuple[nn.Module, Attended]]
-
-_LISTENING: ContextVar[tuple[Heard, ...]] = ContextVar("regard_listening", default=())
 
 
 @contextmanager
 def listen() -> Iterator[Heard]:
-    """A list that fills with (layer, `Attended`) for every `MultiHead` call made inside the block.
+    """A list that fills with (layer, `Attended`) for every call of `attend` by a layer inside the block.
 
     Calls stand in the order they were made; a layer called twice is heard twice, also when activation
     checkpointing calls it again. Only this context hears: other threads and tasks do not, and outside of the
@@ -35,16 +33,17 @@ def listen() -> Iterator[Heard]:
     [(True, AttentionMap (b 3, h 2, q 5, k 5), computed, softmax)]
     """
     heard: Heard = []
-    token = _LISTENING.set((*_LISTENING.get(), heard))
+    token = RECORDERS.set((*RECORDERS.get(), heard))
     try:
         yield heard
     finally:
-        _LISTENING.reset(token)
+        RECORDERS.reset(token)
 
 
-def tell(module: nn.Module, attended: Attended) -> None:
-    """Hand one call to whoever listens."""
+def join_last(count: int, attended: Attended) -> None:
+    """The last `count` calls were parts of one: whoever listens hears the whole instead."""
     if torch.compiler.is_compiling():
         return
-    for heard in _LISTENING.get():
-        heard.append((module, attended))
+    for heard in RECORDERS.get():
+        module = heard[-1][0]
+        heard[-count:] = [(module, attended)]
