@@ -16,7 +16,7 @@ from regard.errors import CacheError, ShapeError
 from regard.layers.cache import KeyValueCache
 from regard.layers.check import must_end_in, must_fit
 from regard.layers.joined import Far, Joined, Near
-from regard.layers.listen import tell
+from regard.layers.listen import join_last
 from regard.layers.multihead import merge_heads, split_heads
 from regard.positions import Rotary
 
@@ -133,7 +133,7 @@ class LongformerAttention(nn.Module):
         if rows is not None and len(rows):
             far = Far(pattern) if hidden is None else Far(pattern) & hidden
             attended = together(attended, attend(*self._globals(x, rows.to(x.device), at), mask=far, dropout=dropout))
-        tell(self, attended)
+            join_last(2, attended)
         return attended
 
     def _globals(self, x: Tensor, rows: Int[Tensor, " r"], at: Int[Tensor, "*_p t"]) -> tuple[Tensor, Tensor, Tensor]:

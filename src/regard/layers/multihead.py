@@ -12,7 +12,6 @@ from regard.attention.score.bias import Bias
 from regard.errors import CacheError, PositionError, ShapeError
 from regard.layers.cache import KeyValueCache
 from regard.layers.check import must_end_in, must_fit
-from regard.layers.listen import tell
 from regard.layers.placed import Placed
 from regard.positions import Rotary
 
@@ -144,7 +143,7 @@ class MultiHead(nn.Module):
             k, v, bias = self._own(x, x if values is None else values, first, cache)  # … g k d
         else:
             k, v, bias = self._others(q, source, source if values is None else values, cache)
-        attended = attend(
+        return attend(
             q,
             k,
             v,
@@ -157,8 +156,6 @@ class MultiHead(nn.Module):
             dropout=self.dropout if self.training else 0.0,
             by=self.by,
         )
-        tell(self, attended)
-        return attended
 
     def _within(self, mask: Maskable | None) -> Maskable | None:
         """What a call may look at, within what the layer ever looks at."""

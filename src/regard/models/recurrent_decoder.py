@@ -9,7 +9,6 @@ from regard.attention.attend import attend
 from regard.attention.mask import Mask
 from regard.attention.score import Additive, Bilinear, Dot, Score
 from regard.layers.dropout import Dropout
-from regard.layers.listen import tell
 from regard.models.recurrent import State, Stepwise, make_recurrent, run
 
 ATTENTIONS = ("additive", "dot", "general", "none")
@@ -61,7 +60,6 @@ class Look(nn.Module):
     ) -> Float[Tensor, "b q w"]:
         score = PreparedAdditive(self.score) if isinstance(self.score, Additive) else self.score
         attended = attend(query[:, None], keys, memory[:, None], score=score, mask=mask)
-        tell(self, attended)
         return attended.mix[:, 0]
 
 
