@@ -40,7 +40,7 @@ def by_hand_text() -> str:
         + table(np.hstack([powers, total]), TOKENS, [*TOKENS, "sum"], indent=3),
         f"   c. Divide by the sum: the weights. x1 with x2: {powers[0, 1]:.4f} / {total[0, 0]:.4f}.\n\n"
         + table(np.hstack([weights, weights.sum(-1, keepdims=True)]), TOKENS, [*TOKENS, "sum"], indent=3),
-        "   The same as a picture, darker takes more:\n\n" + shade(weights, TOKENS, indent=3),
+        "   The same as a picture (darker is more):\n\n" + shade(weights, TOKENS, indent=3),
         "5. Mix: weights × V, the weighted sum of the values for each query.\n"
         f"   x1, first channel: {_products(weights[0], X[:, 0])}\n\n" + table(mix, TOKENS, CHANNELS, indent=3),
         "6. Check: " + _check(weights, mix),

@@ -49,9 +49,9 @@ def test_one_head_shows_its_weights_tokens_and_what_may_not_be_looked_at():
     assert (axes.get_ylabel(), axes.get_xlabel()) == ("queries", "keys")
     assert drawn.get_suptitle() == "decoder.1.cross, head 2"
     title, keys = below(drawn)
-    assert "A row is a query, which looks; a column is a key, which is looked at." in title
+    assert "Rows are queries, columns are keys: each row shows where one query attends." in title
     assert "cross-attention; computed from q and k, float32; unverified" in title
-    assert keys == ["may not be looked at"]
+    assert keys == ["masked"]
 
 
 def test_small_maps_say_the_value_in_each_cell_and_long_ones_do_not():
@@ -165,7 +165,7 @@ def test_a_batch_entry_is_chosen():
 def test_an_svg_holds_every_token_as_text_in_any_script(tmp_path, which):
     figure(translator(), **which, title="猫 $x$ & <b>", to=tmp_path / "a.svg")
     found = texts(tmp_path / "a.svg")
-    for words in [*TARGET, *SOURCE, "猫 $x$ & <b>", "may not be looked at"]:
+    for words in [*TARGET, *SOURCE, "猫 $x$ & <b>", "masked"]:
         assert words in found
     assert [path.name for path in tmp_path.iterdir()] == ["a.svg"]
 

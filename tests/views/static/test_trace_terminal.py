@@ -99,7 +99,7 @@ def test_what_there_is_lists_layers_kinds_and_the_sharpest_heads():
 @pytest.mark.parametrize("which", [(), (0,), (0, 1)], ids=["all", "layer", "head"])
 def test_lines_fit_the_width(width, which):
     shown = trace_text(decoder(tokens=25), *which, width=width).plain.splitlines()
-    told = ("The sharpest", "self-attention;", "a row is", "  layer")
+    told = ("Sharpest", "self-attention;", "rows are", "  layer")
     assert max(cell_len(line) for line in shown if not line.startswith(told)) <= width
 
 

@@ -12,7 +12,7 @@ MAPS = 8  # heads shown at most
 
 
 def map_html(map: "AttentionMap") -> str:  # noqa: A002
-    """The first heads of the map, pooled by their largest weight: rows are queries, columns keys, darker takes more."""
+    """The first heads of the map, pooled by their largest weight: rows are queries, columns are keys."""
     q, k = map.shape[-2:]
     most = map.pool(min(SIDE, max(q, 1)), min(SIDE, max(k, 1))).max
     heads = most.reshape(-1, *most.shape[-2:])

@@ -45,7 +45,7 @@ from regard.views.static.trace_parts import (
 )
 from regard.views.static.write import check_path, write
 
-READING = "A row is a query, which looks; a column is a key, which is looked at."
+READING = "Rows are queries, columns are keys: each row shows where one query attends."
 LARGE = 9.0  # inches: the longer side of one head
 WIDE = 14.0  # inches: all panels together
 PANEL = 3.4  # inches: one of several heads
@@ -68,7 +68,7 @@ def figure(
     words: bool = False,
     title: str | None = None,
 ) -> Figure:
-    """What a model attended to, as a matplotlib figure: rows are queries, columns are keys, darker takes more.
+    """What a model attended to, as a matplotlib figure: rows are queries, columns are keys, darker is more weight.
 
     With `layer` (a number, a part of its path, or the layer itself) and `head` one map, the value in each cell when
     they fit. With `layer` alone all its heads, on one colour scale. With neither, where there are several stacks
@@ -267,6 +267,6 @@ def write_headline(sheet: Figure, title: str, fonts: list[str]) -> None:
 def write_footer(sheet: Figure, said: str) -> None:
     """What the maps are and, where there is some, what hatching means."""
     hatched = any(patch.get_hatch() for axes in sheet.axes for patch in axes.patches)
-    handles = [Patch(label="may not be looked at", **HATCH)] if hatched else []
+    handles = [Patch(label="masked", **HATCH)] if hatched else []
     key = sheet.legend(handles=handles, title=said, loc="outside lower center", frameon=False, fontsize=8.5)
     key.get_title().set(fontsize=8.5, color=GREY, ha="center")

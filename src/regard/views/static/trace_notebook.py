@@ -29,7 +29,7 @@ from regard.views.static.trace_parts import (
 LAYERS, HEADS, TOKENS = 24, 16, 40  # shown at most; the rest is counted
 SMALL, LARGE = (20, 60), (32, 160)  # of a thumbnail along a side: cells at most, and dots
 PAPER, INK, GREY = np.array([255, 255, 245]), np.array([38, 66, 110]), 208
-READING = "a row is a query, a column is a key, darker takes more"
+READING = "rows are queries, columns are keys; darker cells have more weight"
 
 Pixels = UInt8[np.ndarray, "_high _wide 3"]
 
@@ -47,7 +47,7 @@ def trace_html(trace: Trace, most: int = LAYERS) -> str:
     return (
         f"<div><b>{escape_text(trace.model or 'a trace')}</b>: {runs}{count}{edited_note(trace.edits)}"
         f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>{more}"
-        f"<ul>{listed}</ul><small>{READING}; a long map shows {SMALL[0]} of its queries, evenly spread</small></div>"
+        f"<ul>{listed}</ul><small>{READING}; a long map shows {SMALL[0]} evenly spaced queries</small></div>"
     )
 
 

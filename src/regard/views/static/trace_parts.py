@@ -16,7 +16,7 @@ from regard.errors import TraceError
 from regard.trace.proof.verify import prove
 from regard.trace.record.layer import Layer
 from regard.trace.record.trace import Trace, find
-from regard.trace.record.words import MERGED, PART, take_entry, merge_words, select
+from regard.trace.record.words import MERGED, PART, merge_words, select, take_entry
 from regard.views.static.grid import Grid, as_grid, clean_label
 
 KINDS = {"self": "self-attention", "cross": "cross-attention"}

@@ -33,7 +33,7 @@ from regard.views.static.trace_parts import (
 if TYPE_CHECKING:
     from rich.text import Text
 
-READING = "a row is a query, a column is a key"
+READING = "rows are queries, columns are keys"
 SIDE = 16  # cells of a head's small picture, along each side
 TOKEN = 12  # columns of a token's name
 LINES = 120  # queries listed at most
@@ -190,7 +190,7 @@ def heads_text(layer: Layer, said: str, width: int) -> "Text":
     queries, keys = labels_of(layer, TOKEN)
     grids = [grid_of(layer.head(head), SIDE, SIDE) for head in range(layer.heads)]
     r, c = grids[0][1]
-    each = "darker takes more" if (r, c) == (1, 1) else f"each mark is the largest of {r} × {c}"
+    each = "darker is more weight" if (r, c) == (1, 1) else f"each mark is the largest of {r} × {c}"
     text.append(f"{READING}; {each}\n", "dim")
     most = max(float(np.nanmax(grid, initial=0.0)) for grid, _ in grids)  # one scale for all
     size = max(2 * grids[0][0].shape[1], 21)  # columns of a picture, and of the look below it
@@ -218,7 +218,7 @@ def overview_text(trace: Trace, layers: list[Layer], width: int) -> "Text":
     digits = len(str(len(layers) - 1))
     sizes = [f"{layer.weights.shape[-2]} × {layer.weights.shape[-1]}" for layer in layers]
     text.append(f"{'':{digits}} {pad_right('layer', left)}  {'kind':7}  {pad_right('q × k', max(map(len, sizes)))}  ")
-    text.append("heads: darker is sharper\n")
+    text.append("heads (darker: sharper)\n")
     for number, (layer, sharpness, size) in enumerate(zip(layers, heads, sizes, strict=True)):
         even = np.log(max(layer.weights.shape[-1], 2))
         text.append(f"{number:>{digits}} ", "dim").append(pad_right(cut(visible(layer.name), left), left))
@@ -228,8 +228,8 @@ def overview_text(trace: Trace, layers: list[Layer], width: int) -> "Text":
             text.append(BLOCKS[min(1 + int(share * 4), 4)], style_of(share))
         text.append("\n")
     longest = max(layer.weights.shape[-2] for layer in layers)
-    some = f" (of long maps {SOME_ROWS})" if longest > ALL_ROWS else ""
-    text.append(f"\nThe sharpest heads, by the mean entropy of their rows{some}, and where they look most:\n")
+    some = f" ({SOME_ROWS} rows of long maps)" if longest > ALL_ROWS else ""
+    text.append(f"\nSharpest heads, by mean entropy of their rows{some}, with their strongest weight:\n")
     every = [(one, number, head) for number, those in enumerate(heads) for head, one in enumerate(those)]
     for one, number, head in sorted(every, key=lambda each: each[0].entropy)[:SHARPEST]:
         look_at = describe_strongest(one, *labels_of(layers[number], TOKEN))
