@@ -9,7 +9,7 @@ from torch import nn
 from regard import MultiHead
 from regard.models import store
 from regard.models.config import ModelConfig
-from regard.models.kinds import Kind, registered
+from regard.models.kinds import Kind, temporary_kind
 
 WORDS = ["the", "cat", "sat", "on", "mat", "."]
 
@@ -55,7 +55,7 @@ TOY = Kind(
 @contextmanager
 def toy_in(folder, kind=TOY):
     """The config and the model, written to this folder; their kind is known as long as the block runs."""
-    with registered(kind):
+    with temporary_kind(kind):
         config = ToyConfig(vocab_size=len(WORDS), width=8, heads=2, scale=0.5)
         torch.manual_seed(3)
         model = config.build().eval()

@@ -10,13 +10,13 @@ from regard.models.folder import open_model
 from regard.models.kinds import KINDS
 from regard.models.layout import RUN
 from regard.models.locate import ModelLocation, UnknownModelError, is_run, locate, locate_path
-from regard.training.run import Run
+from regard.training.run import RunFolder
 
 
 @pytest.fixture
 def run(tmp_path):
     """A run of training that has come to its end."""
-    made = Run(tmp_path / "some run")
+    made = RunFolder(tmp_path / "some run")
     with made.alone(new=True):
         made.begin("translate", {})
     shutil.copytree(embedded.folder("en-zh-recurrent"), made.model)

@@ -9,7 +9,7 @@ import regard
 from regard.errors import DtypeError, ShapeError
 from regard.layers import listen
 from regard.models.decoder_state import DecoderState
-from regard.models.recurrent import Stepwise, make_recurrent
+from regard.models.recurrent import RecurrentCells, make_recurrent
 from regard.models.recurrent_decoder import ATTENTIONS
 from regard.models.seq2seq import Seq2SeqConfig
 
@@ -44,7 +44,7 @@ def test_steps_of_a_cell_equal_torch_over_the_whole_text(cell, layers):
     x, more = torch.randn(B, T, given, dtype=torch.float64), torch.randn(B, T, fed, dtype=torch.float64)
     start = tuple(torch.randn(layers, B, width, dtype=torch.float64) for _ in range(2 if cell == "lstm" else 1))
     wanted, last = rnn(torch.cat((x, more), -1), start if cell == "lstm" else start[0])
-    cells, state, said = Stepwise(rnn, given), list(zip(*(part.unbind(0) for part in start))), []
+    cells, state, said = RecurrentCells(rnn, given), list(zip(*(part.unbind(0) for part in start))), []
     for gates, now in zip(cells.project(x).unbind(1), more.unbind(1)):
         state = cells.step(gates, now, state)
         said.append(state[-1][0])

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from regard.models import embedded
-from regard.tasks.ship import COUNT, scored
+from regard.tasks.ship import COUNT, score_parts
 from regard.tasks.text_translator import open_translator
 
 NAMES = ("en-zh", "en-zh-recurrent")
@@ -25,7 +25,7 @@ def test_the_cat_sits_on_the_mat_and_each_word_looks_at_its_own(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_scores_in_the_manifest_are_those_of_the_model(name):
     manifest = embedded.describe(name)
-    again = scored(name)
+    again = score_parts(name)
     for part, told in manifest["scores"].items():
         assert again[part] == pytest.approx(told, abs=0.3), (part, COUNT)
     assert manifest["scores"]["test"]["bleu"] > 90

@@ -31,24 +31,24 @@ def count(
     if tokenizer is None:
         raise TraceError("this model has no tokenizer, so it cannot read a text; take regard.census from Python")
     read = [encode_within(line.text, opened, tokenizer, length, line.place) for line in lines]
-    found = census(opened, read, tokenizer, length=None)
+    counts = census(opened, read, tokenizer, length=None)
     if os.environ.get("RANK", "0") != "0":
         return ""
     if as_json:
-        facts = {"model": model, "texts": found.texts, "tokens": found.tokens}
-        return json.dumps(facts | {"heads": found.records()}, ensure_ascii=False)
-    return told(found)
+        facts = {"model": model, "texts": counts.texts, "tokens": counts.tokens}
+        return json.dumps(facts | {"heads": counts.records()}, ensure_ascii=False)
+    return format_census(counts)
 
 
-def told(found: Census) -> str:
+def format_census(counts: Census) -> str:
     """The heads of each kind, strongest first, each with its evidence."""
-    lines = [f"{found.title}."]
+    lines = [f"{counts.title}."]
     named = 0
     for kind in THRESHOLDS:
-        heads = found.find(kind)
+        heads = counts.find(kind)
         named += len(heads)
         if heads:
             lines += ["", f"{kind}: {len(heads)}"]
-            lines += [f"  {layer}, head {head}: {found.why(layer, head)}" for layer, head in heads]
-    lines += ["", f"{len(found) - named} heads reach no threshold. All measures of all heads: --json"]
+            lines += [f"  {layer}, head {head}: {counts.why(layer, head)}" for layer, head in heads]
+    lines += ["", f"{len(counts) - named} heads reach no threshold. All measures of all heads: --json"]
     return "\n".join(lines)

@@ -146,9 +146,9 @@ def summary(
 @app.command()
 def models(as_json: Annotated[bool, JSON] = False) -> None:
     """List the models that come with the package."""
-    from regard.cli.models import listed
+    from regard.cli.models import list_models
 
-    typer.echo(listed(as_json=as_json))
+    typer.echo(list_models(as_json=as_json))
 
 
 @app.command(cls=TrainCommand, context_settings={"ignore_unknown_options": True})

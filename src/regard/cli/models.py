@@ -7,18 +7,18 @@ from regard.models import embedded
 from regard.models.kinds import kind_named
 
 
-def listed(*, as_json: bool = False) -> str:
+def list_models(*, as_json: bool = False) -> str:
     """One paragraph for each model: its name, what it is, its size, and the command that made it."""
-    found = {name: embedded.describe(name) for name in embedded.names()}
+    manifests = {name: embedded.describe(name) for name in embedded.names()}
     if as_json:
-        return json.dumps({name: facts(manifest) for name, manifest in found.items()}, ensure_ascii=False)
-    told = [paragraph(name, facts(manifest)) for name, manifest in found.items()]
-    return "\n\n".join([*told, "\n".join(next_steps(found))])
+        return json.dumps({name: facts(manifest) for name, manifest in manifests.items()}, ensure_ascii=False)
+    paragraphs = [paragraph(name, facts(manifest)) for name, manifest in manifests.items()]
+    return "\n\n".join([*paragraphs, "\n".join(next_steps(manifests))])
 
 
-def next_steps(found: dict[str, dict[str, Any]]) -> list[str]:
+def next_steps(manifests: dict[str, dict[str, Any]]) -> list[str]:
     """What to type next: for the first translator, and for the first model that reads a text."""
-    kinds = {name: kind_named(manifest.get("kind", "gpt")) for name, manifest in found.items()}
+    kinds = {name: kind_named(manifest.get("kind", "gpt")) for name, manifest in manifests.items()}
     translators = [name for name, kind in kinds.items() if "translate" in kind.tasks]
     readers = [name for name, kind in kinds.items() if "read" in kind.tasks]
     return [
@@ -41,7 +41,7 @@ def facts(manifest: dict[str, Any]) -> dict[str, Any]:
 
 def paragraph(name: str, known: dict[str, Any]) -> str:
     size = f"{known['parameters']:,} parameters, {known['bytes'] / 1e6:.1f} MB"
-    scores = [scored(key, value) for key, value in known["scores"].items() if isinstance(value, float | dict)]
+    scores = [format_score(key, value) for key, value in known["scores"].items() if isinstance(value, float | dict)]
     return "\n".join(
         [
             f"{name}: {known['about']}",
@@ -51,7 +51,7 @@ def paragraph(name: str, known: dict[str, Any]) -> str:
     )
 
 
-def scored(name: str, value: float | dict[str, float]) -> str:
+def format_score(name: str, value: float | dict[str, float]) -> str:
     """A score, or those on one part of the data."""
     if isinstance(value, float):
         return f"{name} {value:.3f}"

@@ -39,7 +39,7 @@ def see(
     which = int(layer) if layer is not None and layer.removeprefix("-").isdecimal() else layer
     opened, tokenizer = open_model(model, download=download)
     must_only_read(model, opened)
-    trace = watched(opened, tokenizer, text, length)
+    trace = watch_text(opened, tokenizer, text, length)
     if to is not None:
         with explain_write_errors(to):
             write_file(trace, text, which, head, to, words=words)
@@ -86,7 +86,7 @@ def must_only_read(name: str, model: nn.Module) -> None:
     raise ModelError(f"{name} is a {kind.name}, which reads {kind.reads}, but a text came; watch it from Python")
 
 
-def watched(model: nn.Module, tokenizer: Any, text: str, length: int | None = None) -> Trace:
+def watch_text(model: nn.Module, tokenizer: Any, text: str, length: int | None = None) -> Trace:
     """The trace of the model reading the text; an encoder and decoder also write their answer to it."""
     if tokenizer is None:
         raise TraceError("this model has no tokenizer, so it cannot read a text; watch it from Python with its inputs")
@@ -113,7 +113,7 @@ def watched(model: nn.Module, tokenizer: Any, text: str, length: int | None = No
 def as_records(trace: Trace, layer: Any, head: int | None, *, words: bool) -> dict[str, Any]:
     """One head with all its weights (null where hidden), or every head with how sharp it is, as plain values."""
     chosen = trace.layers if layer is None else [choose(trace, layer)]
-    found: dict[str, Any] = {"model": trace.model, "notes": trace.notes, "layers": []}
+    records: dict[str, Any] = {"model": trace.model, "notes": trace.notes, "layers": []}
     for one in (look(each, words=words) for each in chosen):
         queries, keys = labels_of(one, 1000)
         record: dict[str, Any] = {"layer": one.name, "kind": one.kind, "weights": one.weights.kind}
@@ -125,8 +125,8 @@ def as_records(trace: Trace, layer: Any, head: int | None, *, words: bool) -> di
             grid, _ = grid_of(one.head(head), one.weights.shape[-2], one.weights.shape[-1])
             rows = [[None if value != value else value for value in row] for row in grid.tolist()]
             record |= {"head": head, "rows": rows}
-        found["layers"].append(record)
-    return found
+        records["layers"].append(record)
+    return records
 
 
 def next_step(trace: Trace, layer: Any, head: int | None) -> str:

@@ -3,12 +3,12 @@
 import torch
 from torch import Tensor
 
-from regard.decode.closed import Stop
 from regard.decode.decoded import Decoded
-from regard.decode.limits import Limits, first
-from regard.decode.log_probs import LogProbs, banned, not_numbers
-from regard.decode.once import told_once
+from regard.decode.finished import StopRule
+from regard.decode.limits import Limits, make_first_ids
+from regard.decode.log_probs import LogProbs, list_banned, make_nan_error
 from regard.decode.penalties import LengthPenalty, coverage, length_divisor
+from regard.decode.replay import replay_once
 from regard.decode.search import Search
 from regard.errors import ConfigError
 from regard.models.decoder_state import DecoderState
@@ -69,20 +69,20 @@ def beam(
             f"coverage_penalty is {coverage_penalty}, but it would reward what is left out; give 0 or more"
         )
     divisor = length_divisor(length_penalty, length_rule)
-    ids = first(steps, rows, limits)
+    ids = make_first_ids(steps, rows, limits)
     longest = limits.per_row(rows, ids.device)
-    rule = Stop(stop, divisor, best, longest)
+    rule = StopRule(stop, divisor, best, longest)
     search: Search | None = None
     looked: Tensor | None = None
     chances: Tensor
     measure = LogProbs()
-    with told_once(steps, limits.begin) as keep:
+    with replay_once(steps, limits.begin) as keep:
         while len(ids):
             over = limits.end is None and search is not None and search.is_over  # what comes next does not matter
             chances = chances.new_zeros(len(ids), chances.shape[1]) if over else measure.after(steps, ids)  # r·w n
             if search is None:
                 limits.check(chances.shape[-1])
-                never = banned(limits, limits.shortest, chances.device)
+                never = list_banned(limits, limits.shortest, chances.device)
                 search = Search(
                     rows, beams=beams, limits=limits, longest=longest, divisor=divisor, stop=rule, like=chances
                 )
@@ -95,15 +95,15 @@ def beam(
             if move.tied:
                 move = search.look(chances, ends, cost, exact=True)
             if move.wrong:
-                raise not_numbers(search.said)
+                raise make_nan_error(search.length)
             index, tokens = search.take(move)
             if len(index):
                 steps.reorder(index)
             looked = None if looked is None else looked[index]
             ids = tokens[:, None]
-        found = [] if search is None else search.texts(best)
-        keep([texts[0].ids if texts else [] for texts in found])
-    return found
+        texts = [] if search is None else search.texts(best)
+        keep([row[0].ids if row else [] for row in texts])
+    return texts
 
 
 def take_ends(chances: Tensor, search: Search, limits: Limits) -> Tensor:
@@ -115,7 +115,7 @@ def take_ends(chances: Tensor, search: Search, limits: Limits) -> Tensor:
     if limits.end is None:
         over = search.must_end()
         return never.expand(len(chances)) if over is None else torch.zeros_like(never).where(over, never)
-    ends = chances[:, limits.end].clone() if search.said >= limits.shortest else never.expand(len(chances))
+    ends = chances[:, limits.end].clone() if search.length >= limits.shortest else never.expand(len(chances))
     chances[:, limits.end] = -torch.inf
     return ends
 

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.decode.top import top
+from regard.decode.top import find_top
 
 NO_TOKEN = 0  # stands where a text ends; nobody reads it
 
@@ -20,12 +20,12 @@ class Candidates(NamedTuple):
     each: int
     tied: Tensor  # a boolean, as in `Top`
 
-    def ended(self, beams: int) -> tuple[Tensor, Tensor]:
+    def take_ended(self, beams: int) -> tuple[Tensor, Tensor]:
         """(scores, beams) of the best `beams`, whose score is −∞ where they do not say END."""
         at = self.at[:, :beams]
         return self.scores[:, :beams].where(at % self.each == 0, -torch.inf), at // self.each
 
-    def open(self, beams: int) -> tuple[Tensor, Tensor, Tensor]:
+    def take_open(self, beams: int) -> tuple[Tensor, Tensor, Tensor]:
         """(scores, beams, tokens) of the best `beams` that go on."""
         ends = self.at % self.each == 0
         going = ends.sort(dim=1, stable=True).indices[:, :beams]  # False is before True, and order stays
@@ -43,7 +43,7 @@ def candidates(
     order is by score, then the lower beam, then END, then the likelier token, then the lower id.
     """
     rows, width = so_far.shape
-    best = top(chances, beams, exact=exact)
+    best = find_top(chances, beams, exact=exact)
     values = best.values if must_end is None else best.values.masked_fill(must_end[:, None], -torch.inf)
     scores, tokens = torch.cat([ends[:, None], values], 1), F.pad(best.ids, (1, 0), value=NO_TOKEN)  # r·w each
     if (missing := -(-2 * beams // width) - scores.shape[1]) > 0:  # a small vocabulary

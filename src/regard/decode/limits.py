@@ -80,7 +80,7 @@ class Limits:
         return [self.longest] if isinstance(self.longest, int) else list(self.longest)
 
 
-def first(steps: DecoderState, rows: int, limits: Limits) -> Tensor:
+def make_first_ids(steps: DecoderState, rows: int, limits: Limits) -> Tensor:
     """What is fed first: the prompt of a state that has one, else BEGIN for every row, (rows, 1).
 
     The latter stands on `steps.device` where the model tells one.

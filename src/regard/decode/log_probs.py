@@ -47,13 +47,13 @@ class LogProbs:
         return self.memory[:size].view(rows, columns)
 
 
-def banned(limits: Limits, said: int, device: torch.device) -> Tensor:
+def list_banned(limits: Limits, said: int, device: torch.device) -> Tensor:
     """The ids that may not be said after `said` tokens."""
     ids = limits.never if limits.end is None or said >= limits.shortest else (*limits.never, limits.end)
     return torch.tensor(ids, dtype=torch.int64, device=device)
 
 
-def not_numbers(step: int) -> ModelError:
+def make_nan_error(step: int) -> ModelError:
     """What to raise where a score is NaN."""
     return ModelError(
         f"the model gave logits that are not numbers (NaN) for token {step + 1}; look at its weights and its input"

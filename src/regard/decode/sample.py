@@ -47,26 +47,26 @@ def sample(
     >>> [text.ids for text in sample(Dice(), 2, generator=generators, limits=Limits(longest=5))]
     [[8, 7, 5, 8, 6], [3, 4, 4, 4, 6]]
     """
-    check(temperature, top_k, top_p, min_p)
+    check_sampling(temperature, top_k, top_p, min_p)
     if isinstance(generator, Sequence) and len(generator) != rows:
         raise ShapeError(f"{len(generator)} generators came for {rows} rows; give one generator, or one per row")
 
     def choose(chances: Tensor, alive: Tensor) -> Tensor:
         if not temperature:
             return chances.argmax(-1)
-        kept = chances / temperature
+        scores = chances / temperature
         if top_k is not None:
-            kept = keep_top_k(kept, top_k)
+            scores = keep_top_k(scores, top_k)
         if top_p is not None and top_p < 1:
-            kept = keep_top_p(kept, top_p)
+            scores = keep_top_p(scores, top_p)
         if min_p:
-            kept = keep_min_p(kept, min_p)
-        return draw(kept.softmax(-1), numbers(generator, alive))
+            scores = keep_min_p(scores, min_p)
+        return draw(scores.softmax(-1), draw_uniform(generator, alive))
 
     return write(steps, rows, limits, choose)
 
 
-def numbers(generator: Generator | Sequence[Generator] | None, alive: Tensor) -> Tensor:
+def draw_uniform(generator: Generator | Sequence[Generator] | None, alive: Tensor) -> Tensor:
     """A random number in [0, 1) for each row that is still written, (b,)."""
     if generator is None or isinstance(generator, Generator):
         device = alive.device if generator is None else generator.device
@@ -85,7 +85,9 @@ def draw(chances: Tensor, at: Tensor) -> Tensor:
     return torch.minimum(token, last)[:, 0]  # should at · whole be rounded up to whole
 
 
-def check(temperature: float | int, top_k: int | None, top_p: float | int | None, min_p: float | int | None) -> None:
+def check_sampling(
+    temperature: float | int, top_k: int | None, top_p: float | int | None, min_p: float | int | None
+) -> None:
     """Raises where a setting is outside what it can be."""
     if not 0 <= temperature < float("inf"):
         raise ConfigError(f"temperature is {temperature}, but it divides the logits; give 0 (the likeliest) or more")

@@ -6,8 +6,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Generator, Tensor
 
-from regard.decode.limits import Limits, first
-from regard.decode.sample import check
+from regard.decode.limits import Limits, make_first_ids
+from regard.decode.sample import check_sampling
 from regard.models.decoder_state import DecoderState
 
 
@@ -33,8 +33,8 @@ def stream(
     >>> words.decode([int(token) for token in stream(steps, 1, limits=Limits(longest=5, end=None))])
     'cat sees A B C'
     """
-    check(temperature, None, None, None)
-    ids, ended = first(steps, rows, limits), None
+    check_sampling(temperature, None, None, None)
+    ids, ended = make_first_ids(steps, rows, limits), None
     for said in range(limits.most):
         logits = steps(ids)
         if not said:

@@ -196,5 +196,5 @@ class KeyValueCache:
 
     def __repr__(self) -> str:
         limits = {"capacity": self.capacity, "window": self.window, "keep_first": self.keep_first or None}
-        told = ", ".join(f"{name}={size}" for name, size in limits.items() if size is not None)
-        return f"KeyValueCache({told}), {self._held()} keys held, {self.seen} tokens seen"
+        sizes = ", ".join(f"{name}={size}" for name, size in limits.items() if size is not None)
+        return f"KeyValueCache({sizes}), {self._held()} keys held, {self.seen} tokens seen"

@@ -12,7 +12,7 @@ from regard.attention.mask.cover import FAR, Cover
 from regard.attention.mask.longformer import LongformerMask
 
 
-class Near(Mask):
+class NearRowsMask(Mask):
     """The rows of tokens that are not global: a window, and the global tokens."""
 
     def __init__(self, pattern: LongformerMask) -> None:
@@ -37,7 +37,7 @@ class Near(Mask):
         return f"near({self.pattern!r})"
 
 
-class Far(Mask):
+class GlobalRowsMask(Mask):
     """The rows of global tokens: everything."""
 
     def __init__(self, pattern: LongformerMask) -> None:
@@ -71,7 +71,7 @@ def is_global(pattern: LongformerMask, at: Cells, sizes: Sizes) -> Bool[Tensor, 
     return marks[b, stands.clamp(0, max(0, sizes.k - 1))] & (stands >= 0)
 
 
-class Joined(WeightsSource):
+class JoinedSource(WeightsSource):
     """Two maps of the same sizes as one, where every row looks nowhere in one of them: their sum."""
 
     kind = "computed"
@@ -81,8 +81,8 @@ class Joined(WeightsSource):
         self.device, self.dtype, self.precision = near.device, near.dtype, near.precision
         self.lead = near.leading_index()
 
-    def pick(self, chosen: tuple[Index, ...]) -> "Joined":
-        return Joined(self.near.pick(chosen), self.far.pick(chosen))
+    def pick(self, chosen: tuple[Index, ...]) -> "JoinedSource":
+        return JoinedSource(self.near.pick(chosen), self.far.pick(chosen))
 
     def weights(self, rows: Where = slice(None), columns: slice = slice(None)) -> Float[Tensor, "*_b r c"]:
         return self.near.weights(rows, columns) + self.far.weights(rows, columns)

@@ -15,7 +15,7 @@ from regard.attention.score.bias import Bias
 from regard.errors import CacheError, ShapeError
 from regard.layers.cache import KeyValueCache
 from regard.layers.check import must_end_in, must_fit
-from regard.layers.joined import Far, Joined, Near
+from regard.layers.joined import GlobalRowsMask, JoinedSource, NearRowsMask
 from regard.layers.listen import join_last
 from regard.layers.multihead import merge_heads, split_heads
 from regard.positions import Rotary
@@ -128,10 +128,10 @@ class LongformerAttention(nn.Module):
         rows = pattern.cover(sizes).queries
         dropout = self.dropout if self.training else 0.0
         hidden = None if mask is None else as_mask(mask, sizes)
-        near = Near(pattern) if hidden is None else Near(pattern) & hidden
+        near = NearRowsMask(pattern) if hidden is None else NearRowsMask(pattern) & hidden
         attended = attend(q, k, v, mask=near, dropout=dropout)
         if rows is not None and len(rows):
-            far = Far(pattern) if hidden is None else Far(pattern) & hidden
+            far = GlobalRowsMask(pattern) if hidden is None else GlobalRowsMask(pattern) & hidden
             attended = together(attended, attend(*self._globals(x, rows.to(x.device), at), mask=far, dropout=dropout))
             join_last(2, attended)
         return attended
@@ -175,7 +175,7 @@ class LongformerAttention(nn.Module):
 
 def together(near: Attended, far: Attended) -> Attended:
     """Both kinds of rows: where one looks nowhere, its mix and its weights are 0."""
-    weights = AttentionMap(Joined(near.weights.source, far.weights.source))
+    weights = AttentionMap(JoinedSource(near.weights.source, far.weights.source))
     if near.weights.dropped is not None:
         both = near.weights, far.weights
         weights.dropped = Dropped(near.weights.dropped.p, None, lambda: both[0].used() + both[1].used())

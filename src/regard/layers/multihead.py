@@ -12,7 +12,7 @@ from regard.attention.score.bias import Bias
 from regard.errors import CacheError, PositionError, ShapeError
 from regard.layers.cache import KeyValueCache
 from regard.layers.check import must_end_in, must_fit
-from regard.layers.placed import Placed
+from regard.layers.placed import PlacedBias
 from regard.positions import Rotary
 
 
@@ -176,7 +176,9 @@ class MultiHead(nn.Module):
         if cache is None:
             return k, v, bias
         if bias is not None and cache.keep_first:
-            bias = Placed(bias, torch.cat((cache.positions, cache.seen + torch.arange(x.shape[-2], device=x.device))))
+            bias = PlacedBias(
+                bias, torch.cat((cache.positions, cache.seen + torch.arange(x.shape[-2], device=x.device)))
+            )
         return *cache.append(k, v), bias
 
     def _others(

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from regard.attention.score.bias import Bias
 
 
-class Placed:
+class PlacedBias:
     """A bias asked by index that answers for the positions `at`: a cache with `keep_first` has a gap in it."""
 
     def __init__(self, bias: Bias, at: Int[Tensor, " k"]) -> None:

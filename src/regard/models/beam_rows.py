@@ -55,7 +55,7 @@ class BeamRows:
         """
         self.rows = self.rows[index]
         self.since = index if self.since is None else self.since[index]
-        wanted = once(self.rows) if self.shared else self.rows
+        wanted = deduplicate(self.rows) if self.shared else self.rows
         if torch.equal(wanted, self.held):
             return None
         places = self.held.new_empty(int(self.held.max()) + 1)
@@ -73,16 +73,16 @@ class BeamRows:
         return last if self.since is None else last[self.since]
 
 
-def once(rows: Int[Tensor, " b"]) -> Int[Tensor, " e"]:
+def deduplicate(rows: Int[Tensor, " b"]) -> Int[Tensor, " e"]:
     """Each source once, where all have as many rows, side by side; else the source of every row.
 
-    >>> once(torch.tensor([4, 4, 7, 7])), once(torch.tensor([4, 4, 7]))
+    >>> deduplicate(torch.tensor([4, 4, 7, 7])), deduplicate(torch.tensor([4, 4, 7]))
     (tensor([4, 7]), tensor([4, 4, 7]))
     """
     different, counts = torch.unique_consecutive(rows, return_counts=True)
     return different if bool((counts == counts[:1]).all()) else rows
 
 
-def seen_of(lengths: Int[Tensor, " b"] | None, size: int) -> Mask | None:
+def make_source_mask(lengths: Int[Tensor, " b"] | None, size: int) -> Mask | None:
     """The mask of sources of these lengths; none where no row is padded any more."""
     return None if lengths is None or bool((lengths == size).all()) else padding(lengths)

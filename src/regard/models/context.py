@@ -26,10 +26,10 @@ def max_tokens(model: nn.Module, tokenizer: Any = None) -> int | None:
     config: Any = getattr(model, "config", None)
     if hasattr(config, "get_text_config"):
         config = config.get_text_config()
-    found = [getattr(config, name, None) for name in LENGTHS] + [getattr(tokenizer, "model_max_length", None)]
-    found += [
+    limits = [getattr(config, name, None) for name in LENGTHS] + [getattr(tokenizer, "model_max_length", None)]
+    limits += [
         one.num_embeddings - one.padding_idx - 1
         for name, one in model.named_modules()
         if name.endswith("position_embeddings") and isinstance(one, nn.Embedding) and one.padding_idx is not None
     ]
-    return min((n for n in found if isinstance(n, int) and 0 < n < UNLIMITED), default=None)
+    return min((n for n in limits if isinstance(n, int) and 0 < n < UNLIMITED), default=None)

@@ -125,11 +125,11 @@ def register(kind: Kind) -> None:
 
 
 @contextmanager
-def registered(kind: Kind) -> Iterator[None]:
-    """A kind that is known as long as the block runs.
+def temporary_kind(kind: Kind) -> Iterator[None]:
+    """A kind that is registered as long as the block runs.
 
     >>> import dataclasses
-    >>> with registered(dataclasses.replace(kind_named("gpt"), name="other")):
+    >>> with temporary_kind(dataclasses.replace(kind_named("gpt"), name="other")):
     ...     list(KINDS)
     ['gpt', 'translator', 'seq2seq', 'other']
     """

@@ -25,7 +25,7 @@ def from_folder(folder: Path) -> tuple[nn.Module, Any]:
     """The model and tokenizer of a folder in the layout of `transformers`, from its own files alone."""
     config = read_json(folder / "config.json", "has no config.json; give a folder in the layout of transformers")
     must_be_safe(folder, config)
-    transformers = library()
+    transformers = import_transformers()
     model = load(transformers, str(folder), config.get("architectures"), local_files_only=True)
     files = {file.name for file in folder.iterdir()}
     tokenizer = None
@@ -58,7 +58,7 @@ def missing_file(folder: Path) -> str | None:
 
 def from_hub(name: str) -> tuple[nn.Module, Any]:
     """The model and tokenizer of a name on the hub, downloaded where they are not here yet."""
-    transformers = library()
+    transformers = import_transformers()
     try:
         config = transformers.AutoConfig.from_pretrained(name, trust_remote_code=False)
     except BaseException as error:
@@ -94,13 +94,13 @@ def class_of(transformers: Any, source: str, architectures: Any) -> Any:
     if not architectures:
         return transformers.AutoModel
     name = architectures[0] if isinstance(architectures, list) else architectures
-    found = getattr(transformers, name, None) if isinstance(name, str) else None
-    if not isinstance(found, type) or not issubclass(found, transformers.PreTrainedModel):
+    model_class = getattr(transformers, name, None) if isinstance(name, str) else None
+    if not isinstance(model_class, type) or not issubclass(model_class, transformers.PreTrainedModel):
         raise ModelError(
             f"{source} is a {name!r}, which this version of transformers does not have, and code that comes with a "
             "model is not run; build the model yourself and watch that"
         )
-    return found
+    return model_class
 
 
 def load_tokenizer(transformers: Any, source: str, *, local_files_only: bool) -> Any:
@@ -136,17 +136,17 @@ def must_be_safe(folder: Path, config: dict[str, Any]) -> None:
 
 def read_json(path: Path, lacking: str) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_bytes())
+        content = json.loads(path.read_bytes())
     except OSError as error:
         raise ModelError(f"{path.parent} {lacking}") from error
     except ValueError as error:
         raise ModelError(f"{path} is no JSON ({error}); save the model again") from error
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise ModelError(f"{path} holds no object; save the model again")
-    return found
+    return content
 
 
-def library() -> Any:
+def import_transformers() -> Any:
     """`transformers`, or the sentence that says how to get it."""
     missing = "to open a model of the transformers library, install regard[hf]: pip install 'regard[hf]'"
     with importing(*HF, missing=ModelError(missing)):

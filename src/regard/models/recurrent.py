@@ -41,7 +41,7 @@ def run(rnn: nn.GRU | nn.LSTM, x: Float[Tensor, "b t c"], state: State) -> tuple
     return said, (last,)
 
 
-class Stepwise:
+class RecurrentCells:
     """The weights of an `nn.GRU` or `nn.LSTM`, taken apart so that a step computes only what depends on the state.
 
     Of the first layer's input the first `given` channels are known before the loop and go through their weights
@@ -113,8 +113,8 @@ class RecurrentEncoder(nn.Module):
             said, last = self.rnn(x)
         else:
             packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
-            found, last = self.rnn(packed)
-            said, _ = pad_packed_sequence(found, batch_first=True, total_length=ids.shape[1])
+            outputs, last = self.rnn(packed)
+            said, _ = pad_packed_sequence(outputs, batch_first=True, total_length=ids.shape[1])
         return said, tuple(self._beside(x) for x in (last if isinstance(last, tuple) else (last,)))
 
     def _beside(self, x: Tensor) -> Float[Tensor, "l b w"]:

@@ -9,7 +9,7 @@ from regard.attention.attend import attend
 from regard.attention.mask import Mask
 from regard.attention.score import Additive, Bilinear, Dot, Score
 from regard.layers.dropout import Dropout
-from regard.models.recurrent import State, Stepwise, make_recurrent, run
+from regard.models.recurrent import RecurrentCells, State, make_recurrent, run
 
 ATTENTIONS = ("additive", "dot", "general", "none")
 
@@ -34,7 +34,7 @@ class PreparedAdditive:
         return self.score.scale(width)
 
 
-class Look(nn.Module):
+class SourceAttention(nn.Module):
     """One head of attention of a state on what was read, without projections but those of its score."""
 
     score: Score
@@ -70,7 +70,7 @@ class RecurrentDecoder(nn.Module):
     "general" with `input_feeding`), or nothing.
     """
 
-    attention: Look | None
+    attention: SourceAttention | None
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class RecurrentDecoder(nn.Module):
         before = attention in ("additive", "none")  # the context is known before the step
         fed = width if before else out if self.feeding else 0
         self.rnn = make_recurrent(cell, embedding + fed, width, layers, dropout)
-        self.attention = None if attention == "none" else Look(attention, width)
+        self.attention = None if attention == "none" else SourceAttention(attention, width)
         self.to_out = nn.Linear(2 * width + (embedding if before else 0), out)
         nn.init.xavier_uniform_(self.to_out.weight)
         nn.init.zeros_(self.to_out.bias)
@@ -116,8 +116,8 @@ class RecurrentDecoder(nn.Module):
             hidden = self.read_out(said, known, x)
         elif self.kind == "additive":
             assert keys is not None
-            said, found, state = self.look_then_step(self.attention, x, memory, keys, state, mask)
-            hidden = self.read_out(said, found, x)
+            said, contexts, state = self.look_then_step(self.attention, x, memory, keys, state, mask)
+            hidden = self.read_out(said, contexts, x)
         elif self.feeding:
             assert keys is not None
             hidden, fed, state = self.step_then_look(self.attention, x, memory, keys, state, fed, mask)
@@ -131,23 +131,30 @@ class RecurrentDecoder(nn.Module):
         return torch.tanh(self.to_out(torch.cat(parts, -1)))
 
     def look_then_step(
-        self, look: Look, x: Tensor, memory: Tensor, keys: Tensor, state: State, mask: Mask | None
+        self, look: SourceAttention, x: Tensor, memory: Tensor, keys: Tensor, state: State, mask: Mask | None
     ) -> tuple[Tensor, Tensor, State]:
         """Bahdanau et al. 2015: what every step said and the context it was given."""
-        cells, layers = Stepwise(self.rnn, self.embedding), unstacked(state)
-        said, found = [], []
+        cells, layers = RecurrentCells(self.rnn, self.embedding), unstack_layers(state)
+        said, contexts = [], []
         for gates in cells.project(x).unbind(1):
             context = look(layers[-1][0][:, None], memory, keys, mask)[:, 0]
             layers = cells.step(gates, context, layers)
             said.append(layers[-1][0])
-            found.append(context)
-        return torch.stack(said, 1), torch.stack(found, 1), stacked(layers)
+            contexts.append(context)
+        return torch.stack(said, 1), torch.stack(contexts, 1), stack_layers(layers)
 
     def step_then_look(
-        self, look: Look, x: Tensor, memory: Tensor, keys: Tensor, state: State, fed: Tensor | None, mask: Mask | None
+        self,
+        look: SourceAttention,
+        x: Tensor,
+        memory: Tensor,
+        keys: Tensor,
+        state: State,
+        fed: Tensor | None,
+        mask: Mask | None,
     ) -> tuple[Tensor, Tensor, State]:
         """Luong et al. 2015, §3.3: what every step found, which the next one is fed."""
-        cells, layers, hidden = Stepwise(self.rnn, self.embedding), unstacked(state), []
+        cells, layers, hidden = RecurrentCells(self.rnn, self.embedding), unstack_layers(state), []
         fed = x.new_zeros(x.shape[0], self.out) if fed is None else fed
         for gates in cells.project(x).unbind(1):
             layers = cells.step(gates, fed, layers)
@@ -155,14 +162,14 @@ class RecurrentDecoder(nn.Module):
             context = look(said[:, None], memory, keys, mask)[:, 0]
             fed = self.read_out(context, said)
             hidden.append(fed)
-        return torch.stack(hidden, 1), fed, stacked(layers)
+        return torch.stack(hidden, 1), fed, stack_layers(layers)
 
 
-def unstacked(state: State) -> list[State]:
+def unstack_layers(state: State) -> list[State]:
     """(layers, b, w) of each part → the parts of each layer."""
     return list(zip(*(part.unbind(0) for part in state)))
 
 
-def stacked(layers: list[State]) -> State:
+def stack_layers(layers: list[State]) -> State:
     """The way back."""
     return tuple(torch.stack(parts) for parts in zip(*layers))

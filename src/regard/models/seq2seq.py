@@ -18,7 +18,7 @@ from regard.models.recurrent import RecurrentEncoder, State
 from regard.models.recurrent_decoder import ATTENTIONS, RecurrentDecoder
 
 
-class Read(NamedTuple):
+class EncodedSource(NamedTuple):
     """All that the decoder needs of a source."""
 
     memory: Float[Tensor, "b s w"]  # what was read at each position
@@ -157,7 +157,7 @@ class Seq2Seq(nn.Module):
         """The embeddings of the target."""
         return (self.source_embed if self.target_embed is None else self.target_embed).weight
 
-    def _read(self, source: Tensor) -> Read:
+    def _read(self, source: Tensor) -> EncodedSource:
         must_be_ids("source", source, self.config.source_vocab_size)
         lengths = lengths_of(source, self.config.pad)
         memory, last = self.encoder(source, self.source_embed.weight, lengths)
@@ -168,7 +168,7 @@ class Seq2Seq(nn.Module):
         attention = self.decoder.attention
         keys = None if attention is None else attention.prepare(memory)
         mask = None if lengths is None else padding(lengths)
-        return Read(memory, keys, last[0][-1], state, mask, lengths)
+        return EncodedSource(memory, keys, last[0][-1], state, mask, lengths)
 
     def extra_repr(self) -> str:
         one, shared, tied = self.config, self.config.shared, self.config.tied

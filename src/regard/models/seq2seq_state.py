@@ -5,8 +5,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from regard.layers.listen import listen
-from regard.models.beam_rows import BeamRows, seen_of
-from regard.models.seq2seq import Read, Seq2Seq
+from regard.models.beam_rows import BeamRows, make_source_mask
+from regard.models.seq2seq import EncodedSource, Seq2Seq
 
 
 class Seq2SeqState(BeamRows):
@@ -23,7 +23,7 @@ class Seq2SeqState(BeamRows):
     torch.Size([3, 3])
     """
 
-    def __init__(self, model: Seq2Seq, source: Int[Tensor, "b s"], read: Read) -> None:
+    def __init__(self, model: Seq2Seq, source: Int[Tensor, "b s"], read: EncodedSource) -> None:
         self.model, self.read, self.state = model, read, read.state
         self.fed: Tensor | None = None  # what the last step found, where the next one is fed it
         super().__init__(source, read.memory)
@@ -54,5 +54,5 @@ class Seq2SeqState(BeamRows):
                 keys=None if read.keys is None else read.keys[taken],
                 context=read.context[taken],
                 lengths=lengths,
-                mask=seen_of(lengths, read.memory.shape[1]),
+                mask=make_source_mask(lengths, read.memory.shape[1]),
             )

@@ -95,10 +95,10 @@ def describe(folder: Path) -> dict[str, Any]:
         ) from error
     except ValueError as error:
         raise ModelError(f"{folder / MANIFEST} is no JSON ({error}); write the model again") from error
-    found = manifest.get("format") if isinstance(manifest, dict) else None
-    if found != FORMAT:
+    version = manifest.get("format") if isinstance(manifest, dict) else None
+    if version != FORMAT:
         raise ModelError(
-            f"{folder / MANIFEST} has format {found!r}, but {FORMAT!r} is read here; write the model again"
+            f"{folder / MANIFEST} has format {version!r}, but {FORMAT!r} is read here; write the model again"
         )
     return manifest
 
@@ -123,7 +123,7 @@ def read(folder: Path) -> nn.Module:
         raise ModelError(f"{folder / WEIGHTS} is no safetensors file ({error}); write the model again") from error
     config = config_of(folder, manifest, state)
     try:
-        with torch.device("meta"), Undrawn():  # sizes alone: a config that lies about them costs no memory
+        with torch.device("meta"), SkipInit():  # sizes alone: a config that lies about them costs no memory
             wanted = {name: tuple(tensor.shape) for name, tensor in config.build().state_dict().items()}
     except (RegardError, ValueError, TypeError, RuntimeError, OverflowError) as error:
         raise ModelError(f"{folder / MANIFEST} describes no model: {error}") from error
@@ -134,7 +134,7 @@ def read(folder: Path) -> nn.Module:
     return model.eval()
 
 
-class Undrawn(TorchFunctionMode):
+class SkipInit(TorchFunctionMode):
     """Weights that are read anyway are not drawn first: on the meta device that would load the compiler."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

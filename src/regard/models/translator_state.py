@@ -6,7 +6,7 @@ from torch import Tensor
 
 from regard.attention.attend import Maskable
 from regard.layers.listen import listen
-from regard.models.beam_rows import BeamRows, seen_of
+from regard.models.beam_rows import BeamRows, make_source_mask
 from regard.models.translator import Caches, Translator
 
 
@@ -60,4 +60,4 @@ class TranslatorState(BeamRows):
         self.memory = self.memory[taken]
         if self.lengths is not None:
             self.lengths = self.lengths[taken]
-            self.mask = seen_of(self.lengths, self.memory.shape[1])
+            self.mask = make_source_mask(self.lengths, self.memory.shape[1])

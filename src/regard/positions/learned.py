@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from regard.eager import plain
 from regard.errors import PositionError, ShapeError
-from regard.positions.places import beside
+from regard.positions.places import align_positions
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,7 +54,7 @@ class Learned(nn.Module):
                 f"build Learned(length={self.length}, width={x.shape[-1]})"
             )
         if isinstance(positions, Tensor):
-            positions = beside(positions, x)
+            positions = align_positions(positions, x)
             if positions.numel() and plain(x, positions):
                 self._check(*(int(end) for end in positions.aminmax()))
             rows = F.embedding(positions.long(), self.weight)  # (b) t m

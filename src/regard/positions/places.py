@@ -7,7 +7,9 @@ from torch import Tensor
 from regard.errors import DtypeError, ShapeError
 
 
-def beside(positions: Int[Tensor, "*_p"], x: Float[Tensor, "*_b t c"], *, heads: bool = False) -> Int[Tensor, "*_q t"]:
+def align_positions(
+    positions: Int[Tensor, "*_p"], x: Float[Tensor, "*_b t c"], *, heads: bool = False
+) -> Int[Tensor, "*_q t"]:
     """The positions on x's device, with axes that stand beside x's own, all but the channels.
 
     (t,) serves all alike; one row for every leading axis of x is taken as it is. With `heads` x is

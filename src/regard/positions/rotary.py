@@ -8,14 +8,14 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from regard.errors import ShapeError
+from regard.positions.position_table import PositionTable, angles
 from regard.positions.scaling import Scaling
-from regard.positions.tabled import Tabled, angles
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class Rotary(Tabled):
+class Rotary(PositionTable):
     r"""Turns each pair of channels of x by an angle that grows with the position; nothing is learned.
 
     Pair $i$ of position $p$ turns by $p\,\theta_i$, $\theta_i = base^{-2i/d}$:

@@ -8,13 +8,13 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from regard.errors import ShapeError
-from regard.positions.tabled import Tabled, angles
+from regard.positions.position_table import PositionTable, angles
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class Sinusoid(Tabled):
+class Sinusoid(PositionTable):
     r"""Adds sines and cosines of the position to x; nothing is learned.
 
     $PE_{p,2i} = \sin(p / base^{2i/m})$, $PE_{p,2i+1} = \cos(p / base^{2i/m})$ (Vaswani et al. 2017, §3.5).

@@ -7,13 +7,13 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.eager import plain
-from regard.positions.places import beside
+from regard.positions.places import align_positions
 
 _FIRST = 128  # rows of the first table
 _MOST = 1 << 14  # more rows than this are computed when asked: 16 MB at a width of 128, per module
 
 
-class Tabled(nn.Module):
+class PositionTable(nn.Module):
     """A module without parameters whose answer at a position is a row of one or more tables.
 
     A kept table is a plain attribute per device and dtype, not a buffer: `half()` must not round it, and
@@ -41,7 +41,7 @@ class Tabled(nn.Module):
         """The rows of the tokens in x: those kept if there are, otherwise computed."""
         length = x.shape[-2]
         if isinstance(positions, Tensor):
-            positions = beside(positions, x, heads=heads)
+            positions = align_positions(positions, x, heads=heads)
             # On an accelerator, looking at the largest position would stop and wait for the device.
             if positions.numel() and positions.device.type == "cpu" and plain(x, positions):
                 low, high = (int(end) for end in positions.aminmax())

@@ -1,4 +1,4 @@
-"""What a search kept, told in one pass: who watches sees a map per layer, and not every beam of every step."""
+"""The texts that a search chose, read again in one pass: who watches sees a map per layer, not every step and beam."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,13 +10,13 @@ Keep = Callable[[Sequence[Sequence[int]]], None]
 
 
 @contextmanager
-def told_once(steps: DecoderState, begin: int) -> Iterator[Keep]:
-    """What is computed in here is not told; the texts that `keep` is given are, afterwards, where somebody listens."""
+def replay_once(steps: DecoderState, begin: int) -> Iterator[Keep]:
+    """Listeners hear nothing of what is computed in the block, but one pass over the chosen texts after it."""
     if not has_listeners() or not isinstance(steps, Replayable) or not steps.repeatable:
         yield lambda written: None
         return
-    kept: list[Sequence[int]] = []
+    texts: list[Sequence[int]] = []
     with muted():
-        yield kept.extend
-    if kept:
-        steps.again(kept, begin)
+        yield texts.extend
+    if texts:
+        steps.again(texts, begin)

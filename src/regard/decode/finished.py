@@ -11,36 +11,36 @@ from regard.errors import ConfigError
 STOPS = ("full", "likely", "sure")
 
 
-class Closed(NamedTuple):
+class FinishedTexts(NamedTuple):
     """The best finished texts of every row, falling: (r, beams) each; a score of −∞ is none."""
 
     scores: Tensor
     places: Tensor  # length without END · beams + which beam it was then
 
     @staticmethod
-    def none(rows: int, beams: int, like: Tensor) -> "Closed":
+    def none(rows: int, beams: int, like: Tensor) -> "FinishedTexts":
         """Nothing finished yet."""
         places = torch.zeros(rows, beams, dtype=torch.int64, device=like.device)
-        return Closed(like.new_full((rows, beams), -torch.inf), places)
+        return FinishedTexts(like.new_full((rows, beams), -torch.inf), places)
 
-    def add(self, scores: Tensor, length: int, slots: Tensor) -> "Closed":
+    def add(self, scores: Tensor, length: int, slots: Tensor) -> "FinishedTexts":
         """The best of these and of the texts of `length` tokens with `scores` (r, c); of equals, the older."""
         beams = self.scores.shape[1]
         both, at = torch.cat([self.scores, scores], 1).sort(dim=1, descending=True, stable=True)
         places = torch.cat([self.places, slots + length * beams], 1)
-        return Closed(both[:, :beams], places.gather(1, at[:, :beams]))
+        return FinishedTexts(both[:, :beams], places.gather(1, at[:, :beams]))
 
-    def at(self, rows: Tensor) -> "Closed":
+    def at(self, rows: Tensor) -> "FinishedTexts":
         """Those of some rows only."""
-        return Closed(self.scores[rows], self.places[rows])
+        return FinishedTexts(self.scores[rows], self.places[rows])
 
-    def put(self, rows: Tensor, other: "Closed") -> None:
+    def put(self, rows: Tensor, other: "FinishedTexts") -> None:
         """Writes those of `other` in these rows."""
         for mine, theirs in zip(self, other):
             mine[rows] = theirs
 
 
-class Stop:
+class StopRule:
     """When a row is done.
 
     All rules end a row when no beam can go on. "full" ends it with as many finished texts as beams (`transformers`'
@@ -56,7 +56,7 @@ class Stop:
         self.rule, self.divisor, self.best, self.longest = rule, divisor, best, longest
         self.table: Tensor | None = None
 
-    def __call__(self, alive: Tensor, so_far: Tensor, said: int, closed: Closed) -> Tensor:
+    def __call__(self, alive: Tensor, so_far: Tensor, said: int, closed: FinishedTexts) -> Tensor:
         """True for the rows that are done, (r,), after `said` tokens with the scores `so_far` (r, beams), falling."""
         leading, worst = so_far[:, 0], closed.scores[:, -1]
         stuck = leading == -torch.inf
