@@ -31,70 +31,87 @@ export const PATIENCE = 45_000; // milliseconds in which nothing at all was hear
 
 /** A way to ask the kernel behind `model`, until `gone` fires. */
 export function askKernel(model: WidgetModel, gone: AbortSignal, patience: number = PATIENCE): Ask {
-  const waiting = new Set<Question>();
-  const sent = new Map<number, Question>();
-  let next = Math.floor(Math.random() * 2 ** 40); // views of the same widget hear each other's answers
-  let timer: ReturnType<typeof setTimeout> | undefined;
+  const queue = new QuestionQueue(model, patience);
+  model.on("msg:custom", queue.receive);
+  gone.addEventListener("abort", () => {
+    model.off("msg:custom", queue.receive);
+    queue.fail(aborted);
+  }, { once: true });
+  return (what, about, signal) =>
+    new Promise<Answer>((answered, failed) => {
+      if (gone.aborted || signal?.aborted) return failed(aborted());
+      const question: Question = { what, about, answered, failed };
+      signal?.addEventListener("abort", () => {
+        queue.cancel(question);
+        failed(aborted());
+      }, { once: true });
+      queue.add(question);
+    });
+}
 
-  const listen = (): void => {
-    clearTimeout(timer);
-    timer = sent.size ? setTimeout(giveUp, patience) : undefined;
-  };
-  const giveUp = (): void => {
-    const open = [...sent.values(), ...waiting];
-    sent.clear();
-    waiting.clear();
-    for (const question of open) question.failed(kernelLost());
-  };
-  const go = (): void => {
-    for (const question of waiting) {
-      if (sent.size >= AT_ONCE) break;
-      waiting.delete(question);
-      sent.set(++next, question);
+/** Questions that wait, and those that the kernel has been sent and not answered yet. */
+class QuestionQueue {
+  private readonly waiting = new Set<Question>();
+  private readonly sent = new Map<number, Question>();
+  private next = Math.floor(Math.random() * 2 ** 40); // views of the same widget hear each other's answers
+  private timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(private readonly model: WidgetModel, private readonly patience: number) {}
+
+  add(question: Question): void {
+    this.waiting.add(question);
+    this.send();
+  }
+
+  /** One that was not sent yet costs nothing. */
+  cancel(question: Question): void {
+    this.waiting.delete(question);
+  }
+
+  /** Gives up on all of them. */
+  fail(reason: () => unknown): void {
+    const open = [...this.sent.values(), ...this.waiting];
+    clearTimeout(this.timer);
+    this.sent.clear();
+    this.waiting.clear();
+    for (const question of open) question.failed(reason());
+  }
+
+  /** The kernel is lost where nothing at all is heard for a while. */
+  private restartTimer(): void {
+    clearTimeout(this.timer);
+    this.timer = this.sent.size ? setTimeout(() => this.fail(kernelLost), this.patience) : undefined;
+  }
+
+  private send(): void {
+    for (const question of this.waiting) {
+      if (this.sent.size >= AT_ONCE) break;
+      this.waiting.delete(question);
+      this.sent.set(++this.next, question);
       try {
-        model.send({ ask: next, what: question.what, about: question.about });
+        this.model.send({ ask: this.next, what: question.what, about: question.about });
       } catch {
-        giveUp();
+        this.fail(kernelLost);
       }
-      listen();
+      this.restartTimer();
     }
-  };
-  const heard = (content: unknown, buffers: readonly Bytes[] = []): void => {
+  }
+
+  receive = (content: unknown, buffers: readonly Bytes[] = []): void => {
     const { answer, error, code, about } =
       (content ?? {}) as { answer?: unknown; error?: unknown; code?: string; about?: ErrorDetails };
-    const question = typeof answer === "number" ? sent.get(answer) : undefined;
+    const question = typeof answer === "number" ? this.sent.get(answer) : undefined;
     if (!question) return;
-    sent.delete(answer as number);
-    listen();
+    this.sent.delete(answer as number);
+    this.restartTimer();
     try {
       if (error !== undefined) throw new CodedError(String(error), code, about);
       question.answered(readAnswer(ownBuffer(buffers[0])));
     } catch (reason) {
       question.failed(reason);
     }
-    go();
+    this.send();
   };
-
-  model.on("msg:custom", heard);
-  gone.addEventListener("abort", () => {
-    model.off("msg:custom", heard);
-    clearTimeout(timer);
-    for (const question of [...sent.values(), ...waiting]) question.failed(aborted());
-    sent.clear();
-    waiting.clear();
-  }, { once: true });
-
-  return (what, about, signal) =>
-    new Promise<Answer>((answered, failed) => {
-      if (gone.aborted || signal?.aborted) return failed(aborted());
-      const question: Question = { what, about, answered, failed };
-      signal?.addEventListener("abort", () => {
-        waiting.delete(question);
-        failed(aborted());
-      }, { once: true });
-      waiting.add(question);
-      go();
-    });
 }
 
 /** The studio tells a lost connection from other failures by its name. */

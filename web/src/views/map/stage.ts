@@ -30,6 +30,41 @@ const WARNING = { background: "var(--view-raised)", color: "var(--view-warn)", b
 
 /** Fills `el`; `title` stands above the map. */
 export function stageIn(el: HTMLElement, title: string, moves: StageMoves, signal: AbortSignal): Stage {
+  const { frame, plot, legend } = frameIn(el, title, signal);
+  const paper = surface(plot, signal), focused = watchFocus(paper.canvas, moves.changed, signal);
+  const badge = badgeElement(), voice = voiceElement(), alert = new Alert(), buttons = new ZoomButtons(moves);
+  plot.before(badge);
+  plot.append(buttons.element, voice, alert.element);
+  let worn: Theme | null = null;
+  return {
+    plot, paper, legend, focused,
+    say: (sentence) => {
+      voice.textContent = sentence;
+    },
+    badge: (text, about) => {
+      badge.hidden = text === "";
+      badge.textContent = text;
+      badge.title = about;
+    },
+    alarm: (text, again, words, cells) => alert.show(text, again, words, cells),
+    wear: (theme) => {
+      if (theme !== worn) setThemeColours(frame, theme);
+      worn = theme;
+    },
+    name: (words, label, whole) => {
+      paper.canvas.setAttribute("aria-label", label);
+      buttons.name(words, whole);
+    },
+  };
+}
+
+interface StageFrame {
+  readonly frame: HTMLElement;
+  readonly plot: HTMLElement;
+  readonly legend: HTMLElement;
+}
+
+function frameIn(el: HTMLElement, title: string, signal: AbortSignal): StageFrame {
   const frame = styled("div", {
     position: "absolute", inset: "0", display: "flex", flexDirection: "column", overflow: "hidden",
     background: "var(--view-ground)",
@@ -44,104 +79,110 @@ export function stageIn(el: HTMLElement, title: string, moves: StageMoves, signa
   legend.dataset["part"] = "legend";
   frame.append(heading, plot, legend);
   el.append(frame);
-  let worn: Theme | null = null;
   signal.addEventListener("abort", () => frame.remove(), { once: true });
+  return { frame, plot, legend };
+}
 
-  const paper = surface(plot, signal);
-  const { canvas } = paper;
+/** Whether the canvas has the focus in a way that must be seen; `changed` is called when that is other than before. */
+function watchFocus(canvas: HTMLCanvasElement, changed: () => void, signal: AbortSignal): () => boolean {
+  let focused = false;
   canvas.tabIndex = 0;
   canvas.setAttribute("role", "application");
   canvas.style.outline = "none"; // the ring is painted, inside, where nothing can cut it off
-  let focused = false;
   canvas.addEventListener("focus", () => {
     focused = canvas.matches(":focus-visible");
-    moves.changed();
+    changed();
   }, { signal });
   canvas.addEventListener("keydown", () => {
-    if (!focused) moves.changed();
+    if (!focused) changed();
     focused = true;
   }, { signal });
   canvas.addEventListener("blur", () => {
     focused = false;
-    moves.changed();
+    changed();
   }, { signal });
+  return () => focused;
+}
 
+function badgeElement(): HTMLElement {
   const badge = styled("div", {
     alignSelf: "flex-end", flex: "0 0 auto", margin: "2px 8px", padding: "1px 8px", borderRadius: "9px",
     fontSize: "12px", lineHeight: "18px", maxWidth: "calc(100% - 16px)", boxSizing: "border-box",
     overflow: "hidden", textOverflow: "ellipsis", whiteSpace: "nowrap", ...WARNING,
   });
   badge.dataset["part"] = "badge";
-  const buttons = styled("div", {
-    position: "absolute", right: "8px", bottom: "8px", display: "flex", flexDirection: "column", gap: "4px",
-    zIndex: "2",
-  });
-  const button = (sign: string, act: () => void): HTMLButtonElement => {
-    const one = h("button", {
-      type: "button", onclick: act, style: {
-        width: "28px", height: "28px", padding: "0", borderRadius: "6px", font: "600 16px/1 system-ui, sans-serif",
-        cursor: "pointer", background: "var(--view-raised)", border: "1px solid var(--view-line)",
-      },
-    }, sign);
-    buttons.append(one);
-    return one;
-  };
-  const three = [button("+", moves.nearer), button("−", moves.farther), button("", moves.whole)] as const;
-  three[2].append(corners());
+  badge.hidden = true;
+  return badge;
+}
+
+/** What a screen reader says. */
+function voiceElement(): HTMLElement {
   const voice = styled("div", {
     position: "absolute", width: "1px", height: "1px", overflow: "hidden", clipPath: "inset(50%)",
     whiteSpace: "nowrap",
   });
   voice.setAttribute("aria-live", "polite");
-  const alert = styled("p", {
+  return voice;
+}
+
+/** A sentence over the cells, with a button that tries again. */
+class Alert {
+  readonly element = styled("p", {
     position: "absolute", right: "12px", maxWidth: "560px", boxSizing: "border-box", margin: "0", padding: "8px 12px",
     borderRadius: "6px", zIndex: "4", fontSize: "14px", lineHeight: "1.6", overflowWrap: "anywhere", ...WARNING,
   });
-  alert.setAttribute("role", "alert");
-  alert.hidden = true;
-  badge.hidden = true;
-  plot.before(badge);
-  plot.append(buttons, voice, alert);
 
-  return {
-    plot, paper, legend,
-    focused: () => focused,
-    say: (sentence) => {
-      voice.textContent = sentence;
-    },
-    badge: (text, about) => {
-      badge.hidden = text === "";
-      badge.textContent = text;
-      badge.title = about;
-    },
-    alarm: (text, again, words, cells) => {
-      alert.hidden = text === "";
-      alert.replaceChildren(text);
-      const { x, y } = cells ?? { x: 0, y: 16 }; // a narrow stage leaves it some room, and it lies over names then
-      Object.assign(alert.style, { left: `min(${Math.round(x) + 12}px, 60%)`, top: `${Math.round(y) + 12}px` });
-      if (again === null || text === "") return;
-      const style = {
-        marginLeft: "10px", padding: "1px 8px", font: "inherit", cursor: "pointer", borderRadius: "6px",
-        color: "var(--view-ink)", background: "var(--view-ground)", border: "1px solid var(--view-line)",
-      };
-      alert.append(h("button", { type: "button", onclick: again, style }, words("map.again")));
-    },
-    wear: (theme) => {
-      if (theme !== worn) setThemeColours(frame, theme);
-      worn = theme;
-    },
-    name: (words, label, whole) => {
-      canvas.setAttribute("aria-label", label);
-      (["map.zoomin", "map.zoomout", "map.whole"] as const).forEach((key, i) => {
-        const one = three[i]!;
-        one.title = words(key);
-        one.setAttribute("aria-label", words(key));
-        one.disabled = whole && i > 0;
-        one.style.color = `var(--view-${one.disabled ? "line" : "ink"})`;
-      });
-    },
-  };
+  constructor() {
+    this.element.setAttribute("role", "alert");
+    this.element.hidden = true;
+  }
+
+  show(text: string, again: (() => void) | null, say: Say, cells: Pick<Box, "x" | "y"> | null): void {
+    const { element } = this, { x, y } = cells ?? { x: 0, y: 16 };
+    element.hidden = text === "";
+    element.replaceChildren(text);
+    // A narrow stage leaves it some room, and it lies over names then.
+    Object.assign(element.style, { left: `min(${Math.round(x) + 12}px, 60%)`, top: `${Math.round(y) + 12}px` });
+    if (again === null || text === "") return;
+    const style = {
+      marginLeft: "10px", padding: "1px 8px", font: "inherit", cursor: "pointer", borderRadius: "6px",
+      color: "var(--view-ink)", background: "var(--view-ground)", border: "1px solid var(--view-line)",
+    };
+    element.append(h("button", { type: "button", onclick: again, style }, say("map.again")));
+  }
 }
+
+/** Nearer, farther, all of it. */
+class ZoomButtons {
+  readonly element = styled("div", {
+    position: "absolute", right: "8px", bottom: "8px", display: "flex", flexDirection: "column", gap: "4px",
+    zIndex: "2",
+  });
+  private readonly buttons: readonly HTMLButtonElement[];
+
+  constructor({ nearer, farther, whole }: StageMoves) {
+    this.buttons = [zoomButton("+", nearer), zoomButton("−", farther), zoomButton(corners(), whole)];
+    this.element.append(...this.buttons);
+  }
+
+  /** Words in the reader's language; where all is shown already, only zooming in makes sense. */
+  name(say: Say, isWhole: boolean): void {
+    (["map.zoomin", "map.zoomout", "map.whole"] as const).forEach((key, i) => {
+      const button = this.buttons[i]!;
+      button.title = say(key);
+      button.setAttribute("aria-label", say(key));
+      button.disabled = isWhole && i > 0;
+      button.style.color = `var(--view-${button.disabled ? "line" : "ink"})`;
+    });
+  }
+}
+
+const zoomButton = (sign: string | SVGElement, press: () => void): HTMLButtonElement => h("button", {
+  type: "button", onclick: press, style: {
+    width: "28px", height: "28px", padding: "0", borderRadius: "6px", font: "600 16px/1 system-ui, sans-serif",
+    cursor: "pointer", background: "var(--view-raised)", border: "1px solid var(--view-line)",
+  },
+}, sign);
 
 /** Four corners: show all. Drawn, because few fonts have the sign. */
 function corners(): SVGElement {
