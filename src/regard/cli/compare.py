@@ -17,7 +17,7 @@ from regard.attention.matrix_free.mechanism import Mechanism
 from regard.attention.matrix_free.performer import Performer
 from regard.cli.outputs import check_target, explain_write_errors
 from regard.errors import ConfigError
-from regard.trace.change.cost import Cost, measure_cost
+from regard.trace.change.cost import MeasuredCost, measure_cost
 from regard.trace.measure.bar import bar
 from regard.trace.measure.table import Record, Table, format_cell
 
@@ -129,8 +129,8 @@ def make_measurement(
     length: int,
     attention: str,
     path: str,
-    cost: Cost,
-    dense: Cost,
+    cost: MeasuredCost,
+    dense: MeasuredCost,
     visible: float = 1.0,
     mix_error: float | None = 0.0,
     weight_error: float | None = 0.0,

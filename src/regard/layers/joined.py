@@ -65,7 +65,7 @@ class GlobalRowsMask(Mask):
 
 def is_global(pattern: LongformerMask, at: Cells, sizes: Sizes) -> Bool[Tensor, "..."]:
     """Whether the query of each cell is a global token."""
-    marks = pattern.marked(sizes, at.k.device)
+    marks = pattern.mark_globals(sizes, at.k.device)
     b = at.b if marks.shape[0] > 1 else torch.zeros_like(at.b)
     stands = at.q + sizes.offset
     return marks[b, stands.clamp(0, max(0, sizes.k - 1))] & (stands >= 0)

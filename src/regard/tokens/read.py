@@ -4,9 +4,9 @@ import operator
 from typing import Any
 
 from regard.errors import TraceError
-from regard.tokens.assemble import Label, assemble
-from regard.tokens.sources import Source, source_of
-from regard.tokens.spelling import spelled, strings
+from regard.tokens.assemble import TokenLabel, assemble
+from regard.tokens.sources import TokenNames, source_of
+from regard.tokens.spelling import strings, tokens_of_strings
 from regard.tokens.text import Tokens
 
 
@@ -37,7 +37,7 @@ class Reader:
 
     def __init__(self, tokenizer: Any) -> None:
         self.words: list[str] | None = None
-        self.source: Source | None = None
+        self.source: TokenNames | None = None
         if isinstance(tokenizer, list | tuple) or hasattr(tokenizer, "tolist"):
             self.words = strings(tokenizer)
         else:
@@ -51,12 +51,12 @@ class Reader:
                     f"{len(self.words)} token strings came for {len(numbers)} ids; "
                     "give one string per id, or the tokenizer that made them"
                 )
-            return spelled(self.words, numbers)
+            return tokens_of_strings(self.words, numbers)
         assert self.source is not None
         return from_source(self.source, numbers)
 
 
-def from_source(source: Source, ids: tuple[int, ...]) -> Tokens:
+def from_source(source: TokenNames, ids: tuple[int, ...]) -> Tokens:
     names = {token: source.name(token) for token in set(ids)}
     if ids and all(name is None for name in names.values()):
         raise TraceError(
@@ -67,7 +67,7 @@ def from_source(source: Source, ids: tuple[int, ...]) -> Tokens:
     rest = iter(pieces)
     return assemble(
         [
-            Label(labels[token], special=token in source.special)
+            TokenLabel(labels[token], special=token in source.special)
             if names[token] is None or token in source.special
             else next(rest)
             for token in ids

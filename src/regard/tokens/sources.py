@@ -6,16 +6,16 @@ from typing import Any
 
 from regard.errors import TraceError
 from regard.tokens.aligned import pieces_by_decoding
-from regard.tokens.assemble import Piece
-from regard.tokens.decoders import Step, byte_level, spaced, steps_of, word_pieces
+from regard.tokens.assemble import TokenPiece
+from regard.tokens.decoders import Step, add_spaces, byte_level, steps_of, word_pieces
 from regard.tokens.protocol import TextTokenizer, check_instance
-from regard.tokens.spelling import encoded, guess, spelled_pieces
+from regard.tokens.spelling import guess, pieces_of_strings, to_bytes
 
 LARGEST = 2**31  # beyond, tokenizers raise instead of saying that they do not know
 SPELLERS = ("id_to_token", "convert_ids_to_tokens")
 
 
-class Source:
+class TokenNames:
     """One tokenizer, looked into once. `name` is None for an id that it does not know."""
 
     def __init__(self, spell: Callable[[int], str | None], special: set[int]) -> None:
@@ -31,43 +31,43 @@ class Source:
         except Exception:  # whatever somebody's tokenizer says to an id that it does not know
             return None
 
-    def pieces(self, ids: Sequence[int]) -> list[Piece]:
+    def pieces(self, ids: Sequence[int]) -> list[TokenPiece]:
         """What each of these known tokens adds to the text. Here only their spelling is known, so it is guessed."""
         names = [self.name(token) or "" for token in ids]
-        return spelled_pieces(names, guess(names) or [spaced])
+        return pieces_of_strings(names, guess(names) or [add_spaces])
 
 
-class ByDecoder(Source):
+class ByDecoder(TokenNames):
     """A tokenizer of the `tokenizers` package, or one like it, by the steps of its decoder."""
 
     def __init__(self, spell: Callable[[int], str | None], special: set[int], steps: list[Step], model: Any) -> None:
         super().__init__(spell, special)
         self.steps, self.model = steps, model
 
-    def pieces(self, ids: Sequence[int]) -> list[Piece]:
+    def pieces(self, ids: Sequence[int]) -> list[TokenPiece]:
         pieces = [self.piece(token) for token in ids]
         for step in self.steps:
             pieces = step(pieces)
         return pieces
 
-    def piece(self, token: int) -> Piece:
+    def piece(self, token: int) -> TokenPiece:
         name = self.name(token) or ""
         added = self.model is not None and self.model.id_to_token(token) is None
-        return Piece(encoded(name), name=name.replace("▁", " "), added=added)
+        return TokenPiece(to_bytes(name), name=name.replace("▁", " "), added=added)
 
 
-class ByBytes(Source):
+class ByBytes(TokenNames):
     """A tokenizer that gives the bytes of each token (tiktoken)."""
 
     def __init__(self, bytes_of: Callable[[int], bytes], special: set[int]) -> None:
         super().__init__(lambda token: bytes_of(token).decode("utf-8", "replace"), special)
         self.bytes_of = bytes_of
 
-    def pieces(self, ids: Sequence[int]) -> list[Piece]:
-        return [Piece(self.bytes_of(token)) for token in ids]
+    def pieces(self, ids: Sequence[int]) -> list[TokenPiece]:
+        return [TokenPiece(self.bytes_of(token)) for token in ids]
 
 
-class ByDecoding(Source):
+class ByDecoding(TokenNames):
     """Anything that decodes ids to text."""
 
     def __init__(
@@ -76,25 +76,25 @@ class ByDecoding(Source):
         super().__init__(name, special)
         self.decode = decode
 
-    def pieces(self, ids: Sequence[int]) -> list[Piece]:
+    def pieces(self, ids: Sequence[int]) -> list[TokenPiece]:
         return pieces_by_decoding(self.decode, ids)
 
 
-class ByProtocol(Source):
+class ByProtocol(TokenNames):
     """A tokenizer that follows the protocol, by its own names and what it decodes them to."""
 
     def __init__(self, tokenizer: TextTokenizer) -> None:
         super().__init__(lambda token: tokenizer.names([token])[0], set(tokenizer.special))
         self.tokenizer = tokenizer
 
-    def pieces(self, ids: Sequence[int]) -> list[Piece]:
+    def pieces(self, ids: Sequence[int]) -> list[TokenPiece]:
         names = self.tokenizer.names(ids)
         if self.tokenizer.decode(ids) == " ".join(names):  # whole words: spaces belong to none of them
-            return spelled_pieces(names, [spaced])
+            return pieces_of_strings(names, [add_spaces])
         return pieces_by_decoding(self.tokenizer.decode, ids)
 
 
-def source_of(tokenizer: Any) -> Source:
+def source_of(tokenizer: Any) -> TokenNames:
     """The best way there is to know this tokenizer."""
     check_instance(tokenizer)
     if isinstance(tokenizer, TextTokenizer) and not hasattr(tokenizer, "tokenizer"):  # it is around none that says more
@@ -117,7 +117,7 @@ def source_of(tokenizer: Any) -> Source:
         decode = decoder(tokenizer)
         return ByDecoding(decode, spell or (lambda token: decode([token])), special)
     if spell is not None:
-        return Source(spell, special)
+        return TokenNames(spell, special)
     raise TraceError(
         f"a tokenizer was wanted, but a {type(tokenizer).__name__} came, which can neither decode ids nor spell them; "
         "give a tokenizer, or a list of strings, one per token"

@@ -60,7 +60,7 @@ class MapBlock:
             return [self.columns]
         return [side for side in (slice(start, low), slice(high, stop)) if side.start < side.stop]
 
-    def sighted(self) -> bool:
+    def is_sighted(self) -> bool:
         """Whether every row is known to see something."""
         return sum(side.stop - side.start for side in self.fringe) < self.columns.stop - self.columns.start
 

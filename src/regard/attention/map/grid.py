@@ -32,7 +32,7 @@ class PoolGrid:
     def cell(self, key: int) -> int:
         return key * self.columns // self.k
 
-    def inside(self, where: slice) -> Int[Tensor, " columns"]:
+    def count_inside(self, where: slice) -> Int[Tensor, " columns"]:
         """How many of these keys lie in each cell."""
         edges = self.edges.clamp(where.start, max(where.start, where.stop))
         return edges[1:] - edges[:-1]
@@ -43,14 +43,14 @@ class PoolGrid:
             none = weights.new_zeros((*weights.shape[:-1], 0))
             return FoldedRows(slice(0, 0), none, none)
         first, stop = self.cell(where.start), self.cell(where.stop - 1) + 1
-        parts = [self.whole(weights, where, first, stop)] if not self.width else self.even(weights, where)
+        parts = [self.gather_cells(weights, where, first, stop)] if not self.width else self.split_even(weights, where)
         highest = [part.amax(-1) for part in parts]
         sums = [part.sum(-1) for part in parts]
         if len(parts) == 1:
             return FoldedRows(slice(first, stop), highest[0], sums[0])
         return FoldedRows(slice(first, stop), torch.cat(highest, -1), torch.cat(sums, -1))
 
-    def even(self, weights: Tensor, where: slice) -> list[Tensor]:
+    def split_even(self, weights: Tensor, where: slice) -> list[Tensor]:
         """Cells of one width are a view of the rows; only what is left at either end stands alone."""
         start, width = where.start, self.width
         low, high = -(-start // width) * width, where.stop // width * width
@@ -61,16 +61,16 @@ class PoolGrid:
         head, tail = weights[..., : low - start].unsqueeze(-2), weights[..., high - start :].unsqueeze(-2)
         return [part for part in (head, body, tail) if part.shape[-1]]
 
-    def whole(self, weights: Tensor, where: slice, first: int, stop: int) -> Tensor:
+    def gather_cells(self, weights: Tensor, where: slice, first: int, stop: int) -> Tensor:
         keys = self.keys[first:stop] - where.start
         none = where.stop - where.start
         keys = keys.masked_fill((keys < 0) | (keys >= none), none)
         padded = torch.nn.functional.pad(weights, (0, 1))
         return padded[..., keys.flatten()].unflatten(-1, tuple(keys.shape))
 
-    def seen(self, block: MapBlock, shape: torch.Size) -> Tensor:
+    def count_seen(self, block: MapBlock, shape: torch.Size) -> Tensor:
         """How many keys of every cell each row may see, (…, r, columns)."""
-        found = self.inside(block.columns).expand(*shape[:-1], self.columns)
+        found = self.count_inside(block.columns).expand(*shape[:-1], self.columns)
         for side in block.fringe:
             allowed = block.part.allowed(block.rows, side)
             if allowed is None:

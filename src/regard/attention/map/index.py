@@ -33,7 +33,7 @@ def parse(item: object, shape: tuple[int, ...]) -> MapIndex:
         items[dots[0] : dots[0] + 1] = [slice(None)] * max(0, missing)
     if len(items) > len(shape):
         raise IndexError(f"{len(items)} indices were given, but the map has {len(shape)} axes: {shape}")
-    found = [one(x, size, axis, len(shape)) for axis, (x, size) in enumerate(zip(items, shape))]
+    found = [parse_one(x, size, axis, len(shape)) for axis, (x, size) in enumerate(zip(items, shape))]
     lead = len(shape) - 2
     rest = found[lead:] + [None] * (2 - len(found[lead:]))
     if touched <= lead:
@@ -41,7 +41,7 @@ def parse(item: object, shape: tuple[int, ...]) -> MapIndex:
     return MapIndex(tuple(found[:lead]), rest[0], rest[1])
 
 
-def one(x: object, size: int, axis: int, rank: int) -> Index:
+def parse_one(x: object, size: int, axis: int, rank: int) -> Index:
     name = NAMES[axis - rank] if axis >= rank - 2 else f"entry along axis {axis}"
     if isinstance(x, slice):
         return x
@@ -49,7 +49,7 @@ def one(x: object, size: int, axis: int, rank: int) -> Index:
         raise IndexError(f"{x} is no index of a map; give a number, a slice or a list of numbers")
     if isinstance(x, Tensor | Sequence) or hasattr(x, "__array__"):
         if isinstance(x, Tensor) and x.ndim == 0 and x.dtype != torch.bool:
-            return one(int(x), size, axis, rank)
+            return parse_one(int(x), size, axis, rank)
         many = torch.as_tensor(x)
         if many.dtype == torch.bool:
             if many.shape != (size,):

@@ -23,10 +23,10 @@ def weights_at(source: Source, rows: Where, columns: Where) -> Float[Tensor, "*_
     count = len(range(start, stop, step))
     found, done, parts = None, 0, []
     scratch = Scratch()
-    for some in runs(rows, q, height):
+    for some in split_runs(rows, q, height):
         if isinstance(some, slice):
             seen = slice(*source.span(some.start, some.stop))
-            part = cut(weights_of_rows(source, some, seen, scratch), seen, columns, k)
+            part = cut_columns(weights_of_rows(source, some, seen, scratch), seen, columns, k)
         else:
             part = take(source.weights(some.to(source.device)), -1, columns)
         if part.shape[-2] == count:
@@ -54,7 +54,7 @@ def weights_of_rows(source: Source, rows: slice, columns: slice, scratch: Scratc
     return statistics.weights_of(block)
 
 
-def runs(rows: Where, length: int, height: int) -> Iterator[Where]:
+def split_runs(rows: Where, length: int, height: int) -> Iterator[Where]:
     """The rows in runs of at most `height`, as slices where they follow each other."""
     if isinstance(rows, slice):
         start, stop, step = bounds(rows, length)
@@ -66,7 +66,7 @@ def runs(rows: Where, length: int, height: int) -> Iterator[Where]:
     yield from rows.split(height)
 
 
-def cut(weights: Tensor, known: slice, columns: Where, k: int) -> Tensor:
+def cut_columns(weights: Tensor, known: slice, columns: Where, k: int) -> Tensor:
     """Some columns of rows of which only the `known` ones were computed, the others being 0."""
     if isinstance(columns, slice):
         start, stop, step = bounds(columns, k)

@@ -76,7 +76,7 @@ def weights_of(block: MapBlock) -> Float[Tensor, "*b r c"]:
     if not is_softmax(block.part):
         return block.part.weights(block.rows, block.columns)
     part = computed_part(block)
-    if part.sink is None and part.bias is None and block.sighted():  # a bias may blind
+    if part.sink is None and part.bias is None and block.is_sighted():  # a bias may blind
         return torch.softmax(mask_scores(block), -1, out=block.room("weights"))
     shifted, _, extra, blind = soften(block)
     powers = shifted.exp_()
@@ -90,7 +90,7 @@ def is_softmax(source: Source) -> bool:
     return computed is not None and computed.is_softmax
 
 
-def per_query(source: Source, fill: float = 0.0) -> Float[Tensor, "*b q"]:
+def fill_per_query(source: Source, fill: float = 0.0) -> Float[Tensor, "*b q"]:
     return torch.full(source.shape[:-1], fill, dtype=source.dtype, device=source.device)
 
 
@@ -101,7 +101,7 @@ def at(block: MapBlock) -> Place:
 
 @torch.no_grad()
 def entropy(source: Source) -> Float[Tensor, "*b q"]:
-    out = per_query(source)
+    out = fill_per_query(source)
     for block in walk_blocks(source):
         if not is_softmax(source):
             out[at(block)] = torch.special.entr(block.part.weights(block.rows, block.columns)).sum(-1)
@@ -119,7 +119,7 @@ def entropy(source: Source) -> Float[Tensor, "*b q"]:
 def log_normaliser(source: Source) -> Float[Tensor, "*b q"]:
     if not is_softmax(source):
         raise MapError("only a softmax computed from q and k has a log-normaliser; this map is " + source.describe())
-    out = per_query(source, -torch.inf)
+    out = fill_per_query(source, -torch.inf)
     for block in walk_blocks(source):
         shifted, top, extra, blind = soften(block)
         total = (shifted.exp_().sum(-1, keepdim=True) + extra).masked_fill_(blind, 0.0)
@@ -129,7 +129,7 @@ def log_normaliser(source: Source) -> Float[Tensor, "*b q"]:
 
 @torch.no_grad()
 def distance(source: Source) -> Float[Tensor, "*b q"]:
-    out = per_query(source)
+    out = fill_per_query(source)
     offset = source.shape[-1] - source.shape[-2]
     for block in walk_blocks(source):
         weights = weights_of(block)
@@ -147,7 +147,7 @@ def distance(source: Source) -> Float[Tensor, "*b q"]:
 def sink(source: Source, keys: int) -> Float[Tensor, "*b q"]:
     if keys < 1:
         raise ShapeError(f"the sink is {keys} keys wide; give 1 or more")
-    out = per_query(source)
+    out = fill_per_query(source)
     for block in walk_blocks(source):
         if block.columns.start < keys:
             weights = weights_of(block)
@@ -238,5 +238,5 @@ def pool(source: Source, rows: int, columns: int) -> Pooled:
         cells, highest, sums = grid.fold(weights, block.columns)
         most[here][..., cells].scatter_reduce_(-2, to[:, None].expand_as(highest), highest, "amax")
         total[here][..., cells].index_add_(-2, to, sums)
-        count[here].index_add_(-2, to, grid.seen(block, weights.shape).to(total.dtype))
+        count[here].index_add_(-2, to, grid.count_seen(block, weights.shape).to(total.dtype))
     return Pooled(most, total / count.clamp_min(1))

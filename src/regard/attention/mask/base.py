@@ -236,7 +236,7 @@ class And(Both):
         return (low, high) if low < high else (0, 0)
 
     def cover(self, sizes: Sizes) -> Cover:
-        return self.left.cover(sizes).both(self.right.cover(sizes))
+        return self.left.cover(sizes).intersect(self.right.cover(sizes))
 
     def core(self, sizes: Sizes) -> Core | None:
         left, right = self.left.core(sizes), self.right.core(sizes)
@@ -268,7 +268,7 @@ class Or(Both):
         return max(a, b, key=lambda range_: range_[1] - range_[0])
 
     def cover(self, sizes: Sizes) -> Cover:
-        return self.left.cover(sizes).either(self.right.cover(sizes))
+        return self.left.cover(sizes).unite(self.right.cover(sizes))
 
     def describe(self) -> str:
         return f"either {self.left.describe()}, or {self.right.describe()}"

@@ -16,7 +16,7 @@ class BigBird(Mask):
         self.random, self.seed, self.heads = random, seed, heads
         self.drawn: tuple[int, int, Tensor] | None = None
 
-    def chosen(self, sizes: Sizes) -> Int[Tensor, "h blocks r"]:
+    def choose_blocks(self, sizes: Sizes) -> Int[Tensor, "h blocks r"]:
         """The random blocks of keys for each block of queries, −1 where there is none left: the same for the same seed.
 
         Drawn among those that are neither neighbours nor global, without repetition.
@@ -42,7 +42,7 @@ class BigBird(Mask):
             seen = seen | ((side >= 0) & (side < self.first)) | (side >= count - self.last)
         if self.random:
             linked = torch.zeros(self.heads, count, count + 1, dtype=torch.bool)
-            chosen = self.chosen(sizes)
+            chosen = self.choose_blocks(sizes)
             linked.scatter_(-1, chosen.masked_fill(chosen < 0, count), True)
             h = at.h if self.heads > 1 else torch.zeros_like(at.h)
             seen = seen | (linked.to(at.k.device)[h, i.clamp(0, count - 1), j] & (i >= 0))
@@ -54,13 +54,13 @@ class BigBird(Mask):
                 f"bigbird drew for {self.heads} heads, but there are {sizes.heads}; give heads={sizes.heads}"
             )
 
-    def in_step(self, sizes: Sizes) -> bool:
+    def is_in_step(self, sizes: Sizes) -> bool:
         """Whether blocks of queries are blocks of keys; otherwise each lies across two."""
         return sizes.offset >= 0 and sizes.offset % self.block == 0
 
     def cover(self, sizes: Sizes) -> Cover:
         block, count, offset = self.block, -(-sizes.k // self.block), sizes.offset
-        if not self.in_step(sizes):
+        if not self.is_in_step(sizes):
             return EVERYTHING
         inner = torch.arange(block)
         edge = torch.cat(
@@ -69,7 +69,7 @@ class BigBird(Mask):
         keys = edge.reshape(1, 1, -1, 1) * block + inner  # 1 1 blocks block
         rows = -(-sizes.q // block)
         if self.random:
-            chosen = self.chosen(sizes)[:, offset // block :][:, :rows]  # h rows r
+            chosen = self.choose_blocks(sizes)[:, offset // block :][:, :rows]  # h rows r
             places = chosen[..., None] * block + inner
             places = places.masked_fill(chosen[..., None] < 0, -1)
             keys = torch.cat([keys.expand(self.heads, rows, -1, -1), places], 2)
@@ -80,7 +80,7 @@ class BigBird(Mask):
         return Cover(reach, reach, keys.masked_fill(keys >= sizes.k, -1), queries, block)
 
     def core(self, sizes: Sizes) -> Core | None:
-        return Core(adds=True) if self.in_step(sizes) else None  # all of the band of a block is seen
+        return Core(adds=True) if self.is_in_step(sizes) else None  # all of the band of a block is seen
 
     def describe(self) -> str:
         return (

@@ -21,15 +21,15 @@ class Cover(NamedTuple):
     queries: Int[Tensor, " r"] | None = None
     block: int | None = None  # the size of blocks that the band and the keys are made for; None: any
 
-    def both(self, other: "Cover") -> "Cover":
+    def intersect(self, other: "Cover") -> "Cover":
         """What is seen under both lies in both bands, or in what one of them adds."""
-        return self.joined(other, min(self.before, other.before), min(self.after, other.after))
+        return self.join(other, min(self.before, other.before), min(self.after, other.after))
 
-    def either(self, other: "Cover") -> "Cover":
+    def unite(self, other: "Cover") -> "Cover":
         """What is seen under either."""
-        return self.joined(other, max(self.before, other.before), max(self.after, other.after))
+        return self.join(other, max(self.before, other.before), max(self.after, other.after))
 
-    def joined(self, other: "Cover", before: int, after: int) -> "Cover":
+    def join(self, other: "Cover", before: int, after: int) -> "Cover":
         if self.block is not None and other.block is not None and self.block != other.block:
             return EVERYTHING  # blocks of two sizes share no band
         queries = [rows for rows in (self.queries, other.queries) if rows is not None]

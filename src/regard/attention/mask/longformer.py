@@ -31,7 +31,7 @@ class LongformerMask(Mask):
                 "give True for each global key of each sequence, or a list of places for all"
             )
 
-    def marked(self, sizes: Sizes, device: torch.device) -> Bool[Tensor, "b k"]:
+    def mark_globals(self, sizes: Sizes, device: torch.device) -> Bool[Tensor, "b k"]:
         """True for each global key, (b|1, k)."""
         if self.flags is not None:
             return self.flags.to(device)
@@ -40,7 +40,7 @@ class LongformerMask(Mask):
         return marks
 
     def cell(self, at: Cells, sizes: Sizes) -> Bool[Tensor, "..."]:
-        marks = self.marked(sizes, at.k.device)
+        marks = self.mark_globals(sizes, at.k.device)
         b = at.b if marks.shape[0] > 1 else torch.zeros_like(at.b)
         stands = at.q + sizes.offset
         looks = marks[b, stands.clamp(0, max(0, sizes.k - 1))] & (stands >= 0) if sizes.k else marks.new_zeros(())
@@ -52,7 +52,7 @@ class LongformerMask(Mask):
         return self.near.span(first, stop, sizes)
 
     def cover(self, sizes: Sizes) -> Cover:
-        keys = self.marked(sizes, torch.device("cpu")).any(0).nonzero().flatten()
+        keys = self.mark_globals(sizes, torch.device("cpu")).any(0).nonzero().flatten()
         rows = keys - sizes.offset
         return Cover(self.near.before, self.near.after, keys.reshape(1, 1, -1), rows[rows >= 0])
 

@@ -27,7 +27,7 @@ class Padding(Mask):
             if lengths.ndim == 1:
                 self.known = flat
 
-    def per_query(self, sizes: Sizes) -> bool:
+    def is_per_query(self, sizes: Sizes) -> bool:
         return self.lengths.ndim == len(sizes.batch) + 1
 
     def check(self, sizes: Sizes) -> None:
@@ -51,7 +51,7 @@ class Padding(Mask):
 
     def cell(self, at: Cells, sizes: Sizes) -> Bool[Tensor, "..."]:
         lengths = self.lengths.to(at.k.device)
-        if self.per_query(sizes):
+        if self.is_per_query(sizes):
             length = lengths.reshape(-1, sizes.q)[at.b, at.q]
         else:
             length = lengths.reshape(-1)[at.b]

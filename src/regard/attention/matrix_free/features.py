@@ -37,7 +37,7 @@ class Powers(NamedTuple):
     exponent: Float[Tensor, "*b n f"]  # f is 1 where all features of a vector share it
     factor: Float[Tensor, "*b n g"] | None  # None stands for 1
 
-    def lowered(self, top: Float[Tensor, "*_b _n _f"]) -> Float[Tensor, "*_c n g"]:
+    def lower(self, top: Float[Tensor, "*_b _n _f"]) -> Float[Tensor, "*_c n g"]:
         """factor · exp(exponent − top), in the memory of the exponent."""
         grown = self.exponent.sub_(top).exp_()
         return grown if self.factor is None else grown * self.factor
@@ -79,4 +79,4 @@ def features(
     """
     found = powers(x, directions, kind, 0.5)
     repeats = 2 if kind == "hyperbolic" else 1
-    return found.lowered(torch.zeros_like(found.exponent[..., :1])) / (repeats * directions.shape[0]) ** 0.5
+    return found.lower(torch.zeros_like(found.exponent[..., :1])) / (repeats * directions.shape[0]) ** 0.5

@@ -96,7 +96,7 @@ class Linformer(nn.Module):
         """The mix, and the map that it amounts to."""
         sizes, dtype, width = computed.sizes, computed.dtype, v.shape[-1]
         self.check(sizes.heads, computed.k.shape[-3] if computed.k.ndim > 2 else 1, computed.q.shape[-1])
-        seen = self.seen(computed, sizes)
+        seen = self.check_mask(computed, sizes)
         e, f = (x[..., : sizes.k].to(dtype) for x in (self.of_keys, self.of_values))
         with torch.autocast(v.device.type, enabled=False) if autocasts(v) else nullcontext():
             q, k, values = (expand_4d(x, sizes).to(dtype) for x in (computed.q, computed.k, v))
@@ -125,7 +125,7 @@ class Linformer(nn.Module):
         )
         return mix[..., :width].to(v.dtype).reshape(*sizes.lead, sizes.q, width), implied
 
-    def seen(self, computed: Computed, sizes: Sizes) -> KeyMask:
+    def check_mask(self, computed: Computed, sizes: Sizes) -> KeyMask:
         """Which keys count; raises where a mask or a length cannot be honoured."""
         if sizes.k > self.length:
             raise ShapeError(

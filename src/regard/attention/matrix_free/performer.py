@@ -194,7 +194,7 @@ def rows_at(part: Computed, kernel: Kernel, k: Tensor, rows: Tensor, allowed: Te
     top = found.exponent.new_full((*found.exponent.shape[:-2], 1, count), LOWEST)
     if k.shape[-2]:
         top = torch.maximum(top, found.exponent.detach().amax(-2, keepdim=True))
-    of_keys = found.lowered(top)
+    of_keys = found.lower(top)
     q = take(part.q, -2, rows).to(k.dtype)
     if q.ndim > 2 and top.ndim > 2 and top.shape[-3] not in (1, q.shape[-3]):
         top = top.repeat_interleave(q.shape[-3] // top.shape[-3], -3)

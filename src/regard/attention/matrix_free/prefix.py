@@ -86,7 +86,7 @@ def absorb(sums: Sums, k: Tensor, v: Tensor, kernel: Kernel, seen: Tensor | None
     for some, values, there in chunks(height_of(sums, CHUNK), k, v, seen):
         found = kernel.keys(some, there)
         sums = raise_sums(sums, found)
-        sums = add_sums(sums, found.lowered(sums.top), values)
+        sums = add_sums(sums, found.lower(sums.top), values)
     return sums
 
 
@@ -112,7 +112,7 @@ def read_on(
     for mine, keys, values, there in chunks(height_of(sums, TRIANGLE), q, k, v, seen):
         found = kernel.keys(keys, there)
         sums = raise_sums(sums, found)
-        of_keys = found.lowered(sums.top)
+        of_keys = found.lower(sums.top)
         of_queries = kernel.queries(mine.flatten(-3, -2), sums.top)
         near = (of_queries @ of_keys.mT).unflatten(-2, (heads, -1)).tril().flatten(-3, -2)
         normaliser = of_queries @ sums.total.mT + near.sum(-1, keepdim=True)

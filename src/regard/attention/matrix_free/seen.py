@@ -50,7 +50,7 @@ def is_of_keys(mask: Mask, sizes: Sizes) -> bool:
     if isinstance(mask, Not):
         return is_of_keys(mask.inner, sizes)
     if isinstance(mask, Padding):
-        return not mask.per_query(sizes)
+        return not mask.is_per_query(sizes)
     if isinstance(mask, TensorMask):
         per_query = dict(zip(mask.axes, mask.tensor.shape)).get("q", 1) if mask.axes else mask.tensor.shape[-2]
         return per_query == 1

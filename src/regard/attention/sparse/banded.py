@@ -7,7 +7,7 @@ from torch import Tensor
 
 from regard.attention.mask import Mask, Sizes
 from regard.attention.mask.window import Window
-from regard.attention.sparse.banded_kernel import Sparse
+from regard.attention.sparse.banded_kernel import BandedAttention
 from regard.attention.sparse.strips import BLOCK, Pattern
 
 SHORTEST = 512  # keys; below, one dense call is as quick
@@ -52,7 +52,7 @@ def attend_banded(
     if k.shape[1] != q.shape[1]:
         k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
     if dilated is None:
-        return Sparse.apply(q, k, v, pattern, scale)
+        return BandedAttention.apply(q, k, v, pattern, scale)
     return attend_dilated(q, k, v, dilated, pattern.sizes, scale)
 
 
@@ -76,5 +76,5 @@ def attend_dilated(q: Tensor, k: Tensor, v: Tensor, window: Window, sizes: Sizes
         if pattern is None:  # the window is wider than what there is
             mix[:, :, first::step] = F.scaled_dot_product_attention(*some, scale=scale)
         else:
-            mix[:, :, first::step] = Sparse.apply(*some, pattern, scale)
+            mix[:, :, first::step] = BandedAttention.apply(*some, pattern, scale)
     return mix

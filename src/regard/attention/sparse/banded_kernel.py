@@ -14,12 +14,12 @@ forward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
 backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward.default
 
 
-class Sparse(torch.autograd.Function):
+class BandedAttention(torch.autograd.Function):
     """q, k, v of one width, (b, h, q, d) and (b, h, k, d) → mix. The gradient walks the same strips again."""
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, pattern: Pattern, scale: float) -> Float[Tensor, "b h q d"]:
-        mix, logs = through(q, k, v, pattern, scale)
+        mix, logs = attend_strips(q, k, v, pattern, scale)
         ctx.save_for_backward(q, k, v, mix, logs)
         ctx.pattern, ctx.scale = pattern, scale
         return mix
@@ -29,10 +29,10 @@ class Sparse(torch.autograd.Function):
         if torch.is_grad_enabled() and slope.requires_grad:
             raise PathError("the banded kernel has no second derivative; attend(…, path='explicit') has all of them")
         q, k, v, mix, logs = ctx.saved_tensors
-        return (*back(slope, q, k, v, mix, logs, ctx.pattern, ctx.scale), None, None)
+        return (*differentiate_strips(slope, q, k, v, mix, logs, ctx.pattern, ctx.scale), None, None)
 
 
-def through(q: Tensor, k: Tensor, v: Tensor, pattern: Pattern, scale: float) -> tuple[Tensor, Tensor]:
+def attend_strips(q: Tensor, k: Tensor, v: Tensor, pattern: Pattern, scale: float) -> tuple[Tensor, Tensor]:
     """(mix, log-normalisers), b h q d and b h q."""
     shape = q.shape
     q, k, v = (x.flatten(0, 1) for x in (q, k, v))
@@ -50,8 +50,8 @@ def through(q: Tensor, k: Tensor, v: Tensor, pattern: Pattern, scale: float) -> 
     mix, logs = mix.unflatten(0, shape[:2]), logs.unflatten(0, shape[:2])
     rows = pattern.cover.queries
     if rows is not None and len(rows):
-        held_back = masked.of_queries()
-        if masked.blind(held_back):
+        held_back = masked.add_to_queries()
+        if masked.is_blind(held_back):
             mix[:, :, rows], logs[:, :, rows] = 0.0, 0.0
             return mix, logs
         whole = [x.unflatten(0, shape[:2]) for x in (q, k, v)]
@@ -60,7 +60,7 @@ def through(q: Tensor, k: Tensor, v: Tensor, pattern: Pattern, scale: float) -> 
     return mix, logs
 
 
-def back(
+def differentiate_strips(
     slope: Tensor, q: Tensor, k: Tensor, v: Tensor, mix: Tensor, logs: Tensor, pattern: Pattern, scale: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients for q, k and v."""
@@ -68,8 +68,8 @@ def back(
     of_q, of_k, of_v = (torch.zeros(x.shape, dtype=x.dtype, device=x.device) for x in (q, k, v))
     masked = MaskCells(pattern, (shape[0], shape[1]), q.dtype)
     if rows is not None and len(rows):
-        held_back, of_rows = masked.of_queries(), torch.zeros_like(q[:, :, rows])
-        if not masked.blind(held_back):
+        held_back, of_rows = masked.add_to_queries(), torch.zeros_like(q[:, :, rows])
+        if not masked.is_blind(held_back):
             whole = slope[:, :, rows].contiguous(), q[:, :, rows], k, v, mix[:, :, rows], logs[:, :, rows]
             of_rows, more_k, more_v = backward(*whole, 0.0, False, attn_mask=held_back, scale=scale)
             of_k += more_k

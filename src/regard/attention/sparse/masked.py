@@ -31,13 +31,13 @@ class MaskCells:
             self.rows = torch.zeros(pattern.sizes.q, dtype=torch.bool).index_fill_(0, pattern.cover.queries, True)
 
     def __call__(self, strip: Strip) -> Float[Tensor, "b h s r c"]:
-        at = self.places(strip)
+        at = self.locate(strip)
         core = self.pattern.core
         extra = extra_of(self.pattern, strip)
-        again, front = self.again(extra, at), self.front(extra, at)
+        again, front = self.find_repeated(extra, at), self.find_front(extra, at)
         if core is None:
             band = self.cells_of((self.pattern.mask,), at, at.columns)
-            return self.beside(front, self.added(band if again is None else band & ~again))
+            return self.join_front(front, self.as_added(band if again is None else band & ~again))
         seen = None if again is None else ~again
         for mask in core.by_key:
             more = mask.cell(Cells(at.b, at.h[:1], at.rows[:, :1], at.columns), self.pattern.sizes)
@@ -45,11 +45,11 @@ class MaskCells:
         if seen is not None and bool(seen.all()):
             seen = None
         if seen is None and (front is None or bool(front.all())):
-            return self.shared(strip, at, 0 if front is None else front.shape[-1])
-        band = self.shared(strip, at, 0)
-        return self.beside(front, band if seen is None else band + self.added(seen))
+            return self.share_band(strip, at, 0 if front is None else front.shape[-1])
+        band = self.share_band(strip, at, 0)
+        return self.join_front(front, band if seen is None else band + self.as_added(seen))
 
-    def places(self, strip: Strip) -> Places:
+    def locate(self, strip: Strip) -> Places:
         blocks = torch.arange(strip.blocks)[:, None, None] * strip.height
         return Places(
             torch.arange(self.lead[0]).reshape(-1, 1, 1, 1, 1),
@@ -68,7 +68,7 @@ class MaskCells:
             seen = seen.unsqueeze(0)
         return seen
 
-    def shared(self, strip: Strip, at: Places, extra: int) -> Tensor:
+    def share_band(self, strip: Strip, at: Places, extra: int) -> Tensor:
         """What depends on key − query alone, after `extra` columns that all may see: one block stands for all."""
         core = self.pattern.core
         assert core is not None
@@ -76,11 +76,11 @@ class MaskCells:
         if key not in self.known:
             zero = torch.zeros((), dtype=torch.long)
             one = at._replace(b=zero, h=zero, rows=at.rows[:1] if core.even else at.rows[:1, :1])
-            band = self.added(self.cells_of(core.even, one, at.columns[:1]))
-            self.known[key] = self.beside(torch.ones(*band.shape[:-1], extra, dtype=torch.bool), band)
+            band = self.as_added(self.cells_of(core.even, one, at.columns[:1]))
+            self.known[key] = self.join_front(torch.ones(*band.shape[:-1], extra, dtype=torch.bool), band)
         return self.known[key]
 
-    def again(self, extra: Int[Tensor, "h s g"] | None, at: Places) -> Bool[Tensor, "h s 1 w"] | None:
+    def find_repeated(self, extra: Int[Tensor, "h s g"] | None, at: Places) -> Bool[Tensor, "h s 1 w"] | None:
         """Which keys of each band are extra ones, too: they are counted once."""
         if extra is None or not at.columns.shape[-1]:
             return None
@@ -92,7 +92,7 @@ class MaskCells:
         marks = torch.zeros(*extra.shape[:2], width + 1, dtype=torch.bool)  # the last column takes the others
         return marks.scatter_(-1, ahead.masked_fill(~inside, width), True)[:, :, None, :width]
 
-    def front(self, extra: Int[Tensor, "h s g"] | None, at: Places) -> Bool[Tensor, "b h s r g"] | None:
+    def find_front(self, extra: Int[Tensor, "h s g"] | None, at: Places) -> Bool[Tensor, "b h s r g"] | None:
         """Who sees the extra keys. For queries that see all this is not read: they go another way."""
         if extra is None:
             return None
@@ -106,16 +106,16 @@ class MaskCells:
             seen = seen & first_of_each(places)
         return seen if self.rows is None else seen | self.rows[at.rows]
 
-    def beside(self, front: Bool[Tensor, "b h s r g"] | None, band: Tensor) -> Tensor:
+    def join_front(self, front: Bool[Tensor, "b h s r g"] | None, band: Tensor) -> Tensor:
         if front is None or not front.shape[-1]:
             return band
         shape = torch.broadcast_shapes(front.shape[:-1], band.shape[:-1])
-        return torch.cat([self.added(front).expand(*shape, -1), band.expand(*shape, -1)], -1)
+        return torch.cat([self.as_added(front).expand(*shape, -1), band.expand(*shape, -1)], -1)
 
-    def added(self, seen: Bool[Tensor, "..."]) -> Tensor:
+    def as_added(self, seen: Bool[Tensor, "..."]) -> Tensor:
         return torch.zeros(seen.shape, dtype=self.dtype).masked_fill_(~seen, -torch.inf)
 
-    def of_queries(self) -> Tensor | None:
+    def add_to_queries(self) -> Tensor | None:
         """The same for the queries that see all, (b|1, h|1, r, k); None where nothing holds them back."""
         rows, sizes, core = self.pattern.cover.queries, self.pattern.sizes, self.pattern.core
         assert rows is not None
@@ -127,9 +127,9 @@ class MaskCells:
         seen = torch.ones(1, 1, len(rows), sizes.k, dtype=torch.bool)
         for mask in over:
             seen = seen & mask.cell(at, sizes)
-        return self.added(seen)
+        return self.as_added(seen)
 
-    def blind(self, added: Tensor | None) -> bool:
+    def is_blind(self, added: Tensor | None) -> bool:
         """Whether none of the queries that may see all sees anything."""
         return added is not None and not bool((added > -torch.inf).any())
 

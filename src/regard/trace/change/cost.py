@@ -15,7 +15,7 @@ ROUNDS = 3
 PROFILER: Any = torch.autograd
 
 
-class Cost(NamedTuple):
+class MeasuredCost(NamedTuple):
     """The least seconds of some rounds, and the most bytes held at once beyond what came in and went out.
 
     On the CPU, seconds are those that the processor worked for this process, so that other work on the machine does
@@ -26,7 +26,9 @@ class Cost(NamedTuple):
     bytes: int | None
 
 
-def measure_cost(run: Callable[[], Tensor], device: torch.device | str = "cpu", *, rounds: int = ROUNDS) -> Cost:
+def measure_cost(
+    run: Callable[[], Tensor], device: torch.device | str = "cpu", *, rounds: int = ROUNDS
+) -> MeasuredCost:
     """What one call of `run` takes; it is called once more than there are rounds, first for its memory.
 
     >>> x = torch.zeros(64, 64)
@@ -34,7 +36,7 @@ def measure_cost(run: Callable[[], Tensor], device: torch.device | str = "cpu", 
     16384
     """
     held = peak(run, device)
-    return Cost(min(seconds(run, device) for _ in range(rounds)), held)
+    return MeasuredCost(min(seconds(run, device) for _ in range(rounds)), held)
 
 
 def seconds(run: Callable[[], object], device: torch.device | str = "cpu") -> float:

@@ -1,4 +1,4 @@
-"""Who puts another attention in the place of a model's own: a listener that answers every call with another mix."""
+"""The listener of `swap`: answers each call of a model's attention by another mask or mechanism."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,7 +11,7 @@ from regard.attention.matrix_free.mechanism import Mechanism
 from regard.errors import RegardError, WatchError
 from regard.trace.change.aim import parts_of
 from regard.trace.change.call_change import CallChange, as_it_is, edit_mix, source_4d
-from regard.trace.change.cost import Cost, measure_cost
+from regard.trace.change.cost import MeasuredCost, measure_cost
 from regard.trace.change.listener import NOT_CALLED, CallName, ChangeListener, list_some
 from regard.trace.change.request import Request, own_way, request_of
 from regard.trace.doors.call_site import kind_of
@@ -48,8 +48,8 @@ class LayerSwap:
     state: SwapState = SwapState.SWAPPED
     unreadable: str = ""  # why what it computes cannot be told
     path: str = ""  # how `attend` computed it
-    own: Cost | None = None
-    new: Cost | None = None
+    own: MeasuredCost | None = None
+    new: MeasuredCost | None = None
     matrix: int = 0  # bytes that the whole weights would take
 
     @property

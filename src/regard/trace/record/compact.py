@@ -252,7 +252,7 @@ def spans_of(mask: Mask, sizes: Sizes, device: torch.device) -> tuple[Tensor, Te
     elif isinstance(mask, Prefix) and isinstance(mask.length, int):
         start, stop = torch.zeros_like(q), (q + 1 + sizes.offset).clamp(min(mask.length, sizes.k), sizes.k)
     elif isinstance(mask, Padding):
-        axes = (-1, 1, sizes.q) if mask.per_query(sizes) else (-1, 1, 1)
+        axes = (-1, 1, sizes.q) if mask.is_per_query(sizes) else (-1, 1, 1)
         length = mask.lengths.to(device).reshape(axes).clamp(0, sizes.k).to(torch.int32)
         start, stop = torch.zeros_like(length), length
         if mask.side == "left":

@@ -114,7 +114,7 @@ class HeadRows:
         scores = mask_scores(block)
         computed = computed_part(block)
         plain = computed.sink is None and computed.bias is None
-        if plain and block.sighted():  # a bias may blind
+        if plain and block.is_sighted():  # a bias may blind
             top = scores.amax(-1)
             weights = torch.softmax(scores, -1, out=block.room("weights"))
             self.keep(rows, top, weights.amax(-1).reciprocal())  # the largest weight is 1 / total

@@ -98,7 +98,7 @@ def answer_hidden(head: HeadRows) -> Answer:
             columns = slice(*source.span(rows.start, rows.stop))
             block = MapBlock((), source, rows, columns, scratch)
             hides = torch.zeros(head.k, dtype=torch.bool)
-            sees = torch.full((rows.stop - rows.start,), block.sighted())
+            sees = torch.full((rows.stop - rows.start,), block.is_sighted())
             for side in block.fringe:
                 hides[side] = True
                 allowed = allowed_at(source, rows, side)
