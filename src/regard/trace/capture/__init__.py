@@ -1,1 +1,1 @@
-"""What is kept of the calls of a model, and how it becomes layers."""
+"""Capture: the calls of a watched model are kept as small as can be, and assembled into the layers of a trace."""

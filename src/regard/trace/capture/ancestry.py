@@ -26,7 +26,7 @@ REPEATED = "its keys repeat, so where some of its rows stand is not certain"
 
 @dataclass(frozen=True)
 class BeamAncestry:
-    """The entries of every kept sequence, step by step."""
+    """`BeamAncestry` says in which batch entry each sequence of a beam search stood, step by step."""
 
     entries: dict[int, Tensor]  # step → entries, one per kept sequence; −1 where the sequence had ended
     batch: int  # how many entries the steps had

@@ -1,4 +1,4 @@
-"""From the blocks of a layer to its map: rows one below the other, keys side by side, each row with what it saw."""
+"""From the captured calls of a layer to its map: rows one below the other, keys side by side, each as it saw them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -149,7 +149,7 @@ def compute_from(
 
 @dataclass(frozen=True, eq=False)
 class JoinedCalls:
-    """The blocks of one stretch of keys as one map."""
+    """The calls of one stretch of keys as one map."""
 
     source: Computed
     q: Tensor

@@ -1,4 +1,4 @@
-"""One attention layer of one run while it grows: a cache appends keys, each step adds rows.
+"""The capture of one attention layer during a run: a cache appends keys, each step adds rows.
 
 Per step only the new rows and the new key columns are kept, after the keys before them were found unchanged, so that
 `generate()` costs O(n · d). Positions follow from what the keys say: keys that continue the ones before are the next
@@ -31,7 +31,7 @@ from regard.trace.record.layer import Layer, ProofSample
 
 @dataclass(eq=False)
 class CapturedCall:
-    """The rows that one call computed, and the keys that it brought."""
+    """`CapturedCall` keeps q, the new keys and values, mask and bias of one call: its rows, and the keys it brought."""
 
     q: Tensor | None  # b h r d
     k: Tensor | None  # b g c d: the new columns only
@@ -59,7 +59,7 @@ class CapturedCall:
 
 @dataclass(eq=False)
 class LayerCapture(Findings):
-    """All that is kept of one layer of one run."""
+    """`LayerCapture` collects the calls of one attention layer during a run, and only what is new in each of them."""
 
     name: str
     kind: str

@@ -16,7 +16,7 @@ from regard.trace.file.stream import Writer
 
 @dataclass(frozen=True)
 class Retention:
-    """How captured tensors are kept."""
+    """`Retention` says how captured tensors are kept: by reference, as a copy, in another dtype, or in a file."""
 
     values: bool = True
     dtype: torch.dtype | None = None

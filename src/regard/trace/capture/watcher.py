@@ -1,4 +1,4 @@
-"""Who listens while a model is watched: sorts calls into runs and layers, and keeps what decides each map."""
+"""The listener of `watch`: sorts attention calls into runs and layers, and captures what decides each map."""
 
 from dataclasses import dataclass, field
 from types import FrameType
@@ -51,7 +51,7 @@ class Session:
 
 
 class Watcher(ModelListener):
-    """A listener for one watched model."""
+    """A listener that captures the attention calls of one watched model."""
 
     def __init__(
         self,

@@ -25,7 +25,7 @@ class CallEdits(NamedTuple):
         return torch.isin(queries, meant) & (queries < self.rows)
 
     def weights(self, source: Source, rows: Tensor) -> Tensor:
-        """EditRows of the map after the edits."""
+        """Rows of the map after the edits."""
         at = self.rows_at(source, rows)
         return edit_rows(base_of_map(source), at, self.edits, rows.to(source.device))
 

@@ -1,4 +1,4 @@
-"""Who changes what a model computes: a listener that knows the edits and where they fall."""
+"""The listener of `edit`: knows the edits, finds where each falls, and computes the rows that change again."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ from regard.trace.change.aim import LISTED, LayerName, Named, format_positions, 
 from regard.trace.change.call_change import CallChange, edit_mix
 from regard.trace.change.edits import Edit, MapEdit, PlacedEdit, Replace
 from regard.trace.change.listener import NOT_CALLED, SEVERAL, CallName, ChangeListener, list_some
-from regard.trace.change.standing import find_positions
+from regard.trace.change.positions import find_positions
 from regard.trace.doors.scope import Call
 
 

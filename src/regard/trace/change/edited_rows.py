@@ -1,4 +1,4 @@
-"""EditRows of weights before and after edits, with their graph, from a map or from what a door saw of a call."""
+"""Rows of weights before and after edits, with their graph, from a map or from what a door saw of a call."""
 
 from collections.abc import Callable, Sequence
 
@@ -21,7 +21,7 @@ Seen = tuple[Tensor | None, Tensor | None]  # True where a row may look; what is
 
 
 class ScoreBase:
-    """EditRows whose weights are the softmax of q · k: everything that decides them, for some heads."""
+    """Rows whose weights are the softmax of q · k: everything that decides them, for some heads."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class ScoreBase:
 
 
 class WeightBase:
-    """EditRows whose weights somebody else makes: stored ones, and maps that are no softmax of q · k."""
+    """Rows whose weights somebody else makes: stored ones, and maps that are no softmax of q · k."""
 
     def __init__(self, source: Source | Tensor) -> None:
         self.source = source

@@ -1,1 +1,1 @@
-"""Doors: the places where attention is computed, and where a listener is told of it without touching the model."""
+"""Doors: the places where attention is intercepted as it is computed; listeners hear of it, the model is untouched."""

@@ -1,4 +1,4 @@
-"""Mask and bias of a call in their small form, looked at once although every layer is handed the same tensors."""
+"""Mask and bias of a call in compact form, made once although every layer is handed the same tensors."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ from regard.trace.record.diagonals import Diagonals
 
 @dataclass(frozen=True)
 class CompactForm:
-    """The mask and bias of a call in their small form, and how many keys are left when unseen last ones are cut."""
+    """`CompactForm` holds the mask and bias of a call as small as is exact, and how many keys are ever seen."""
 
     mask: Mask | None
     bias: Tensor | Bias | None
@@ -28,7 +28,7 @@ class CompactForm:
 
 
 class Memo:
-    """Small forms made in one step: layers share their mask and bias tensors, so each is looked at once."""
+    """A cache of compact forms for one step of the model: layers share their mask and bias tensors."""
 
     def __init__(self) -> None:
         self.known: dict[tuple[object, ...], CompactForm] = {}

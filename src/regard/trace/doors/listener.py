@@ -1,4 +1,4 @@
-"""Who listens to one model: knows its modules and their paths, and lets every call pass."""
+"""The base of all listeners: knows the modules of one model and their paths, and lets every call pass."""
 
 from collections.abc import Iterator
 

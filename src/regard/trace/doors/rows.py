@@ -1,4 +1,4 @@
-"""Which rows of a call are copied while it runs, to prove its map by."""
+"""Which rows of a call are copied while it runs, so that its map can be verified."""
 
 from functools import cache
 

@@ -1,4 +1,4 @@
-"""Who listens in this context, and what is half seen."""
+"""The listeners of this context, the call that they hear of, and what is only half seen yet."""
 
 import threading
 from collections.abc import Callable, Iterable
@@ -16,7 +16,7 @@ from regard.trace.record.findings import Findings
 
 @dataclass(slots=True, eq=False)
 class Call(Findings):
-    """One computation of attention, as a door saw it: everything that decides the weights, nothing computed from it.
+    """One attention call, as a door saw it: everything that decides the weights, nothing computed from it.
 
     Shapes are (b, h, q, d), (b, g, k, d), (b, g, k, e). `mask` is bool (True may look) or float (to be added).
     Where the map cannot be asked, `weights` holds what was seen; `map` is a map that already knows itself.
@@ -58,7 +58,7 @@ class Call(Findings):
 
 @runtime_checkable
 class Listener(Protocol):
-    """Somebody who wants to know of calls, and may change them."""
+    """What a door announces attention calls to; it may answer with another mix."""
 
     def owns(self, module: nn.Module) -> bool: ...
 
@@ -104,7 +104,7 @@ class Candidate:
 
 @dataclass(eq=False)
 class ListenerScope:
-    """What one context's listeners have before them."""
+    """`ListenerScope` holds the listeners of one context, and what their doors have seen half of."""
 
     listeners: tuple[Listener, ...]
     pending: Pending | None = None

@@ -12,7 +12,7 @@ from regard.errors import TraceError
 from regard.tokens import Tokens
 from regard.trace.file.read import read_trace
 from regard.trace.file.stream import Writer
-from regard.trace.file.written import ManifestWriter
+from regard.trace.file.write import ManifestWriter
 from regard.trace.record.trace import Trace
 
 BUDGET = 1 << 30  # bytes of maps that can only be kept as weights

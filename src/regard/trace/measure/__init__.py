@@ -1,1 +1,1 @@
-"""What can be said of a trace in numbers."""
+"""Measures of a trace: entropy, distance and shares of heads, rollout, gradients, and tables of them."""

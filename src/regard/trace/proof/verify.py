@@ -1,4 +1,4 @@
-"""The proof: that a map is what the model used, layer by layer, in three parts that do not lean on each other.
+"""Verification that a map is what the model used, layer by layer, in three parts that do not lean on each other.
 
 1. weights @ v against output rows that were copied while the model ran (under dropout: the weights as used).
 2. The kernel again, with values drawn at random, against our weights: constant or low-rank values hide nothing here.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class ProofSample:
-    """What was copied while the kernel ran, to prove the map by; all of it for a few query rows only."""
+    """`ProofSample` is what was copied while the kernel ran, at a few query rows, to verify the map by."""
 
     rows: tuple[int, ...] = ()  # which query rows
     mix: Tensor | None = None  # b h r e: what the kernel gave for them

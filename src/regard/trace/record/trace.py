@@ -27,7 +27,7 @@ Path = str | int | tuple[str, str]
 
 @dataclass
 class Run:
-    """One top-level call of the model, or one `generate()`, stitched."""
+    """One forward pass of the model, or one `generate()` with all its steps, as layers."""
 
     layers: list[Layer] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -48,7 +48,7 @@ class Run:
 
 
 class Trace:
-    """What a model attended to. `runs` are its calls; `layers` are those of the last one.
+    """`Trace` holds what a model attended to: `runs` are its calls, `layers` the attention layers of the last one.
 
     `trace["layer.3"]` finds a layer by any unambiguous part of its path, `trace["layer.3", "cross"]` tells kinds
     apart, `trace[2]` counts. `notes` says what could not be seen, one sentence each; `edits` what was changed about

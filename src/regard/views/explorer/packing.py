@@ -19,7 +19,7 @@ from regard.trace.file.array import FileArray
 from regard.trace.file.digests import ChunkDigests, seal_header
 from regard.trace.file.header import Info
 from regard.trace.file.stream import Writer
-from regard.trace.file.written import ManifestWriter
+from regard.trace.file.write import ManifestWriter
 from regard.trace.record.trace import Trace
 
 ALIGN = 8  # bytes; the widest number

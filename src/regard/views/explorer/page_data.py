@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from regard.trace.file.written import text
+from regard.trace.file.write import text
 from regard.trace.record.layer import Layer
 from regard.trace.record.trace import Run
 from regard.views.explorer.answer.info import TokenNumbers

@@ -12,7 +12,7 @@ from regard.attention.map.stitched import Stitched
 from regard.attention.map.stored import Stored
 from regard.errors import TraceError
 from regard.trace.file.stream import key_of
-from regard.trace.file.written import describe, in_order, is_plain, mask_of
+from regard.trace.file.write import describe, in_order, is_plain, mask_of
 from regard.trace.record.layer import Layer, ProofSample
 from regard.trace.record.trace import Run
 
