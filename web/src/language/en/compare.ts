@@ -1,6 +1,10 @@
 /** The compare view. */
 export const compare = {
+  "view.compare": "Compare",
   "compare.read": "The same position in two traces. The difference is B − A: orange where B attends more, blue where A does.",
+  "help.compare.1": "Two texts that differ in one word: where does the difference go?",
+  "help.compare.2": "Two checkpoints of one model: what has the head learned?",
+  "help.compare.3": "A run and its edited version: what did the edit change downstream?",
   "compare.none": "Nothing to compare with yet. Choose a second trace under “Compare with” above; it is shown beside this one.",
   "compare.loading": "Reading both maps…",
   "compare.failed": "The maps could not be compared: {why}",

@@ -1,6 +1,10 @@
 /** The edit view. */
 export const edit = {
+  "view.edit": "Edit",
   "edit.read": "Mute heads or block single query–key pairs, run the model again, and see what changes. Only this view shows causes.",
+  "help.edit.1": "Mute a head and run again: does the output change?",
+  "help.edit.2": "Block one query–key pair to see whether the answer depended on it.",
+  "help.edit.3": "Open both runs in the compare view to see how later layers responded.",
   "edit.unserved": "Editing needs the model to run again, and there is no model behind this page. Open the trace with “regard serve”.",
   "edit.mute": "Mute heads",
   "edit.mute.how": "Click a head to mute it, or a layer number to mute the whole layer.",

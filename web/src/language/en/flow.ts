@@ -1,6 +1,10 @@
 /** The flow view. */
 export const flow = {
+  "view.flow": "Flow",
   "flow.read": "Bottom: the selected token. Each line up is one layer earlier; the top line shows the inputs it draws from.",
+  "help.flow.1": "Choose a token and follow back where it draws from, layer by layer.",
+  "help.flow.2": "Raw attention is shown beside the rollout: where they differ, earlier layers matter.",
+  "help.flow.3": "In causal models the rollout drifts to the first token; that is a weakness of the method, not of the model.",
   "flow.colors": "Each line is coloured from 0 to its own maximum, written at its end.",
   "flow.caution": "Rollout is not an explanation, and in causal models it drifts to the first token; only an edit shows a cause.",
   "flow.residual": "Residual share",

@@ -1,6 +1,10 @@
 /** The heads view. */
 export const heads = {
+  "view.heads": "Heads",
   "heads.read": "Each line is the weight a query on the left gives to a key on the right. Thicker lines are larger weights.",
+  "help.heads.1": "Show several heads at once: each has its own colour.",
+  "help.heads.2": "Hover a token to see only its lines.",
+  "help.heads.3": "Hide the special tokens: the rest is renormalised, and the hidden share is shown.",
   "heads.which": "Heads shown",
   "heads.all": "All",
   "heads.one": "Only head {head}",

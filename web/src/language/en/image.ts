@@ -1,6 +1,10 @@
 /** The image view. */
 export const image = {
+  "view.image": "Image",
   "image.read": "The patches the selected query attends to, over the image. Click a patch or token to make it the query.",
+  "help.image.1": "Click a patch to see which patches it attends to.",
+  "help.image.2": "Choose a word of a caption to see which part of the image it came from.",
+  "help.image.3": "Bright patches on empty sky or walls are often registers, where the model stores global information.",
   "image.readWords": "The patches the selected token attends to, over the image. Click a token to make it the query, or a patch to pin it.",
   "image.readKey": "The patches that attend to the selected key, over the image. Click a token to choose another.",
   "image.none": "This layer reads no image: its tokens have no grid of patches. Choose a layer that does, or open a trace of a vision model.",

@@ -1,6 +1,10 @@
 /** The map view. */
 export const map = {
+  "view.map": "Map",
   "map.read": "Each row is a query and each column a key. The stronger the colour, the more that query attends to that key.",
+  "help.map.1": "Scroll or pinch to zoom, drag to pan, press 0 to show all.",
+  "help.map.2": "A bright diagonal one cell below the main one: the head attends to the previous token.",
+  "help.map.3": "A bright first column: the head falls back on the first token when it has nothing better to do (an attention sink).",
   "map.label": "Attention map of layer {layer}, head {head}: {queries} queries, {keys} keys. Arrow keys move the selection, plus and minus zoom, 0 shows all.",
   "map.queries": "Queries ↓",
   "map.keys": "Keys →",

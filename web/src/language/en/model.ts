@@ -1,6 +1,10 @@
 /** The model view. */
 export const model = {
+  "view.model": "Model",
   "model.read": "Every head of the model as a small attention map: rows are queries, columns are keys. Click one to open it.",
+  "help.model.1": "Sort by entropy: heads with spread-out attention come first; reverse the order for heads that focus on one position.",
+  "help.model.2": "Sort by “Previous token” to find previous-token heads.",
+  "help.model.3": "Click a head to open its map.",
   "model.sort": "Sort by",
   "model.own": "Layer by layer",
   "model.rising": "Smallest first",

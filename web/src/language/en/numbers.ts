@@ -1,6 +1,10 @@
 /** The numbers view. */
 export const numbers = {
+  "view.numbers": "Numbers",
   "numbers.read": "Every step shows its formula and the model's own numbers. Framed numbers belong to the selected cell; click another number to select its cell.",
+  "help.numbers.1": "Select a cell in the map, then come here: its whole computation is on one page.",
+  "help.numbers.2": "Step through q · k, scale, mask, softmax, × v.",
+  "help.numbers.3": "The output is compared with the model's own kernel.",
   "numbers.cell": "Query {query} attends to key {key}",
   "numbers.loading": "Loading the numbers…",
   "numbers.failed": "The numbers could not be loaded: {why}",

@@ -50,7 +50,7 @@ export const shell = {
   "shell.kind": "Attention",
   "shell.size": "Size",
   "shell.shape": "{heads} heads, {queries} × {keys}",
-  "shell.how": "Map",
+  "shell.how": "Weights",
   "shell.proof": "Verification",
   "proof.verified": "verified",
   "proof.verified.output": "verified: equals the model's output to {error}",

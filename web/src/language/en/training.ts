@@ -1,6 +1,10 @@
 /** The training view. */
 export const training = {
+  "view.training": "Training",
   "training.read": "How a map changes while the model learns. Move through the steps, or play them.",
+  "help.training.1": "Move through the steps to see a pattern appear.",
+  "help.training.2": "Watch the scores beside the map: both often jump together.",
+  "help.training.3": "Keep one head selected: the selection stays while the steps change.",
   "training.served": "This view needs a server with training runs: start “regard serve” with the folder of a run.",
   "training.none": "No training run with maps yet. Runs in the folder runs/ appear here; pass other folders to “regard serve”.",
   "training.loading": "Reading the training runs…",

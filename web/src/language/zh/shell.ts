@@ -52,7 +52,7 @@ export const shell: Readonly<Record<keyof typeof en, string>> = {
   "shell.kind": "注意力",
   "shell.size": "形状",
   "shell.shape": "{heads} 个头，{queries} × {keys}",
-  "shell.how": "来源",
+  "shell.how": "权重来源",
   "shell.proof": "验证",
   "proof.verified": "已验证",
   "proof.verified.output": "已验证：与模型输出一致，误差 {error}",
