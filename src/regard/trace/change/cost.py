@@ -32,7 +32,7 @@ def measure_cost(
     """What one call of `run` takes; it is called once more than there are rounds, first for its memory.
 
     >>> x = torch.zeros(64, 64)
-    >>> spent(lambda: (x + 1).exp()).bytes  # those of x + 1
+    >>> measure_cost(lambda: (x + 1).exp()).bytes  # those of x + 1
     16384
     """
     held = peak(run, device)

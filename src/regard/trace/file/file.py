@@ -32,6 +32,7 @@ def save(
     >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> x = torch.randn(1, 2, 5, 3)
     >>> from regard.trace.record.layer import Layer
+    >>> from regard.trace.record.trace import Run
     >>> layer = Layer("block.0", "self", regard.attend(x, x, x, mask=regard.causal()).weights)
     >>> save(Trace([Run([layer])]), folder / "small.trace")
     >>> load(folder / "small.trace").layers

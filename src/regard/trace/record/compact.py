@@ -90,7 +90,7 @@ def split_bias(bias: Float[Tensor, "_b _h _q _k"], sizes: Sizes) -> SplitBias:
 
     >>> bias = torch.tensor([[0.0, -torch.inf], [2.0, 0.0]])[None, None]
     >>> split_bias(bias, Sizes((1, 1), 2, 2))
-    Split(mask=spans(of shape (1, 1, 2)), bias=Diagonals(h 1, 3 distances), blind=False)
+    SplitBias(mask=spans(of shape (1, 1, 2)), bias=Diagonals(h 1, 3 distances), blind=False)
     """
     small = collapsed(bias, sizes)
     lowest = torch.finfo(bias.dtype).min / 2
