@@ -41,7 +41,7 @@ def client(tmp_path_factory):
 
 
 def test_folders_are_listed_by_their_names_with_what_they_do(client):
-    listed = {model["name"]: model["task"] for model in client.get("/api/models").json()}
+    listed = {model["name"]: model["tasks"][0] for model in client.get("/api/models").json()}
     assert {
         "gpt": "generate",
         "bart": "translate",

@@ -1,5 +1,6 @@
 /** Runs and a server that exist only here, to look at the studio and to test it. */
-import type { Effect, ModelInfo, Server, TraceCard } from "../src/hosts/server";
+import type { Server } from "../src/hosts/server";
+import type { EditEffect, ModelInfo, TraceCard } from "../src/trace/messages";
 import type { LayerInfo, Source, TraceInfo } from "../src/trace/source";
 import { Fake, type FakeLayer, fake, fakeLayers, named } from "../test/fake";
 
@@ -29,11 +30,11 @@ export function translation(id: string, source: readonly string[], target: reado
 }
 
 const MODELS: readonly ModelInfo[] = [
-  { name: "en-zh", about: "a small translator, English to Chinese", task: "translate",
+  { name: "en-zh", about: "a small translator, English to Chinese",
     reads: "pair", writes: "text", tasks: ["translate"], example: "The cat sat on the mat" },
-  { name: "induction", about: "a small GPT that repeats", task: "generate",
+  { name: "induction", about: "a small GPT that repeats",
     reads: "text", writes: "text", tasks: ["generate", "read"], example: "A B C D A B" },
-  { name: "shapes", about: "says what it sees", task: "see",
+  { name: "shapes", about: "says what it sees",
     reads: "picture", writes: null, tasks: ["see"], example: "" },
 ];
 
@@ -106,7 +107,7 @@ export function fakeServer(): FakeServer {
         new Date().toISOString());
       heard({ kind: "done", trace: id, text: null });
     },
-    edit: async (trace, edits): Promise<Effect> => {
+    edit: async (trace, edits): Promise<EditEffect> => {
       server.asked.push(`edit ${trace} ${JSON.stringify(edits)}`);
       await wait(150);
       keep(translation(`${trace}-edited`, "The cat sat on the mat <eos>".split(" "),

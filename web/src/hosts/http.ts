@@ -5,9 +5,10 @@
 import { isAbort, translateError } from "../language/errorText";
 import { type Key, say } from "../language/language";
 import { type Ask, openRemoteSource, readAnswer } from "../trace/remoteSource";
-import { type ErrorDetails, CodedError } from "../trace/errors";
+import { CodedError } from "../trace/errors";
 import type { Source, TraceInfo } from "../trace/source";
-import type { Effect, ModelInfo, RunEvent, Server, TraceCard, TrainingCard } from "./server";
+import type { Server } from "./server";
+import type { EditEffect, ErrorAnswer, ModelInfo, RunEvent, TraceCard, TraceLink, TrainingCard } from "../trace/messages";
 import { shrinkPicture } from "./shrinkPicture";
 
 /** What the browser gives us; a test gives something else. */
@@ -60,9 +61,9 @@ export function overHttp(network: Network = browserNetwork()): Server {
     trainings: () => json<TrainingCard[]>("/api/trainings"),
     open,
     openTraining: async (id, step, example) =>
-      open((await json<{ trace: string }>(`/api/trainings/${encodeURIComponent(id)}/${step}/${example}`)).trace),
+      open((await json<TraceLink>(`/api/trainings/${encodeURIComponent(id)}/${step}/${example}`)).trace),
     upload: async (file) =>
-      (await json<{ trace: string }>("/api/traces", {
+      (await json<TraceLink>("/api/traces", {
         method: "POST", body: file, headers: { "x-name": headerValue(file.name) },
       })).trace,
     rename: async (id, name) => void (await call(`/api/traces/${encodeURIComponent(id)}`, sent("PATCH", { name }))),
@@ -72,7 +73,7 @@ export function overHttp(network: Network = browserNetwork()): Server {
       return runOverSocket(network, JSON.stringify({ ...ask, picture }), heard, signal);
     },
     edit: (id, edits, signal) =>
-      json<Effect>(`/api/traces/${encodeURIComponent(id)}/edit`, sent("POST", { edits }, signal)),
+      json<EditEffect>(`/api/traces/${encodeURIComponent(id)}/edit`, sent("POST", { edits }, signal)),
     page: async (id) => orConnectionLost((await call(`/api/traces/${encodeURIComponent(id)}/page`)).blob()),
   };
 }
@@ -98,7 +99,7 @@ async function orConnectionLost<T>(coming: Promise<T>): Promise<T> {
 
 async function serverError(answer: Response): Promise<Error> {
   try {
-    const { error, code, about } = (await answer.json()) as { error?: unknown; code?: string; about?: ErrorDetails };
+    const { error, code, about } = (await answer.json()) as Partial<ErrorAnswer>;
     if (typeof error === "string" && error !== "") return new CodedError(error, code, about);
   } catch {
     // something else than our server has answered
@@ -110,18 +111,11 @@ async function serverError(answer: Response): Promise<Error> {
 const headerValue = (name: string): string =>
   encodeURIComponent(name.slice(0, 200).replace(/[\uD800-\uDFFF]/gu, "\uFFFD"));
 
-interface EventExtras {
-  readonly step?: string;
-  readonly name?: string;
-  readonly code?: string;
-  readonly about?: ErrorDetails;
-}
-
 /** The event, its sentence in the reader's language. */
-function translateEvent(event: RunEvent & EventExtras): RunEvent {
+function translateEvent(event: RunEvent): RunEvent {
   if (event.kind === "failed" || event.kind === "trouble")
     return { ...event, text: translateError(event.text, event.code, event.about) };
-  const key = event.kind === "progress" ? STEPS.get(event.step ?? "") : undefined;
+  const key = event.kind === "progress" ? STEPS.get(event.step) : undefined;
   return event.kind === "progress" && key ? { ...event, text: say(key, { name: event.name ?? "" }) } : event;
 }
 
@@ -145,7 +139,7 @@ function runOverSocket(
     socket.addEventListener("close", () => end(() => failed(new ConnectionLost(say("errors.http.lost")))), on);
     socket.addEventListener("error", () => end(() => failed(new ConnectionLost(say("errors.http.lost")))), on);
     socket.addEventListener("message", ({ data }: MessageEvent) => {
-      const event = JSON.parse(String(data)) as RunEvent & EventExtras;
+      const event = JSON.parse(String(data)) as RunEvent;
       heard(translateEvent(event));
       if (event.kind === "done" || event.kind === "failed") end(done);
     }, on);

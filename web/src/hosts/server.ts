@@ -2,9 +2,6 @@
 import type { EditEffect, EditSpec, ModelInfo, RunEvent, RunRequest, TraceCard, TrainingCard } from "../trace/messages";
 import type { Source } from "../trace/source";
 
-export type { EditEffect as Effect, EditSpec as EditOf, RunRequest as RunAsk } from "../trace/messages";
-export type { ModelInfo, RunEvent, TraceCard, TrainingCard } from "../trace/messages";
-
 export interface Server {
   models(): Promise<readonly ModelInfo[]>;
   traces(): Promise<readonly TraceCard[]>;

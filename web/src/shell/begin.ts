@@ -78,7 +78,7 @@ async function openServed(studio: Studio): Promise<void> {
   } catch (error) {
     return reportFailure(studio, error, "errors.server");
   }
-  const first = studio.models.value.find((model) => model.task === "translate") ?? studio.models.value[0];
+  const first = studio.models.value.find((model) => model.reads === "pair") ?? studio.models.value[0];
   if (studio.source.value !== null || studio.cards.value.length > 0 || first === undefined) return;
   studio.write({ model: first.name, text: studio.draft.value.text || first.example });
   studio.started.value = true;

@@ -49,8 +49,8 @@ export function Compose({ studio }: { studio: Studio }) {
         aria-label={say("shell.text")} placeholder={model?.example || say("shell.text")}
         value={text} onInput={(event) => type(event.currentTarget.value)} onKeyDown={enter}
       />
-      {model?.task === "see" && <Picture studio={studio} />}
-      {model?.task === "generate" && <Writing studio={studio} />}
+      {model?.reads === "picture" && <Picture studio={studio} />}
+      {model?.tasks.includes("generate") && <Writing studio={studio} />}
       {running.value.active
         ? <button type="button" class="strong" onClick={() => stopRun(studio)}>{say("shell.stop")}</button>
         : <button type="submit" class="strong" disabled={model === null}>{say("shell.run")}</button>}

@@ -1,5 +1,5 @@
 /** Runs a model on what is typed; tokens and rows arrive while it works. What is typed stays, whatever happens. */
-import type { ModelInfo, RunEvent } from "../hosts/server";
+import type { ModelInfo, RunEvent } from "../trace/messages";
 import { isAbort, isLost, errorText } from "../language/errorText";
 import { say } from "../language/language";
 import { capitalise } from "../paint/text";
@@ -26,7 +26,7 @@ export async function runModel(studio: Studio): Promise<void> {
   const model = chosenModel(studio);
   if (server === null || model === null) return;
   const { text, steps, temperature, picture } = studio.draft.value;
-  const sees = model.task === "see";
+  const sees = model.reads === "picture";
   if (text.trim() === "" && !(sees && picture !== null))
     return void (studio.notice.value = { kind: "told", text: say(sees ? "errors.picture" : "errors.empty") });
   remember("text", text, "session");
@@ -36,7 +36,7 @@ export async function runModel(studio: Studio): Promise<void> {
   studio.notice.value = null;
   studio.running.value = { ...RESTING, active: true, words: say("shell.starting", { model: model.name }) };
   const hear = runEvents(studio, () => stop.signal.aborted);
-  const writes = model.task === "generate";
+  const writes = model.tasks.includes("generate");
   try {
     await server.run(
       { model: model.name, text, picture, edits: [], ...(writes ? { steps, temperature } : READ) },

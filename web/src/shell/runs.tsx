@@ -1,6 +1,6 @@
 /** The runs that are kept: open one, name it, compare with it, throw it away (and change one's mind). */
 import { useState } from "preact/hooks";
-import type { TraceCard } from "../hosts/server";
+import type { TraceCard } from "../trace/messages";
 import { Dialog } from "./dialog";
 import { language, say } from "../language/language";
 import { compareWith, reportFailure, openFile, openNewest, openTrace } from "./openTrace";

@@ -1,7 +1,7 @@
 /** All that the studio knows, as signals. What is picked stands in the choice; here stands what it is picked from. */
 import { type Signal, signal } from "@preact/signals";
 import { Choice } from "../choose/choice";
-import type { ModelInfo, TraceCard } from "../hosts/server";
+import type { ModelInfo, TraceCard } from "../trace/messages";
 import type { Source } from "../trace/source";
 import type { Shown } from "../views/parts/view";
 import { type Appearance, appearance } from "./appearance";

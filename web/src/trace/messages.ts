@@ -38,7 +38,6 @@ export interface RenameRequest {
 export interface ModelInfo {
   readonly name: string;
   readonly about: string;
-  readonly task: "generate" | "translate" | "read" | "see";
   readonly reads: "text" | "pair" | "picture" | "numbers"; // pair: a text that it writes another for
   readonly writes: "text" | null; // null: it only reads
   readonly tasks: readonly ("generate" | "translate" | "read" | "see")[]; // the first is what it is made for
@@ -134,7 +133,7 @@ export interface TroubleEvent {
   readonly kind: "trouble";
   readonly text: string;
   readonly code?: string;
-  readonly about?: Readonly<Record<string, unknown>>;
+  readonly about?: Readonly<Record<string, string | number>>;
 }
 
 /** The run failed, and why. */
@@ -142,14 +141,14 @@ export interface FailedEvent {
   readonly kind: "failed";
   readonly text: string;
   readonly code?: string;
-  readonly about?: Readonly<Record<string, unknown>>;
+  readonly about?: Readonly<Record<string, string | number>>;
 }
 
 /** A request that was refused: one sentence, and its code where there is one. */
 export interface ErrorAnswer {
   readonly error: string;
   readonly code?: string;
-  readonly about?: Readonly<Record<string, unknown>>;
+  readonly about?: Readonly<Record<string, string | number>>;
 }
 
 /** What arrives while a model runs. */

@@ -4,6 +4,7 @@
  *
  * Places are counted from 0. A row is a query, a column is a key. Weights are float32.
  */
+import type { ModelOutput, ShownPicture } from "./messages";
 
 /** One sequence of tokens, as in the trace file; each list has one entry per token. */
 export interface Tokens {
@@ -47,26 +48,8 @@ export interface TraceInfo {
   readonly edits: readonly string[]; // what was changed about the model in this run, each once
   readonly precision: string; // of the numbers that are held: "float32", "float16", …
   readonly error: number | null; // the largest error of a weight that this precision was measured to make
-  readonly output: Output | null; // what the model said, where that is known
-  readonly picture: Picture | null;
-}
-
-/** What the model gave: a text that it wrote, the next tokens, or classes; the strongest first. */
-export interface Output {
-  readonly text: string | null;
-  readonly next: readonly Chance[] | null;
-  readonly classes: readonly Chance[] | null;
-}
-export interface Chance {
-  readonly name: string;
-  readonly share: number;
-}
-
-/** The picture that patches were cut from: a data: or blob: address. */
-export interface Picture {
-  readonly address: string;
-  readonly width: number;
-  readonly height: number;
+  readonly output: ModelOutput | null; // what the model said, where that is known
+  readonly picture: ShownPicture | null;
 }
 
 /** One head of one batch entry of one layer. */

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { type Network, ConnectionLost, overHttp } from "../../src/hosts/http";
-import type { RunAsk, RunEvent } from "../../src/hosts/server";
+import type { RunEvent, RunRequest } from "../../src/trace/messages";
 import { errorText } from "../../src/language/errorText";
 import { language, say } from "../../src/language/language";
 import { fake } from "../fake";
@@ -42,7 +42,7 @@ const ground = (answer: (call: Call) => Response | Promise<Response>): Network =
   socket: (address) => new Socket(address) as unknown as WebSocket,
   origin: "http://127.0.0.1:8765",
 });
-const ASK: RunAsk = { model: "en-zh", text: "猫 </script>", steps: 3, temperature: 0, edits: [], picture: null };
+const ASK: RunRequest = { model: "en-zh", text: "猫 </script>", steps: 3, temperature: 0, edits: [], picture: null };
 
 beforeEach(() => {
   calls.length = Socket.made.length = opened.length = 0;

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { fakeServer } from "../../preview/fakes";
 import { Choice, FIRST } from "../../src/choose/choice";
-import type { EditOf } from "../../src/hosts/server";
+import type { EditSpec } from "../../src/trace/messages";
 import { LIGHT } from "../../src/paint/theme";
 import { say } from "../../src/language/language";
 import { edit } from "../../src/views/edit/edit";
@@ -24,14 +24,14 @@ async function shown(words: readonly string[] = ["The", "cat", "sat"],
   const choice = new Choice({ ...FIRST, view: "edit", layer: 1, head: 2, query: 1 });
   const found = edit({ el, source, other: null, choice, say, theme: () => LIGHT, server, signal: end.signal });
   await wait();
-  const probe = (el as unknown as { regard: { edits: () => EditOf[] } }).regard;
+  const probe = (el as unknown as { regard: { edits: () => EditSpec[] } }).regard;
   return { el, choice, found, probe, server, source, end,
     all: (what: string) => [...el.querySelectorAll<HTMLElement>(what)] };
 }
 
 describe("lists of edits", () => {
   it("mute heads one by one and whole layers, one edit per layer", () => {
-    let edits: EditOf[] = [];
+    let edits: EditSpec[] = [];
     edits = toggleHead(edits, 3, 2, 4);
     edits = toggleHead(edits, 1, 0, 4);
     edits = toggleHead(edits, 3, 0, 4);

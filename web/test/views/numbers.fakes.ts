@@ -1,6 +1,8 @@
 /** Sources with more than plain attention: biases, sinks, stored weights, pictures, trainings. Plain loops, float64. */
-import type { Server, TrainingCard } from "../../src/hosts/server";
-import type { HeadAt, Numbers, Picture, Row, Source } from "../../src/trace/source";
+import type { Server } from "../../src/hosts/server";
+import type { TrainingCard } from "../../src/trace/messages";
+import type { HeadAt, Numbers, Row, Source } from "../../src/trace/source";
+import type { ShownPicture } from "../../src/trace/messages";
 import { Fake, fake, fakeLayers, named, numbersFrom } from "../fake";
 
 export interface Extras {
@@ -75,7 +77,7 @@ export function dressed(
 }
 
 /** A model that sees: `special` tokens, then the patches of a picture. */
-export function pictured(grid: readonly [number, number], special: number, picture: Picture | null = null): Fake {
+export function pictured(grid: readonly [number, number], special: number, picture: ShownPicture | null = null): Fake {
   const words = [
     ...Array.from({ length: special }, (_, i) => (i === 0 ? "[CLS]" : `[REG${i}]`)),
     ...Array.from({ length: grid[0] * grid[1] }, (_, i) => `patch ${i}`)
@@ -86,7 +88,7 @@ export function pictured(grid: readonly [number, number], special: number, pictu
 
 /** A model that writes about a picture: queries are words, keys are patches. */
 export function crossing(
-  words: readonly string[], grid: readonly [number, number], picture: Picture | null = null,
+  words: readonly string[], grid: readonly [number, number], picture: ShownPicture | null = null,
 ): Fake {
   const patches = Array.from({ length: grid[0] * grid[1] }, (_, i) => `patch ${i}`);
   const draw = numbersFrom(3), vectors = (n: number): number[][] => Array.from(

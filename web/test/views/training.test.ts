@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Choice, FIRST } from "../../src/choose/choice";
-import type { Server, TrainingCard } from "../../src/hosts/server";
+import type { Server } from "../../src/hosts/server";
+import type { TrainingCard } from "../../src/trace/messages";
 import { LIGHT } from "../../src/paint/theme";
 import { say } from "../../src/language/language";
 import { training } from "../../src/views/training/training";

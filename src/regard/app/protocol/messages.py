@@ -72,7 +72,6 @@ class ModelInfo(ServerMessage):
 
     name: str
     about: str
-    task: Literal["generate", "translate", "read", "see"]
     reads: Literal["text", "pair", "picture", "numbers"] = Field(description="pair: a text that it writes another for")
     writes: Literal["text"] | None = Field(description="null: it only reads")
     tasks: list[Literal["generate", "translate", "read", "see"]] = Field(description="the first is what it is made for")
@@ -186,7 +185,7 @@ class TroubleEvent(ServerMessage):
     kind: Literal["trouble"]
     text: str
     code: str = ""
-    about: dict[str, Any] = {}
+    about: dict[str, str | int | float] = {}
 
 
 class FailedEvent(ServerMessage):
@@ -195,7 +194,7 @@ class FailedEvent(ServerMessage):
     kind: Literal["failed"]
     text: str
     code: str = ""
-    about: dict[str, Any] = {}
+    about: dict[str, str | int | float] = {}
 
 
 class ErrorAnswer(ServerMessage):
@@ -203,12 +202,19 @@ class ErrorAnswer(ServerMessage):
 
     error: str
     code: str = ""
-    about: dict[str, Any] = {}
+    about: dict[str, str | int | float] = {}
 
 
 RunEvent = ProgressEvent | TokenEvent | RowsEvent | DoneEvent | TroubleEvent | FailedEvent
 
 
 def describe_error(error: RegardError) -> dict[str, Any]:
-    """The code of an error and what it speaks of, where there is one."""
-    return {"code": error.code, "about": error.about} if error.code else {}
+    """The code of an error and the values that its sentence names, where there is one."""
+    if not error.code:
+        return {}
+    return {
+        "code": error.code,
+        "about": {
+            name: value if isinstance(value, str | int | float) else str(value) for name, value in error.about.items()
+        },
+    }

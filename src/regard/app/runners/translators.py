@@ -17,7 +17,7 @@ from regard.models import store
 from regard.models.seq2seq import Seq2Seq
 from regard.models.tokenizer import WordTokenizer
 from regard.tasks.read_and_written import ReadAndWritten, label_ids, name_tokens
-from regard.tasks.text_translator import LONGEST, TextTranslator, must_look, open_translator
+from regard.tasks.text_translator import LONGEST, TextTranslator, check_looks_across, open_translator
 from regard.tasks.translate import SOURCE
 from regard.tasks.writing import write
 from regard.trace.record.trace import Trace
@@ -42,7 +42,7 @@ class LanguagePair:
     """Of a translator with two vocabularies."""
 
     def __init__(self, translator: TextTranslator) -> None:
-        must_look(translator)
+        check_looks_across(translator)
         self.translator, self.model = translator, translator.model
 
     def encode(self, text: str) -> list[int]:

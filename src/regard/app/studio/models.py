@@ -96,7 +96,6 @@ def describe(name: str, place: ModelLocation) -> KnownModel:
     info = ModelInfo.model_validate({
         "name": name,
         "about": str(facts.get("about") or facts.get("name", "")),
-        "task": kind.task,
         "reads": kind.reads,
         "writes": kind.writes,
         "tasks": list(kind.tasks),
@@ -114,7 +113,7 @@ def describe_foreign(name: str, place: ModelLocation) -> KnownModel:
     config = read_config(place.path)
     task = task_of(config)
     text = "Once upon a time" if task == "generate" else EXAMPLES[task]
-    facts = {"name": name, "about": architecture_of(config), "task": task, "example": text, **PROFILES[task]}
+    facts = {"name": name, "about": architecture_of(config), "example": text, **PROFILES[task]}
     return KnownModel(ModelInfo.model_validate(facts), place.path, open_library)
 
 

@@ -26,7 +26,7 @@ from regard.models.locate import is_run, locate_path
 from regard.tokens.visible import cut
 from regard.trace.file import load
 from regard.trace.record.trace import Trace
-from regard.training.run import Run
+from regard.training.run import RunFolder
 
 ASKERS = 2  # threads that answer questions
 MEASURERS = 2  # threads that answer those which take long, each for another trace
@@ -61,7 +61,7 @@ class Studio:
         if model is not None:
             self.models.add(model)
         if is_run(path):
-            Run.open(path)  # says what is wrong with it
+            RunFolder.open(path)  # says what is wrong with it
             folders.append(path)
         elif model is None:
             there = "is neither" if os.path.exists(path) else "does not exist, and should be"
@@ -101,7 +101,7 @@ class Studio:
             self.waiting -= 1
 
     def run(self, request: RunRequest, monitor: RunMonitor) -> tuple[str, str | None]:
-        """Run a model: (the trace's name, what it wrote). Whoever calls this waits."""
+        """RunFolder a model: (the trace's name, what it wrote). Whoever calls this waits."""
         must_be_short(request.text)
         monitor.give_way = self.way.give
         monitor.must_go_on()
@@ -130,7 +130,7 @@ class Studio:
         return card.id, ran.output.text
 
     def edit(self, wanted: str, edits: list[EditSpec], monitor: RunMonitor, run: int = -1) -> EditEffect:
-        """Run what made a trace again under edits. Whoever calls this waits."""
+        """RunFolder what made a trace again under edits. Whoever calls this waits."""
         monitor.give_way = self.way.give
         monitor.must_go_on()
         entry = self.traces.find(wanted)

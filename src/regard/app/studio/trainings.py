@@ -13,7 +13,7 @@ from regard.app.protocol.refusal import Refusal
 from regard.errors import RegardError
 from regard.models.layout import RUN as MANIFEST
 from regard.tasks.read_and_written import EXAMPLES
-from regard.training.run import Run
+from regard.training.run import RunFolder
 
 LOSSES = 400  # points of a curve that a page draws
 STEP = re.compile(r"step-(\d{1,12})", re.ASCII)
@@ -28,7 +28,7 @@ class Training:
     """One folder of one run."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.run = folder, Run.open(folder)
+        self.folder, self.run = folder, RunFolder.open(folder)
         self.id = identity_of(folder)
 
     def steps(self) -> dict[int, Path]:

@@ -18,7 +18,7 @@ def type_of(node: dict[str, Any]) -> str:
     if "$ref" in node:
         return str(node["$ref"].rpartition("/")[2])
     if "anyOf" in node:
-        return " | ".join(type_of(one) for one in node["anyOf"])
+        return " | ".join(dict.fromkeys(type_of(one) for one in node["anyOf"]))
     values = node.get("enum", [node["const"]] if "const" in node else None)
     if values is not None:
         return " | ".join(map(json.dumps, values))

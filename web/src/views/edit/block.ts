@@ -1,6 +1,6 @@
 /** A small map, or the strongest keys of a row; a click blocks that glance. */
 import type { Picked } from "../../choose/choice";
-import type { EditOf } from "../../hosts/server";
+import type { EditSpec } from "../../trace/messages";
 import { ramp, scaleWeight } from "../../paint/color";
 import { fewDigits } from "../../paint/digits";
 import type { HeadAt, Row, Tile } from "../../trace/source";
@@ -46,7 +46,7 @@ export function blockMap(scene: Scene, click: (glance: Glance) => void) {
     const glance = under(event);
     if (glance !== null && tile?.allowed[glance.query * tile.columns + glance.key] !== 0) click(glance);
   });
-  const paint = (of: HeadAt, found: Tile, edits: readonly EditOf[], picked: Pick<Picked, "query" | "key">): void => {
+  const paint = (of: HeadAt, found: Tile, edits: readonly EditSpec[], picked: Pick<Picked, "query" | "key">): void => {
     [at, tile] = [of, found];
     const { rows, columns, max, allowed } = found;
     size = Math.max(5, Math.min(22, Math.floor(WIDEST / Math.max(rows, columns))));
@@ -94,7 +94,7 @@ export function blockMap(scene: Scene, click: (glance: Glance) => void) {
 /** The strongest keys of the picked query as buttons; pressed where they are blocked. */
 export function blockRow(
   scene: Scene, of: HeadAt, query: number, keys: readonly { key: number; weight: number }[], row: Row,
-  edits: readonly EditOf[],
+  edits: readonly EditSpec[],
   click: (glance: Glance) => void,
 ): HTMLElement {
   const { info } = scene.source;

@@ -1,5 +1,5 @@
 /** Where two texts and two lists of chances differ. */
-import type { Chance } from "../../trace/source";
+import type { Probability } from "../../trace/messages";
 
 export interface TextPart {
   readonly text: string;
@@ -50,8 +50,8 @@ export interface Shift {
 }
 
 /** Each name that stands in one of the lists, the strongest of the two shares first. */
-export function shifts(before: readonly Chance[], after: readonly Chance[]): Shift[] {
-  const of = (list: readonly Chance[], name: string): number | null =>
+export function shifts(before: readonly Probability[], after: readonly Probability[]): Shift[] {
+  const of = (list: readonly Probability[], name: string): number | null =>
     list.find((one) => one.name === name)?.share ?? null;
   const names = [...new Set([...before, ...after].map((one) => one.name))];
   const all = names.map((name) => ({ name, before: of(before, name), after: of(after, name) }));

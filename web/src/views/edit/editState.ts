@@ -1,15 +1,16 @@
 /** The edits of a trace, the run under way with them, and what the last one gave. */
 import { type Signal, signal } from "@preact/signals";
-import type { EditOf, Effect, Server } from "../../hosts/server";
+import type { Server } from "../../hosts/server";
+import type { EditEffect, EditSpec } from "../../trace/messages";
 import { isAbort, errorText } from "../../language/errorText";
 import type { Source } from "../../trace/source";
 
 export type BlockScope = "head" | "layer" | "all"; // where a block counts
 
 interface Edits {
-  readonly edits: readonly EditOf[];
-  readonly effect: Effect | null;
-  readonly ran: readonly EditOf[]; // the edits of that effect
+  readonly edits: readonly EditSpec[];
+  readonly effect: EditEffect | null;
+  readonly ran: readonly EditSpec[]; // the edits of that effect
   readonly scope: BlockScope;
 }
 
@@ -31,7 +32,7 @@ export class EditState {
     editsBySource.set(this.source, this.now.value);
   }
 
-  change = (how: (edits: readonly EditOf[]) => EditOf[]): void => this.set({ edits: how(this.now.value.edits) });
+  change = (how: (edits: readonly EditSpec[]) => EditSpec[]): void => this.set({ edits: how(this.now.value.edits) });
 
   /** Runs the model with the edits; `done` is called when it has answered. */
   async run(done: () => void = () => undefined): Promise<void> {

@@ -1,5 +1,5 @@
 /** What an edit did: the text and the chances before and after, with what differs marked. */
-import type { Effect } from "../../hosts/server";
+import type { EditEffect } from "../../trace/messages";
 import { markInvisible } from "../../paint/text";
 import { fewDigits } from "../../paint/digits";
 import type { Say } from "../../language/language";
@@ -11,7 +11,7 @@ const LINES = 12;
 const markChanges = (parts: readonly TextPart[]): HTMLElement =>
   h("bdi", { class: "said" }, ...parts.map((part) => (part.changed ? h("mark", {}, part.text) : part.text)));
 
-function texts(effect: Effect, say: Say): HTMLElement | null {
+function texts(effect: EditEffect, say: Say): HTMLElement | null {
   const { beforeText, afterText } = effect;
   if (beforeText === null && afterText === null) return null;
   const [before, after] = diffTexts(beforeText ?? "", afterText ?? "");
@@ -29,7 +29,7 @@ const share = (value: number | null, say: Say): HTMLElement => {
   return cell;
 };
 
-function table(effect: Effect, say: Say): HTMLElement | null {
+function table(effect: EditEffect, say: Say): HTMLElement | null {
   const all = shifts(effect.before, effect.after);
   if (all.length === 0) return null;
   const head = ["edit.token", "edit.before", "edit.after", "edit.change"] as const;
@@ -38,7 +38,7 @@ function table(effect: Effect, say: Say): HTMLElement | null {
     cell.scope = "col";
     return cell;
   }))));
-  const first = (list: Effect["before"]): string | undefined => {
+  const first = (list: EditEffect["before"]): string | undefined => {
     const most = Math.max(...list.map((one) => one.share));
     return list.find((one) => one.share === most)?.name;
   };
@@ -58,7 +58,7 @@ function table(effect: Effect, say: Say): HTMLElement | null {
 }
 
 /** The whole effect as a section. */
-export function effectSection(effect: Effect, stale: boolean, say: Say, compare: () => void): HTMLElement {
+export function effectSection(effect: EditEffect, stale: boolean, say: Say, compare: () => void): HTMLElement {
   const box = h("section", { class: "result" }, h("h2", {}, say("edit.result")));
   if (stale) box.append(h("p", { class: "pale" }, say("edit.stale")));
   for (const part of [texts(effect, say), table(effect, say)]) if (part !== null) box.append(part);

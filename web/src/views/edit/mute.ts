@@ -1,5 +1,5 @@
 /** Layers × heads; a click mutes. */
-import type { EditOf } from "../../hosts/server";
+import type { EditSpec } from "../../trace/messages";
 import type { Say } from "../../language/language";
 import type { TraceInfo } from "../../trace/source";
 import { h } from "../parts/element";
@@ -9,7 +9,7 @@ import { mutedHeads, toggleHead, toggleLayer } from "./edits";
 /** The grid of heads, and what marks the muted ones and the one in hand. */
 export function muteGrid(
   info: TraceInfo, layers: () => readonly number[], say: Say,
-  change: (how: (edits: readonly EditOf[]) => EditOf[]) => void,
+  change: (how: (edits: readonly EditSpec[]) => EditSpec[]) => void,
 ) {
   const grid = h("div", { class: "mutes" });
   const cells = new Map<string, HTMLButtonElement>();
@@ -35,7 +35,7 @@ export function muteGrid(
       return row;
     }));
   };
-  const mark = (edits: readonly EditOf[], layer: number, head: number): void => {
+  const mark = (edits: readonly EditSpec[], layer: number, head: number): void => {
     fill();
     for (const one of layers()) {
       const heads = info.layers[one]!.shape[1], muted = mutedHeads(edits, one, heads);

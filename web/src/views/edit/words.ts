@@ -1,5 +1,5 @@
 /** What an edit does, in words. */
-import type { EditOf } from "../../hosts/server";
+import type { EditSpec } from "../../trace/messages";
 import { shortenText } from "../../paint/text";
 import type { Say } from "../../language/language";
 import { type TraceInfo, tokensOf } from "../../trace/source";
@@ -11,7 +11,7 @@ export function nameOf(info: TraceInfo, layer: number, batch: number, which: "qu
 }
 
 /** "layer 3, head 1, 5 muted" */
-export function editWords(edit: EditOf, info: TraceInfo, batch: number, say: Say): string {
+export function editWords(edit: EditSpec, info: TraceInfo, batch: number, say: Say): string {
   const { layer } = edit;
   const all = info.layers[edit.layer]?.shape[1] ?? 0;
   const whole = edit.heads === null || edit.heads.length >= all;

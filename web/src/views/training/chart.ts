@@ -1,7 +1,7 @@
 /** Scores over the steps of a training: one small line chart per score, each with its own axis. Pure. */
 import { headColor } from "../../paint/color";
 import type { Theme } from "../../paint/theme";
-import type { TrainingCard } from "../../hosts/server";
+import type { TrainingCard } from "../../trace/messages";
 import { fourDigits } from "../../paint/digits";
 import { type Shape, shape, textShape } from "../parts/shape";
 

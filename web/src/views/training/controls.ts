@@ -1,6 +1,6 @@
 /** The controls of a training: which run, which example, which step, and a button that plays the steps. */
 import { shortenText } from "../../paint/text";
-import type { TrainingCard } from "../../hosts/server";
+import type { TrainingCard } from "../../trace/messages";
 import type { Say } from "../../language/language";
 import { h } from "../parts/element";
 

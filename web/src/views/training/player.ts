@@ -1,6 +1,7 @@
 /** Plays a training: the map at a step, the controls above it and the scores beside it. */
 import { errorText } from "../../language/errorText";
-import type { Server, TrainingCard } from "../../hosts/server";
+import type { Server } from "../../hosts/server";
+import type { TrainingCard } from "../../trace/messages";
 import type { Source } from "../../trace/source";
 import { h } from "../parts/element";
 import type { Scene } from "../parts/view";

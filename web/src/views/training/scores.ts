@@ -1,5 +1,5 @@
 /** The scores of a training as charts on the screen, as a picture beside the map, and as a table. */
-import type { TrainingCard } from "../../hosts/server";
+import type { TrainingCard } from "../../trace/messages";
 import type { Say } from "../../language/language";
 import { svgDocument } from "../../paint/svg";
 import type { Theme } from "../../paint/theme";

@@ -1,6 +1,7 @@
 /** How a map grew: the same example at every kept step of a training, with the scores beside it. */
 import { signal as live } from "@preact/signals";
-import type { Server, TrainingCard } from "../../hosts/server";
+import type { Server } from "../../hosts/server";
+import type { TrainingCard } from "../../trace/messages";
 import { errorText } from "../../language/errorText";
 import type { Source } from "../../trace/source";
 import { h } from "../parts/element";
