@@ -1,12 +1,27 @@
 """The studio as a reader meets it, the same in every host: keys, clicks, and the numbers as they are drawn."""
 
+import re
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from tests.browser.tab import PATIENCE, Tab
 
-VIEWS = ("map", "heads", "model", "numbers", "flow", "edit", "compare", "image", "training")
+CHOICE = Path(__file__).parents[2] / "web/src/choose/choice.ts"
+
+
+def view_names(text: str) -> tuple[str, ...]:
+    """The names of the views in the order of their keys, as the explorer lists them.
+
+    >>> view_names('export const VIEWS = ["map", "heads"] as const;')
+    ('map', 'heads')
+    """
+    (listed,) = re.findall(r"const VIEWS = \[(.*?)\]", text, re.DOTALL)
+    return tuple(re.findall(r'"(\w+)"', listed))
+
+
+VIEWS = view_names(CHOICE.read_text(encoding="utf-8"))
 
 
 class Studio:

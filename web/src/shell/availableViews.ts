@@ -1,14 +1,12 @@
 /** Which views make sense for what is looked at. */
 import { VIEWS, type ViewName } from "../choose/choice";
-import { isWindowed } from "../views/image/patches";
+import { VIEW } from "../views";
 import type { Studio } from "./state";
 
-/** The views to offer, in their order. Pictures need patches, training needs a server that keeps it. */
+/** The views to offer, in their order. */
 export function availableViews(studio: Studio): readonly ViewName[] {
-  const info = studio.source.value?.info;
-  const patches = info !== undefined && (info.picture !== null || info.tokens.some((tokens) => tokens.grid !== null)
-    || info.layers.some((_, layer) => isWindowed(info, layer))); // which says why it is not drawn
-  return VIEWS.filter((view) => (view !== "image" || patches) && (view !== "training" || studio.host.server !== null));
+  const info = studio.source.value?.info, isServed = studio.host.server !== null;
+  return VIEWS.filter((view) => VIEW[view].isOffered?.(info, isServed) ?? true);
 }
 
 /** The view to show now: the picked one, else the map. */

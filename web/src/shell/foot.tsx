@@ -1,5 +1,5 @@
 /** The foot: how it is drawn, and how to take it along. */
-import type { DrawSettings, ViewName } from "../choose/choice";
+import type { DrawSettings } from "../choose/choice";
 import { fewDigits } from "../paint/digits";
 import { currentView } from "./availableViews";
 import { withEditCaption } from "./editedNotice";
@@ -10,18 +10,13 @@ import { shownSource, shownOrOpenSource } from "./shownSource";
 import type { Studio } from "./state";
 import { copyText, toCsv, fileName, toPng, saveFile } from "./export";
 import { placeIn } from "../trace/rowFacts";
+import { VIEW } from "../views";
 import { tokenName } from "../views/parts/names";
 import { tokensOf } from "../trace/source";
 
-type Control = "scale" | "pool";
-const CONTROLS: Readonly<Partial<Record<ViewName, readonly Control[]>>> = {
-  map: ["scale", "pool"], compare: ["scale", "pool"], training: ["scale", "pool"],
-  model: ["scale"], flow: ["scale"], image: ["scale"],
-};
-
 export function Foot({ studio }: { studio: Studio }) {
   const drawn = studio.choice.drawn.value;
-  const controls = CONTROLS[currentView(studio)] ?? [];
+  const controls = VIEW[currentView(studio)].controls ?? [];
   return (
     <footer class="foot">
       <div class="drawn">

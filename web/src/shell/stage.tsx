@@ -28,7 +28,7 @@ export function Stage({ studio }: { studio: Studio }) {
   const source = studio.source.value!, other = studio.other.value;
   const dark = studio.look.theme.value.dark, words = language.value, again = studio.again.value;
   useLayoutEffect(() => {
-    const view = VIEW[name];
+    const { view } = VIEW[name];
     const stage = place.current;
     if (stage === null) return undefined;
     const el = stage.ownerDocument.createElement("div");
@@ -71,9 +71,6 @@ export function Stage({ studio }: { studio: Studio }) {
   );
 }
 
-/** Views whose sentence stands above them; the others say it themselves, beside what it depends on. */
-const ABOVE: readonly ViewName[] = ["map", "edit"];
-
 /** The one sentence on how to read a view; the reader may put it away. */
 function ReadingHint({ view }: { studio: Studio; view: ViewName }) {
   const line = useRef<HTMLParagraphElement>(null);
@@ -82,7 +79,7 @@ function ReadingHint({ view }: { studio: Studio; view: ViewName }) {
   useEffect(() => {
     if (line.current) line.current.hidden = away;
   }, [view]);
-  if (!ABOVE.includes(view) || !Object.hasOwn(LANGUAGES.en, key)) return null;
+  if (VIEW[view].hint === undefined || !Object.hasOwn(LANGUAGES.en, key)) return null;
   const put = (): void => {
     remember(`read.${view}`, "away");
     if (line.current) line.current.hidden = true;

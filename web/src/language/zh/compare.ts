@@ -2,7 +2,11 @@
 import type { compare as en } from "../en/compare";
 
 export const compare: Readonly<Record<keyof typeof en, string>> = {
+  "view.compare": "对比",
   "compare.read": "两份记录中的同一位置。差值为 B − A：橙色表示 B 的权重更大，蓝色表示 A 的权重更大。",
+  "help.compare.1": "两段只差一个词的文本：差异流向哪里？",
+  "help.compare.2": "同一模型的两个检查点：这个头学到了什么？",
+  "help.compare.3": "一次运行与它编辑后的版本：编辑在下游改变了什么？",
   "compare.none": "还没有对比对象。请在上方“对比对象”中选择第二份记录，它会并排显示。",
   "compare.loading": "正在读取两张注意力图…",
   "compare.failed": "无法对比这两张注意力图：{why}",

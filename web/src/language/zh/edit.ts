@@ -2,7 +2,11 @@
 import type { edit as en } from "../en/edit";
 
 export const edit: Readonly<Record<keyof typeof en, string>> = {
+  "view.edit": "编辑",
   "edit.read": "禁用注意力头，或屏蔽单个查询–键对，然后重新运行模型，看看有什么变化。只有这个视图能揭示因果。",
+  "help.edit.1": "禁用一个头并重新运行：输出有变化吗？",
+  "help.edit.2": "屏蔽一个查询–键对，看看答案是否依赖于它。",
+  "help.edit.3": "在对比视图中打开两次运行，看后面的层如何变化。",
   "edit.unserved": "编辑需要重新运行模型，而此页面没有模型。请用“regard serve”打开这份记录。",
   "edit.mute": "禁用注意力头",
   "edit.mute.how": "点击一个头可将其禁用；点击层号可禁用整层。",

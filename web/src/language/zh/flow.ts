@@ -2,7 +2,11 @@
 import type { flow as en } from "../en/flow";
 
 export const flow: Readonly<Record<keyof typeof en, string>> = {
+  "view.flow": "信息流",
   "flow.read": "最下面一行是选中的词元；每向上一行早一层；最上面一行是它所依赖的输入。",
+  "help.flow.1": "选择一个词元，逐层回溯它依赖的来源。",
+  "help.flow.2": "原始注意力与 rollout 并列显示：两者不同之处，说明前面的层在起作用。",
+  "help.flow.3": "在因果模型中，rollout 会偏向第一个词元；这是方法的弱点，不是模型的。",
   "flow.colors": "每行的颜色从 0 到该行的最大值（写在行末）。",
   "flow.caution": "rollout 并不是解释，在因果模型中会偏向第一个词元；只有编辑才能揭示因果。",
   "flow.residual": "残差占比",

@@ -2,7 +2,11 @@
 import type { heads as en } from "../en/heads";
 
 export const heads: Readonly<Record<keyof typeof en, string>> = {
+  "view.heads": "注意力头",
   "heads.read": "每条线表示左侧查询对右侧键的权重，线越粗权重越大。",
+  "help.heads.1": "同时显示多个头：每个头有自己的颜色。",
+  "help.heads.2": "将鼠标悬停在词元上，只看它的连线。",
+  "help.heads.3": "隐藏特殊词元：其余权重重新归一化，并显示隐藏的比例。",
   "heads.which": "显示的头",
   "heads.all": "全部",
   "heads.one": "仅头 {head}",

@@ -2,7 +2,11 @@
 import type { image as en } from "../en/image";
 
 export const image: Readonly<Record<keyof typeof en, string>> = {
+  "view.image": "图像",
   "image.read": "所选查询关注的图块，叠加在图片上。点击图块或词元可将其设为查询。",
+  "help.image.1": "点击一个图块，查看它关注哪些图块。",
+  "help.image.2": "选择描述中的一个词，查看它对应图片的哪一部分。",
+  "help.image.3": "空旷的天空或墙面上的亮块往往是 register：模型在那里存放全局信息。",
   "image.readWords": "所选词元关注的图块，叠加在图片上。点击词元可将其设为查询，点击图块可固定它。",
   "image.readKey": "关注所选键的图块，叠加在图片上。点击词元可选择其他键。",
   "image.none": "这一层不读取图片：它的词元没有图块网格。请选择有网格的层，或打开视觉模型的记录。",

@@ -2,7 +2,11 @@
 import type { map as en } from "../en/map";
 
 export const map: Readonly<Record<keyof typeof en, string>> = {
+  "view.map": "注意力图",
   "map.read": "每一行是一个查询，每一列是一个键：颜色越深，该查询对该键的注意力越大。",
+  "help.map.1": "滚动滚轮或双指缩放，拖动平移，按 0 显示全部。",
+  "help.map.2": "主对角线下方一格处的明亮斜线：该头关注前一个词元。",
+  "help.map.3": "第一列明亮：该头无事可做时把注意力放在第一个词元上（attention sink）。",
   "map.label": "第 {layer} 层第 {head} 头的注意力图：{queries} 个查询，{keys} 个键。方向键移动选择，加减号缩放，0 显示全部。",
   "map.queries": "查询 ↓",
   "map.keys": "键 →",

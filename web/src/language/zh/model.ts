@@ -2,7 +2,11 @@
 import type { model as en } from "../en/model";
 
 export const model: Readonly<Record<keyof typeof en, string>> = {
+  "view.model": "模型",
   "model.read": "模型的每个头都显示为一张小注意力图：行是查询，列是键。点击可打开。",
+  "help.model.1": "按熵排序：注意力分散的头排在最前；反转顺序可找到只关注一处的头。",
+  "help.model.2": "按“前一个词元”排序，找出关注前一个词元的头。",
+  "help.model.3": "点击一个头，打开它的注意力图。",
   "model.sort": "排序依据",
   "model.own": "按层",
   "model.rising": "从小到大",

@@ -2,7 +2,11 @@
 import type { numbers as en } from "../en/numbers";
 
 export const numbers: Readonly<Record<keyof typeof en, string>> = {
+  "view.numbers": "计算过程",
   "numbers.read": "每一步都列出公式和模型的实际数值。带框的数值属于选中的单元格；点击其他数值可选中对应的单元格。",
+  "help.numbers.1": "先在注意力图中选择一个单元格，再到这里查看它的完整计算过程。",
+  "help.numbers.2": "逐步查看 q · k、缩放、掩码、softmax、× v。",
+  "help.numbers.3": "输出会与模型内核的结果对比。",
   "numbers.cell": "查询 {query} 关注键 {key}",
   "numbers.loading": "正在加载数值…",
   "numbers.failed": "无法加载数值：{why}",

@@ -37,6 +37,11 @@ export interface Reading {
 export const isWindowed = (info: TraceInfo, layer: number): boolean =>
   info.layers[layer]?.notes.some((note) => note.startsWith("windows: ")) ?? false;
 
+/** Whether the image view has something to draw, or to say why it draws nothing. */
+export const hasPatches = (info: TraceInfo): boolean =>
+  info.picture !== null || info.tokens.some((tokens) => tokens.grid !== null)
+  || info.layers.some((_, layer) => isWindowed(info, layer));
+
 /** Which side of the layer is a picture; null where neither is, or where it is only a window of it. */
 export function readingOf(info: TraceInfo, layer: number, batch: number): Reading | null {
   const shape = info.layers[layer]?.shape;
