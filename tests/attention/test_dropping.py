@@ -35,8 +35,8 @@ def test_it_is_what_the_stages_give(mask):
     q, k, v = drawn()
     settings = {"mask": MASKS[mask], "scale": 0.7}
     one, other = both(q, k, v, **settings)
-    assert one.mix.grad_fn.name() == "DroppingBackward"
-    assert other.mix.grad_fn.name() != "DroppingBackward"
+    assert one.mix.grad_fn.name() == "DroppedSoftmaxBackward"
+    assert other.mix.grad_fn.name() != "DroppedSoftmaxBackward"
     assert_close(one.mix, other.mix)
     assert_close(one.weights.used() @ v, one.mix)  # what was dropped can be shown later
     given = torch.randn_like(one.mix)
