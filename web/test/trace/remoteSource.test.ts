@@ -80,6 +80,7 @@ describe("what Python answered", () => {
     const proof = await source.proof(0);
     expect(proof.status).toBe("verified");
     expect(proof.output).toBeLessThan(64);
+    expect(proof.ulp).toBe(2 ** -23); // the model computed in float32
     const flow = await source.flow({ query: 11, batch: 0, residual: 0.5, by: "weights" });
     expect([flow.lines, flow.n, flow.m, flow.source, flow.targetTokens, flow.sourceTokens]).toEqual([3, n, 0, null, 0, -1]);
     expect(flow.layers).toEqual(["blocks.0", "blocks.1"]);

@@ -47,7 +47,7 @@ def test_the_proof_is_that_of_the_trace():
     case = CASES["generated"]()
     facts, _ = ask(Answers(case.trace), "proof", layer=0)
     wanted = case.trace.verify()[0]
-    assert facts == {name: getattr(wanted, name) for name in ("status", "output", "kernel", "normaliser", "why")}
+    assert facts == {name: getattr(wanted, name) for name in ("status", "output", "kernel", "normaliser", "ulp", "why")}
     assert facts["status"] == "verified"
     facts, _ = ask(Answers(CASES["stored"]().trace), "proof", layer=0)
     assert facts["status"] == "unverified"

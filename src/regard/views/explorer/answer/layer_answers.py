@@ -23,11 +23,11 @@ def answer_measures(layer: Layer, batch: int) -> Answer:
 
 
 def answer_proof(layer: Layer) -> Answer:
-    """Whether the map is what the model used, and by how much each part of the proof misses."""
+    """Whether the map is what the model used, and by how many units of the last place each part of the proof misses."""
     proof = prove(layer)
     errors = {"output": proof.output, "kernel": proof.kernel, "normaliser": proof.normaliser}
     misses = {name: error if error is not None and math.isfinite(error) else None for name, error in errors.items()}
-    return Answer({"status": proof.status, "why": proof.why, **misses}, {})
+    return Answer({"status": proof.status, "why": proof.why, **misses, "ulp": proof.ulp}, {})
 
 
 def answer_flow(trace: Trace, named: TokenNumbers, at: questions.FlowQuestion) -> Answer:
