@@ -15,8 +15,8 @@ import pytest
 import torch
 
 from regard.cli import main as cli
-from regard.training.checkpoint import found, name_of
-from regard.training.run import Run
+from regard.training.checkpoint import list_checkpoints, name_of
+from regard.training.run import RunFolder
 from tests.cli.run import run
 from tests.training.crew import Crew, assert_near, assert_same_bits, wait_for
 
@@ -160,7 +160,7 @@ def test_a_run_that_is_done_may_be_told_to_go_on_for_longer(monkeypatch, capsys,
     assert run(monkeypatch, capsys, *words, "--out", str(tmp_path))[0] == 0
     code, _, said = run(monkeypatch, capsys, "train", "copy", "--resume", str(tmp_path), "--steps", "7")
     assert (code, "going on after step 4" in said) == (0, True)
-    assert Run(tmp_path).history()[-1]["step"] == 7
+    assert RunFolder(tmp_path).history()[-1]["step"] == 7
 
 
 def trained_here(*words: str):
@@ -190,7 +190,7 @@ def test_a_signal_saves_and_the_run_goes_on_to_the_same_bits(number, workers, wh
     said = crew.told()[0]
     assert "Traceback" not in said
     assert "KeyboardInterrupt" not in said
-    last = int(found(folder / "checkpoints")[-1].name.removeprefix("step-"))
+    last = int(list_checkpoints(folder / "checkpoints")[-1].name.removeprefix("step-"))
     assert 4 < last < 11
     line = f"Saved at step {last} in {folder}; go on: regard train copy --resume {folder}"
     assert said.splitlines()[-1] == line
@@ -219,7 +219,7 @@ def test_the_command_to_go_on_works_as_it_is_printed_also_with_what_was_told_ane
         ["sh", "-c", "printf '%s\\n' " + told.partition("go on: ")[2]], capture_output=True, text=True, check=True
     )
     assert run(monkeypatch, capsys, *shell.stdout.splitlines()[1:])[0] == 0
-    assert Run(folder).history()[-1]["step"] == 9
+    assert RunFolder(folder).history()[-1]["step"] == 9
 
 
 def stop_at(monkeypatch, step: int) -> None:
@@ -262,9 +262,9 @@ def test_starts_at_once_get_a_folder_each(monkeypatch, tmp_path):
 
     monkeypatch.chdir(tmp_path)
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda _: fresh("copy", Path("runs")), range(50)))
-    assert len(set(found)) == 50
-    assert all(folder.is_dir() for folder in found)
+        list_checkpoints = list(pool.map(lambda _: fresh("copy", Path("runs")), range(50)))
+    assert len(set(list_checkpoints)) == 50
+    assert all(folder.is_dir() for folder in list_checkpoints)
 
 
 BARE = """
@@ -353,7 +353,7 @@ def test_torchrun_trains_what_one_process_trains(stopped, whole, monkeypatch, ca
     assert sum("parameters, " in line and ", 11 steps" in line for line in said.splitlines()) == 1
     assert "lost another" not in said
     if stopped:
-        assert 4 <= int(found(folder / "checkpoints")[-1].name.removeprefix("step-")) < 11
+        assert 4 <= int(list_checkpoints(folder / "checkpoints")[-1].name.removeprefix("step-")) < 11
         assert not (folder / "model").exists()
         assert run(monkeypatch, capsys, "train", "copy", "--resume", str(folder))[0] == 0
     else:

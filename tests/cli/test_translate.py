@@ -132,7 +132,7 @@ def terminal(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("BROWSER", "true")
     monkeypatch.setattr("regard.cli.explore.in_terminal", lambda: True)
-    monkeypatch.setattr("regard.cli.explore.bundle", lambda: "export {}")
+    monkeypatch.setattr("regard.cli.explore.read_bundle", lambda: "export {}")
     monkeypatch.setattr("regard.app.serving.serve", lambda studio, at, **how: served.append((studio, how)))
     yield served
     for studio, _ in served:
@@ -173,7 +173,7 @@ def test_see_where_nothing_can_be_opened_draws_the_map_and_says_why(monkeypatch,
     elif missing == "browser":
         monkeypatch.setattr("regard.app.serving.has_browser", lambda: False)
     else:
-        monkeypatch.setattr("regard.cli.explore.bundle", read_bundle)
+        monkeypatch.setattr("regard.cli.explore.read_bundle", read_bundle)
         monkeypatch.setattr("regard.views.explorer.bundle.BUILT", Path("nowhere.js"))
     code, printed, said = translate(monkeypatch, capsys, CAT, "--see", where="en-zh")
     why = {"app": "pip install 'regard[app]'", "browser": "no browser can be opened", "bundle": "make bundle"}

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, trainers
 
-from regard.data.unigram import best, expected, lattice, unigram
+from regard.data.unigram import best, expect_uses, lattice, learn_pieces
 
 WORDS = st.dictionaries(st.text("abc", min_size=1, max_size=6), st.integers(1, 9), min_size=1, max_size=7)
 
@@ -37,7 +37,7 @@ def test_expected_uses_and_best_ways_equal_plain_loops(words, longer):
                 uses[piece] += share * count
     ways = lattice(list(words), {piece: at for at, piece in enumerate(pieces)})
     values = np.asarray(list(chance.values()))
-    found = expected(ways, values, np.asarray(list(words.values()), dtype=np.float64))
+    found = expect_uses(ways, values, np.asarray(list(words.values()), dtype=np.float64))
     np.testing.assert_allclose(found, [uses[piece] for piece in pieces], rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(best(ways, np.log(values)), likeliest, rtol=1e-9)
 
@@ -49,15 +49,15 @@ def test_a_word_need_not_be_a_piece_of_itself():
 
 @given(WORDS, st.integers(3, 12))
 def test_pieces_are_few_and_hold_the_alphabet_whatever_the_order(words, size):
-    found = unigram(words, "abc", size)
+    found = learn_pieces(words, "abc", size)
     assert len(found) <= size
     assert {"a", "b", "c"} <= {piece for piece, _ in found}
     assert sum(np.exp(score) for _, score in found) == pytest.approx(1, abs=1e-4)
-    assert found == unigram(dict(sorted(words.items(), reverse=True)), "cba", size)
+    assert found == learn_pieces(dict(sorted(words.items(), reverse=True)), "cba", size)
 
 
 def test_very_long_words_and_unknown_letters_are_learned_from():
-    found = dict(unigram({"ab" * 500: 3, "xyz": 2, "a-b": 1}, "ab", 40))
+    found = dict(learn_pieces({"ab" * 500: 3, "xyz": 2, "a-b": 1}, "ab", 40))
     assert {"a", "b", "ab"} <= set(found)
     assert set("".join(found)) == {"a", "b"}
     assert max(map(len, found)) <= 16
@@ -69,7 +69,7 @@ def test_texts_become_as_likely_as_by_the_trainer_of_tokenizers():
     drawn = random.zipf(1.3, (4_001, 2)) - 1
     words = Counter(stems[a % len(stems)] + ends[b % len(ends)] for a, b in drawn)
     size, alphabet = 36, sorted(set("".join(words)))
-    ours = unigram(words, alphabet, size)
+    ours = learn_pieces(words, alphabet, size)
     theirs = Tokenizer(models.Unigram())
     trainer = trainers.UnigramTrainer(vocab_size=size, show_progress=False, special_tokens=[], max_piece_length=16)
     theirs.train_from_iterator([[word] * count for word, count in words.items()], trainer)

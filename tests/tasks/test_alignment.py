@@ -4,12 +4,12 @@ import pytest
 import torch
 
 from regard.data.grammar import sentences, word_spans
-from regard.tasks.alignment import by_word, error_rate
+from regard.tasks.alignment import error_rate, merge_to_words
 
 
 def test_pieces_of_words_are_added_and_averaged():
     weights = torch.tensor([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4]])  # two tokens of one target word; three of the source
-    words = by_word(weights, [(0, 1), (1, 2)], [(0, 2), (2, 4), (5, 8)], [(0, 2)], [(0, 4), (5, 8)])
+    words = merge_to_words(weights, [(0, 1), (1, 2)], [(0, 2), (2, 4), (5, 8)], [(0, 2)], [(0, 4), (5, 8)])
     torch.testing.assert_close(words, torch.tensor([[0.45, 0.55]], dtype=torch.float64))
 
 

@@ -13,7 +13,7 @@ from regard.tasks.sequences import Copy, Reverse, SequenceSettings, Sort
 from regard.tasks.writing import write
 from regard.trace.file import load
 from regard.training.fit import fit
-from regard.training.run import Run
+from regard.training.run import RunFolder
 
 
 def small(**more):
@@ -84,7 +84,7 @@ def test_a_small_copy_is_learnt_and_shows_what_it_looked_at(tmp_path):
     )  # fmt: skip
     result = fit(Copy(), settings, tmp_path / "run")
     assert result.scores["exact"] > 0.9
-    run = Run.open(tmp_path / "run")
+    run = RunFolder.open(tmp_path / "run")
     assert [line["step"] for line in run.history() if "validation" in line] == [110, 220]
     trace = load(run.shown / "step-000000220" / "0.trace")
     kinds = [layer.kind for layer in trace.layers]

@@ -3,7 +3,7 @@
 import pytest
 
 from regard.errors import TraceError
-from regard.tokens import Grid, groups, patches, square
+from regard.tokens import PatchGrid, groups, patches, square
 
 
 def test_patches_stand_row_by_row_after_what_is_special():
@@ -36,7 +36,7 @@ def test_what_stands_before_the_patches_can_be_named():
     ],
 )
 def test_a_square_is_found_only_where_it_fits(count, found):
-    assert square(count) == (None if found is None else Grid(*found))
+    assert square(count) == (None if found is None else PatchGrid(*found))
 
 
 def test_every_square_after_few_tokens_is_found():

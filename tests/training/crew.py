@@ -15,7 +15,7 @@ import torch.distributed.fsdp
 
 from regard.errors import RegardError
 from regard.training import checkpoint
-from regard.training.run import Run
+from regard.training.run import RunFolder
 
 FORK = multiprocessing.get_context("fork")
 
@@ -104,7 +104,7 @@ def tensors(folder: Path) -> dict[str, torch.Tensor]:
 
 def assert_near(one: Path, two: Path, but: str = "nothing") -> None:
     """The same history to 1e-5, the same tensors by name, and the same weights to 1e-5."""
-    ours, theirs = Run(one).history(), Run(two).history()
+    ours, theirs = RunFolder(one).history(), RunFolder(two).history()
     assert [line.keys() for line in ours] == [line.keys() for line in theirs]
     assert len(ours) > 1
     for line, other in zip(ours, theirs):

@@ -17,7 +17,7 @@ from tests.training.toy import Toy, ToySettings
 
 def outcome(folder: Path) -> dict[str, Any]:
     """All that must be the same: every checkpoint that is left, the history, what was shown, the exported model."""
-    kept = [checkpoint.read(place) for place in checkpoint.found(folder / "checkpoints")]
+    kept = [checkpoint.read(place) for place in checkpoint.list_checkpoints(folder / "checkpoints")]
     return {
         "checkpoints": {one.step: one.facts["place"] for one in kept},
         "tensors": {f"{one.step} {name}": tensor for one in kept for name, tensor in one.tensors.items()},

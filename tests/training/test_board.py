@@ -6,7 +6,7 @@ import pytest
 
 from regard.errors import ConfigError
 from regard.training.fit import Event, fit
-from regard.training.run import Run
+from regard.training.run import RunFolder
 from tests.training.toy import Toy, ToySettings
 
 
@@ -25,7 +25,7 @@ def drawn(folder) -> dict[str, list[tuple[int, float]]]:
 def told(folder) -> dict[str, list[tuple[int, float]]]:
     """The same curves from the history."""
     found: dict[str, list[tuple[int, float]]] = {}
-    for line in Run(folder).history():
+    for line in RunFolder(folder).history():
         group, facts = ("validation", line["validation"]) if "validation" in line else ("training", line)
         for name in facts.keys() - {"step", "epoch"}:
             found.setdefault(f"{group}/{name}", []).append((line["step"], pytest.approx(facts[name], rel=1e-6)))

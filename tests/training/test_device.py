@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from regard.errors import ConfigError
-from regard.training.device import chosen, moved, own_randomness
+from regard.training.device import choose_device, own_randomness, to_device
 from regard.training.fit import fit
 from regard.training.restore import put_optimizer
 from tests.training.toy import Toy, ToySettings
@@ -15,8 +15,8 @@ META = torch.device("meta")
 
 def test_auto_is_what_torch_says_the_machine_has():
     found = torch.accelerator.current_accelerator(check_available=True)
-    assert chosen("auto").type == ("cpu" if found is None else found.type)
-    assert chosen("cpu") == torch.device("cpu")
+    assert choose_device("auto").type == ("cpu" if found is None else found.type)
+    assert choose_device("cpu") == torch.device("cpu")
 
 
 @pytest.mark.parametrize("named", ["abacus", "cuda:77", "xpu:3"])
@@ -24,7 +24,7 @@ def test_a_device_that_is_not_there_is_refused_in_one_sentence(named):
     with pytest.raises(
         ConfigError, match=rf"^device is '{named}', but this machine cannot compute there \(.*auto"
     ) as e:
-        chosen(named)
+        choose_device(named)
     assert "\n" not in str(e.value)
 
 
@@ -32,11 +32,11 @@ def test_every_tensor_of_a_batch_moves_and_the_rest_stays():
     from regard.data.examples import PairBatch
 
     batch = PairBatch(torch.ones(2, 3), torch.ones(2, 4), torch.ones(2, 5))
-    found = moved(batch, META)
+    found = to_device(batch, META)
     assert isinstance(found, PairBatch)
     assert {part.device for part in found} == {META}
     assert [tuple(part.shape) for part in found] == [(2, 3), (2, 4), (2, 5)]
-    nested = moved({"a": [torch.zeros(3), "text"], "b": (7, torch.zeros(1))}, META)
+    nested = to_device({"a": [torch.zeros(3), "text"], "b": (7, torch.zeros(1))}, META)
     assert (nested["a"][0].device, nested["a"][1], nested["b"][0], nested["b"][1].device) == (META, "text", 7, META)
 
 

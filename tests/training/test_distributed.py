@@ -166,7 +166,7 @@ def test_a_signal_to_one_process_stops_all_and_the_same_number_goes_on_to_the_sa
         return result.code
 
     train(2, first, tmp_path / "said", wanted=143)
-    assert [at.name for at in checkpoint.found(folder / "checkpoints")][-1] == checkpoint.name_of(7)
+    assert [at.name for at in checkpoint.list_checkpoints(folder / "checkpoints")][-1] == checkpoint.name_of(7)
     assert not (folder / "model").exists()
     train(2, lambda rank: fit(Toy(), ToySettings(**SHORT), folder, resume=True).code, tmp_path / "said")
     assert_same_bits(folder, place / "two" / "dropout")

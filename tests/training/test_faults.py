@@ -12,7 +12,7 @@ import pytest
 from regard.errors import RunError
 from regard.training import lock
 from regard.training.fit import Event, fit
-from regard.training.run import Run
+from regard.training.run import RunFolder
 from tests.training.crew import FORK, member
 from tests.training.runs import assert_same, at, forked
 from tests.training.toy import Toy, ToySettings, ToyWork
@@ -110,7 +110,7 @@ def test_of_starts_at_once_one_wins_and_the_others_leave_nothing(tmp_path):
     (winner,) = [n for n, one in enumerate(processes) if one.exitcode == 0]
     assert [one.exitcode for n, one in enumerate(processes) if n != winner] == [2, 2, 2]
     assert all("is training in" in told or "already holds a run" in told for told in said if told != said[winner])
-    assert Run(tmp_path / "run").described()["settings"]["seed"] == winner
+    assert RunFolder(tmp_path / "run").describe()["settings"]["seed"] == winner
     fit(Toy(), ToySettings(seed=winner, steps=6, pause=0.02), tmp_path / "alone")
     assert_same(tmp_path / "alone", tmp_path / "run")
 
@@ -121,7 +121,7 @@ def test_starts_in_threads_write_one_description(tmp_path):
         folder, won, begin = tmp_path / str(turn), [], threading.Barrier(3)
 
         def start(seed: int, folder=folder, won=won, begin=begin) -> None:
-            run = Run(folder)
+            run = RunFolder(folder)
             begin.wait()
             try:
                 with run.alone(new=True):
@@ -136,7 +136,7 @@ def test_starts_in_threads_write_one_description(tmp_path):
         for one in threads:
             one.join()
         assert len(won) == 1
-        assert Run(folder).described()["settings"] == {"seed": won[0]}
+        assert RunFolder(folder).describe()["settings"] == {"seed": won[0]}
 
 
 def test_where_locks_are_given_to_everyone_who_came_first_stops_before_it_writes(tmp_path, monkeypatch):
@@ -173,14 +173,14 @@ def test_a_lock_goes_with_the_process_that_was_killed(alone, tmp_path):
 def test_one_flipped_bit_in_the_description_of_a_run_is_refused(tmp_path):
     fit(Toy(), ToySettings(steps=1), tmp_path / "run")
     path = tmp_path / "run" / "run.json"
-    right, told = path.read_bytes(), Run(tmp_path / "run").described()
+    right, told = path.read_bytes(), RunFolder(tmp_path / "run").describe()
     refused = 0
     for place in range(len(right)):
         wrong = bytearray(right)
         wrong[place] ^= 1 << place % 8
         path.write_bytes(bytes(wrong))
         try:
-            assert Run(tmp_path / "run").described() == told, place  # one blank for another
+            assert RunFolder(tmp_path / "run").describe() == told, place  # one blank for another
         except RunError:
             refused += 1
     assert refused > 0.8 * len(right)

@@ -16,7 +16,7 @@ from torch import nn
 from regard.errors import RunError
 from regard.training import checkpoint
 from regard.training.fit import Event, fit
-from regard.training.run import HISTORY, Run
+from regard.training.run import HISTORY, RunFolder
 from tests.training.toy import Toy, ToySettings
 
 TOY = Toy()
@@ -218,7 +218,7 @@ def test_it_stops_when_nothing_gets_better(tmp_path):
 
 def test_the_last_checkpoints_are_averaged(tmp_path):
     fit(TOY, ToySettings(steps=16, average_checkpoints=3, lr=0.2, lr_schedule="constant"), tmp_path / "run")
-    kept = [checkpoint.read(place) for place in checkpoint.found(tmp_path / "run" / "checkpoints")]
+    kept = [checkpoint.read(place) for place in checkpoint.list_checkpoints(tmp_path / "run" / "checkpoints")]
     last = [one for one in kept if one.step in (8, 12, 16)]
     assert len(last) == 3
     want = [
@@ -236,8 +236,10 @@ def test_early_weights_do_not_spoil_the_result(tmp_path):
         steps=12, average_checkpoints=3, lr=0.1, dropout=0.0, eval_every=1, save_every=1, keep_checkpoints=12
     )
     result = fit(TOY, settings, tmp_path / "run")
-    kept = [checkpoint.read(place) for place in checkpoint.found(tmp_path / "run" / "checkpoints")]
-    losses = {line["step"]: line["validation"] for line in Run(tmp_path / "run").history() if "validation" in line}
+    kept = [checkpoint.read(place) for place in checkpoint.list_checkpoints(tmp_path / "run" / "checkpoints")]
+    losses = {
+        line["step"]: line["validation"] for line in RunFolder(tmp_path / "run").history() if "validation" in line
+    }
     best = min(kept, key=lambda one: losses[one.step]["loss"])
     made = json.loads((tmp_path / "run" / "model" / "model.json").read_text())
     assert made["weights_of"] == f"step {best.step}, which is better than the average of the last 3 checkpoints"
@@ -249,7 +251,9 @@ def test_early_weights_do_not_spoil_the_result(tmp_path):
 def test_the_best_weights_are_saved_also_between_two_planned_checkpoints(tmp_path):
     settings = ToySettings(steps=16, lr=5.0, lr_schedule="constant", warmup_steps=12, eval_every=3, save_every=4)
     fit(TOY, settings, tmp_path / "run")
-    losses = {line["step"]: line["validation"] for line in Run(tmp_path / "run").history() if "validation" in line}
+    losses = {
+        line["step"]: line["validation"] for line in RunFolder(tmp_path / "run").history() if "validation" in line
+    }
     best = min(losses, key=lambda step: losses[step]["loss"])
     assert best % 4, "a step at which nothing was planned to be saved"
     made = json.loads((tmp_path / "run" / "model" / "model.json").read_text())
@@ -271,7 +275,7 @@ def test_best_weights_that_were_damaged_are_told_and_not_used(average, tmp_path)
 
     def tell(event: Event) -> None:
         if event.kind == "validation" and event.step == 16:
-            last = checkpoint.read(checkpoint.found(tmp_path / "run" / "checkpoints")[-1])
+            last = checkpoint.read(checkpoint.list_checkpoints(tmp_path / "run" / "checkpoints")[-1])
             best = tmp_path / "run" / "checkpoints" / checkpoint.name_of(last.facts["place"]["best_step"])
             flip(best / "state.safetensors", -3)
         if event.kind == "notice":
@@ -331,7 +335,9 @@ def test_a_save_that_fails_anywhere_leaves_the_older_checkpoint(operation, when,
     assert found is not None
     assert found.step in ((4, 8) if failed else (8,))
     assert torch.equal(found.tensors["x"], torch.arange(7.0 if found.step == 4 else 9.0))
-    assert sorted(path.name for path in folder.iterdir()) == sorted(path.name for path in checkpoint.found(folder))
+    assert sorted(path.name for path in folder.iterdir()) == sorted(
+        path.name for path in checkpoint.list_checkpoints(folder)
+    )
 
 
 def test_a_full_disk_is_told_in_one_sentence_and_the_run_goes_on_later(whole, tmp_path, monkeypatch):
@@ -355,17 +361,17 @@ def test_a_damaged_checkpoint_is_not_used(whole, tmp_path):
     folder = tmp_path / "run"
     with pytest.raises(Crash):
         fit(TOY, ToySettings(), folder, tell=crash_at(14, "step"))
-    flip(checkpoint.found(folder / "checkpoints")[-1] / "state.safetensors", -3)
+    flip(checkpoint.list_checkpoints(folder / "checkpoints")[-1] / "state.safetensors", -3)
     fit(TOY, ToySettings(), folder, resume=True)
     assert_same(whole, folder)
 
 
 def test_a_run_of_a_newer_version_and_no_run_at_all_are_refused(tmp_path):
     with pytest.raises(RunError, match="holds no run that can be read"):
-        Run.open(tmp_path)
+        RunFolder.open(tmp_path)
     (tmp_path / "run.json").write_text('{"format": "regard-run/9"}')
     with pytest.raises(RunError, match="has format 'regard-run/9', but 'regard-run/2' is read here"):
-        Run.open(tmp_path)
+        RunFolder.open(tmp_path)
 
 
 def test_what_cannot_begin_leaves_the_folder_free(tmp_path):

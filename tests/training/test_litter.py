@@ -65,22 +65,25 @@ def test_a_kill_at_any_operation_on_files_leaves_a_run_that_goes_on_to_the_same_
 
 def half_gone(folder: Path) -> None:
     """As a kill amid of its removal left it."""
-    shutil.copytree(checkpoint.found(folder)[0], folder / checkpoint.name_of(2))
+    shutil.copytree(checkpoint.list_checkpoints(folder)[0], folder / checkpoint.name_of(2))
     (folder / checkpoint.name_of(2) / checkpoint.MANIFEST).unlink()
 
 
 def cut(folder: Path) -> None:
-    path = checkpoint.found(folder)[-1] / checkpoint.MANIFEST
+    path = checkpoint.list_checkpoints(folder)[-1] / checkpoint.MANIFEST
     path.write_bytes(path.read_bytes()[:-20])
 
 
 def moved_away(folder: Path) -> None:
     """The newest under a step that it is not of."""
-    os.rename(checkpoint.found(folder)[-1], folder / checkpoint.name_of(99))
+    os.rename(checkpoint.list_checkpoints(folder)[-1], folder / checkpoint.name_of(99))
 
 
 STRAYS = {
-    "a copy by hand": (lambda folder: shutil.copytree(checkpoint.found(folder)[-1], folder / "step-backup"), "left"),
+    "a copy by hand": (
+        lambda folder: shutil.copytree(checkpoint.list_checkpoints(folder)[-1], folder / "step-backup"),
+        "left",
+    ),
     "a name without a number": (lambda folder: (folder / "step-").mkdir(), "left"),
     "a file": (lambda folder: (folder / "step-5").write_text("5"), "left"),
     "a file with the name of a checkpoint": (lambda folder: (folder / checkpoint.name_of(16)).touch(), "left"),
@@ -88,7 +91,10 @@ STRAYS = {
     "an empty folder of an old step": (lambda folder: (folder / checkpoint.name_of(1)).mkdir(), ""),
     "half of an old one": (half_gone, ""),
     "a manifest that was cut": (cut, "used"),
-    "the state cut": (lambda folder: os.truncate(checkpoint.found(folder)[-1] / checkpoint.TENSORS, 99), "used"),
+    "the state cut": (
+        lambda folder: os.truncate(checkpoint.list_checkpoints(folder)[-1] / checkpoint.TENSORS, 99),
+        "used",
+    ),
     "another step's name": (moved_away, "used"),
     "another language's digits": (lambda folder: (folder / "step-٠٠٠٠٠٠٠٠٩").mkdir(), "left"),
     "what was being written": (lambda folder: (folder / ".step-000000014.0a.part").mkdir(), ""),
@@ -123,7 +129,7 @@ def test_one_flipped_bit_in_a_manifest_goes_on_from_the_checkpoint_before(alone,
     with pytest.raises(KeyboardInterrupt):
         fit(Toy(), SETTINGS, tmp_path / "run", tell=at("step", 14, interrupt))
     folder = tmp_path / "run" / "checkpoints"
-    *_, before, newest = checkpoint.found(folder)
+    *_, before, newest = checkpoint.list_checkpoints(folder)
     path, right = newest / checkpoint.MANIFEST, (newest / checkpoint.MANIFEST).read_bytes()
     told = checkpoint.describe(newest)
     for place in range(len(right)):
@@ -139,7 +145,7 @@ def test_one_flipped_bit_in_a_manifest_goes_on_from_the_checkpoint_before(alone,
 def test_where_no_checkpoint_is_whole_the_run_does_not_begin_anew_in_silence(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         fit(Toy(), SETTINGS, tmp_path / "run", tell=at("step", 7, interrupt))
-    for place in checkpoint.found(tmp_path / "run" / "checkpoints"):
+    for place in checkpoint.list_checkpoints(tmp_path / "run" / "checkpoints"):
         (place / checkpoint.MANIFEST).write_bytes(b"{")
     with pytest.raises(RunError, match=r"is no whole checkpoint .*; remove it to go on from the one before"):
         fit(Toy(), SETTINGS, tmp_path / "run", resume=True)

@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from regard.training.fit import fit
-from regard.training.run import Run
+from regard.training.run import RunFolder
 from tests.training.runs import assert_same, outcome, stop_by
 from tests.training.toy import Toy, ToySettings
 
@@ -74,7 +74,7 @@ def test_the_plans_put_what_is_best_where_nobody_planned_to_save(alone):
     assert best % 3 == 0
     assert best % 4 != 0
     assert made["average"]["weights_of"] == "the average of the last 2 checkpoints"
-    assert Run(alone["patience"][0]).history()[-1]["step"] < 40
+    assert RunFolder(alone["patience"][0]).history()[-1]["step"] < 40
 
 
 @pytest.mark.parametrize(("plan", "kind", "step", "number"), SAMPLE)

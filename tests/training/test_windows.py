@@ -137,8 +137,8 @@ def test_every_module_is_imported_without_what_windows_lacks():
 
 def test_lines_of_the_history_end_alike_on_every_system(tmp_path):
     """A text file of Windows would get another end of line, and a run that goes on there another history."""
-    from regard.training.run import Run
+    from regard.training.run import RunFolder
 
-    run = Run(tmp_path)
+    run = RunFolder(tmp_path)
     run.write({"step": 1, "text": "é 猫\r\n"})
     assert (tmp_path / "history.jsonl").read_bytes() == '{"step": 1, "text": "é 猫\\r\\n"}\n'.encode()

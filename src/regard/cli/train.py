@@ -18,7 +18,7 @@ from regard.tasks.base import BaseTask
 from regard.tasks.registry import TASKS, names, task_named
 from regard.training import checkpoint
 from regard.training.fit import Result, fit
-from regard.training.run import MANIFEST, Run
+from regard.training.run import MANIFEST, RunFolder
 from regard.training.settings import Settings, describe_settings, read_flags, read_toml, settings_from
 
 CHANGEABLE = ("steps", "num_workers", "tensorboard", "device")  # what a run that goes on may be told anew
@@ -92,16 +92,16 @@ def make_run_folder(name: str, runs: Path) -> Path:
 
 def resume_settings(task: BaseTask, folder: Path, given: dict[str, Any]) -> Any:
     """The settings of a run that goes on."""
-    described = Run.open(folder).described()
-    if described["task"] != task.name:
-        raise ConfigError(f"{folder} is a run of {described['task']!r}, not of {task.name!r}; name its own task")
-    settings_from(task.settings, described["settings"] | given)  # a name that does not exist is told as such
+    manifest = RunFolder.open(folder).describe()
+    if manifest["task"] != task.name:
+        raise ConfigError(f"{folder} is a run of {manifest['task']!r}, not of {task.name!r}; name its own task")
+    settings_from(task.settings, manifest["settings"] | given)  # a name that does not exist is told as such
     other = sorted(set(given) - set(CHANGEABLE))
     if other:
         raise ConfigError(
             f"{other[0]} cannot change while a run goes on (only {', '.join(CHANGEABLE)} can); start a new run for it"
         )
-    return settings_from(task.settings, described["settings"] | given)
+    return settings_from(task.settings, manifest["settings"] | given)
 
 
 def last_step(folder: Path) -> int | None:
@@ -120,7 +120,7 @@ def explain_stop(name: str, settings: Settings, folder: Path, step: int | None) 
 
 def resume_command(name: str, settings: Settings, folder: Path) -> str:
     """The command that goes on with a run, for a shell: with what was told anew, which the folder does not know."""
-    begun = Run.open(folder).described()["settings"]
+    begun = RunFolder.open(folder).describe()["settings"]
     words = [*program_words(), "train", name, "--resume", str(folder)]
     for key, value in settings.model_dump(mode="json").items():
         if key in CHANGEABLE and value != begun.get(key):

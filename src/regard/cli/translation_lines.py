@@ -14,7 +14,7 @@ from regard.cli.texts import Line, read_lines
 from regard.data.special import END, SPECIAL
 from regard.errors import ConfigError, DataError
 from regard.tasks.read_and_written import looks_across
-from regard.tasks.text_translator import TextTranslator, Translation, must_look, open_translator
+from regard.tasks.text_translator import TextTranslator, Translation, check_looks_across, open_translator
 
 AT_ONCE = 64  # lines of a file
 ENDINGS = (".html", ".svg", ".png", ".pdf", ".trace")
@@ -38,7 +38,7 @@ def translate_lines(
     translator = open_translator(where)
     opens = False
     if see or to is not None:
-        must_look(translator)
+        check_looks_across(translator)
     if see and not as_json:
         why = why_not()
         opens, see = not why, bool(why)

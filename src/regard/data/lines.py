@@ -44,7 +44,7 @@ def objects_of(path: Path) -> list[dict[str, Any] | None]:
         if one is not None and not isinstance(one, dict):
             refuse(path, number, f"there is a JSON {type(one).__name__}; write one object a line")
         for key, value in (one or {}).items():
-            if isinstance(value, str) and ("\0" in value or broken(value)):
+            if isinstance(value, str) and ("\0" in value or has_surrogate(value)):
                 refuse(path, number, f"{key!r} holds NUL or half a character, which no text has; write it anew")
         objects.append(one)
     return objects
@@ -72,7 +72,7 @@ def refuse(path: Path, number: int, why: str) -> NoReturn:
     raise DataError(f"{path}, line {number}: {why}")
 
 
-def broken(text: str) -> bool:
+def has_surrogate(text: str) -> bool:
     """Whether there is a surrogate, which JSON can escape but UTF-8 cannot write."""
     return any("\ud800" <= letter <= "\udfff" for letter in text)
 

@@ -12,7 +12,7 @@ from typing import Any
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 from regard.data.special import SPECIAL, UNKNOWN
-from regard.data.unigram import unigram
+from regard.data.unigram import learn_pieces
 from regard.errors import ConfigError
 
 SPACE = "▁"
@@ -21,27 +21,27 @@ LETTER = r"[\p{L}\p{M}\p{N}]"
 WORD = rf"{SPACE}?{LETTER}+(?:['’]{LETTER}+)*|{SPACE}?[^{SPACE}]"  # a word, or one other sign, and the space before it
 
 
-def characters(texts: Sequence[str], size: int, lower: bool, byte_fallback: bool) -> Tokenizer:
+def train_characters(texts: Sequence[str], size: int, lower: bool, byte_fallback: bool) -> Tokenizer:
     """Each character is a token, a space too: the most frequent ones."""
     rest = room("characters", size, byte_fallback)
-    names = [*base(byte_fallback), SPACE, *frequent(letters(texts, lower), rest - 1, but=SPACE)]
-    model = models.BPE(numbered(names), [], unk_token=SPECIAL[UNKNOWN], byte_fallback=byte_fallback)
-    return dressed(model, lower, words=False)
+    names = [*base(byte_fallback), SPACE, *most_frequent(count_letters(texts, lower), rest - 1, but=SPACE)]
+    model = models.BPE(number_names(names), [], unk_token=SPECIAL[UNKNOWN], byte_fallback=byte_fallback)
+    return wrap_model(model, lower, words=False)
 
 
-def words(texts: Sequence[str], size: int, lower: bool, byte_fallback: bool) -> Tokenizer:
+def train_words(texts: Sequence[str], size: int, lower: bool, byte_fallback: bool) -> Tokenizer:
     """Each word and each other sign is a token: the most frequent ones."""
     if byte_fallback:
         raise ConfigError("words are never spelled in bytes; leave byte_fallback away, or choose kind='bpe'")
-    names = [*SPECIAL, *frequent(counted(texts, lower), room("words", size, False))]
-    return dressed(models.WordLevel(numbered(names), unk_token=SPECIAL[UNKNOWN]), lower)
+    names = [*SPECIAL, *most_frequent(count_words(texts, lower), room("words", size, False))]
+    return wrap_model(models.WordLevel(number_names(names), unk_token=SPECIAL[UNKNOWN]), lower)
 
 
-def bpe(texts: Sequence[str], size: int, lower: bool, byte_fallback: bool) -> Tokenizer:
+def train_bpe(texts: Sequence[str], size: int, lower: bool, byte_fallback: bool) -> Tokenizer:
     """Pieces of words, merged from characters, the most frequent pair first (Sennrich et al. 2016)."""
     rest = room("bpe", size, byte_fallback)
-    alphabet = alphabet_of(letters(texts, lower), rest)
-    trained = dressed(models.BPE(), lower)
+    alphabet = alphabet_of(count_letters(texts, lower), rest)
+    trained = wrap_model(models.BPE(), lower)
     trainer = trainers.BpeTrainer(
         vocab_size=rest,
         min_frequency=2,
@@ -50,32 +50,32 @@ def bpe(texts: Sequence[str], size: int, lower: bool, byte_fallback: bool) -> To
         limit_alphabet=len(alphabet),  # without it characters of equal frequency would be dropped at random
     )
     trained.train_from_iterator(texts, trainer, length=len(texts))
-    told = state(trained)
-    names = [*base(byte_fallback), *sorted(told["vocab"], key=told["vocab"].__getitem__)]
-    merges = [(left, right) for left, right in told["merges"]]
-    model = models.BPE(numbered(names), merges, unk_token=SPECIAL[UNKNOWN], byte_fallback=byte_fallback)
-    return dressed(model, lower)
+    learnt = state(trained)
+    names = [*base(byte_fallback), *sorted(learnt["vocab"], key=learnt["vocab"].__getitem__)]
+    merges = [(left, right) for left, right in learnt["merges"]]
+    model = models.BPE(number_names(names), merges, unk_token=SPECIAL[UNKNOWN], byte_fallback=byte_fallback)
+    return wrap_model(model, lower)
 
 
-def likely(texts: Sequence[str], size: int, lower: bool, byte_fallback: bool) -> Tokenizer:
+def train_unigram(texts: Sequence[str], size: int, lower: bool, byte_fallback: bool) -> Tokenizer:
     """Pieces of words by how likely they make the texts (Kudo 2018)."""
     rest = room("unigram", size, byte_fallback)
-    found = counted(texts, lower)
-    pieces = unigram(found, alphabet_of(spelled(found), rest), rest)
+    counts = count_words(texts, lower)
+    pieces = learn_pieces(counts, alphabet_of(count_letters_of(counts), rest), rest)
     least = min(score for _, score in pieces)
     scored = [(name, least) for name in base(byte_fallback)] + pieces
-    return dressed(models.Unigram(scored, unk_id=UNKNOWN, byte_fallback=byte_fallback), lower)
+    return wrap_model(models.Unigram(scored, unk_id=UNKNOWN, byte_fallback=byte_fallback), lower)
 
 
 KINDS: dict[str, Callable[[Sequence[str], int, bool, bool], Tokenizer]] = {
-    "bpe": bpe,
-    "unigram": likely,
-    "characters": characters,
-    "words": words,
+    "bpe": train_bpe,
+    "unigram": train_unigram,
+    "characters": train_characters,
+    "words": train_words,
 }
 
 
-def dressed(model: Any, lower: bool, *, words: bool = True) -> Tokenizer:
+def wrap_model(model: Any, lower: bool, *, words: bool = True) -> Tokenizer:
     """The tokenizer around a model: what is done to a text before it and to its tokens after it."""
     tokenizer = Tokenizer(model)
     steps = [normalizers.Replace(SPACE, "_"), *([normalizers.Lowercase()] if lower else []), normalizers.NFC()]
@@ -111,12 +111,12 @@ def room(kind: str, size: int, byte_fallback: bool) -> int:
 
 def alphabet_of(counts: Counter[str], rest: int) -> list[str]:
     """The characters that pieces are made of: at most half of what may be chosen, the most frequent."""
-    return [SPACE, *frequent(counts, max(1, rest // 2) - 1, but=SPACE)]
+    return [SPACE, *most_frequent(counts, max(1, rest // 2) - 1, but=SPACE)]
 
 
-def letters(texts: Sequence[str], lower: bool) -> Counter[str]:
+def count_letters(texts: Sequence[str], lower: bool) -> Counter[str]:
     """How often each character is there after normalising, spaces as `▁`."""
-    normalise = dressed(models.BPE(), lower).normalizer.normalize_str
+    normalise = wrap_model(models.BPE(), lower).normalizer.normalize_str
     counts: Counter[str] = Counter()
     for text in texts:
         counts.update(normalise(text))
@@ -124,29 +124,29 @@ def letters(texts: Sequence[str], lower: bool) -> Counter[str]:
     return counts
 
 
-def counted(texts: Sequence[str], lower: bool) -> Counter[str]:
+def count_words(texts: Sequence[str], lower: bool) -> Counter[str]:
     """How often each word is there, with its `▁`."""
-    tokenizer = dressed(models.BPE(), lower)
+    tokenizer = wrap_model(models.BPE(), lower)
     normalise, split = tokenizer.normalizer.normalize_str, tokenizer.pre_tokenizer.pre_tokenize_str
     return Counter(word for text in texts for word, _ in split(normalise(text)))
 
 
-def spelled(found: Counter[str]) -> Counter[str]:
+def count_letters_of(words: Counter[str]) -> Counter[str]:
     """How often each character is in these words."""
     counts: Counter[str] = Counter()
-    for word, count in found.items():
+    for word, count in words.items():
         for letter in word:
             counts[letter] += count
     return counts
 
 
-def frequent(counts: Counter[str], most: int, but: str = "") -> list[str]:
+def most_frequent(counts: Counter[str], most: int, but: str = "") -> list[str]:
     """The most frequent ones, equally frequent ones in the order of their code points."""
     ranked = sorted((-count, name) for name, count in counts.items() if name != but and count)
     return [name for _, name in ranked[:most]]
 
 
-def numbered(names: Iterable[str]) -> dict[str, int]:
+def number_names(names: Iterable[str]) -> dict[str, int]:
     return {name: number for number, name in enumerate(names)}
 
 

@@ -11,7 +11,7 @@ from regard.errors import DataError
 LEFT_AWAY = {"P", "Z", "C"}  # punctuation, spaces, controls: the first letter of their Unicode categories
 
 
-class Split(NamedTuple):
+class PairSplit(NamedTuple):
     """The three parts, each in the order the pairs came."""
 
     train: list[Pair]
@@ -19,14 +19,14 @@ class Split(NamedTuple):
     test: list[Pair]
 
 
-class Reference(NamedTuple):
+class ReferenceSet(NamedTuple):
     """One sentence and all its translations."""
 
     source: str
     targets: list[str]
 
 
-def split(pairs: Iterable[Pair], *, validation: int | float, test: int | float, seed: int) -> Split:
+def split(pairs: Iterable[Pair], *, validation: int | float, test: int | float, seed: int) -> PairSplit:
     """The pairs in three parts by their distinct source sentences: all translations of one stay together.
 
     Sentences that differ only in case, punctuation, spaces or width are one. `validation` and `test` count distinct
@@ -39,8 +39,8 @@ def split(pairs: Iterable[Pair], *, validation: int | float, test: int | float, 
     [['停！'], ['跑！'], ['嗨。', '你好。']]
     """
     pairs = list(pairs)
-    keys = [same(pair.source) for pair in pairs]
-    distinct = sorted(set(keys), key=lambda key: (drawn(key, seed), key))
+    keys = [fold_text(pair.source) for pair in pairs]
+    distinct = sorted(set(keys), key=lambda key: (hash_sentence(key, seed), key))
     tested = count("test", test, len(distinct))
     validated = count("validation", validation, len(distinct))
     if tested + validated >= len(distinct):
@@ -53,25 +53,25 @@ def split(pairs: Iterable[Pair], *, validation: int | float, test: int | float, 
     parts: list[list[Pair]] = [[], [], []]
     for pair, key in zip(pairs, keys):
         parts[part[key]].append(pair)
-    return Split(*parts)
+    return PairSplit(*parts)
 
 
-def references(pairs: Iterable[Pair]) -> list[Reference]:
+def references(pairs: Iterable[Pair]) -> list[ReferenceSet]:
     """Each source once, with all its distinct translations, in the order they first come.
 
     >>> references([Pair("Hi.", "嗨。"), Pair("Run!", "跑！"), Pair("Hi.", "你好。")])
-    [Reference(source='Hi.', targets=['嗨。', '你好。']), Reference(source='Run!', targets=['跑！'])]
+    [ReferenceSet(source='Hi.', targets=['嗨。', '你好。']), ReferenceSet(source='Run!', targets=['跑！'])]
     """
     known: dict[str, dict[str, None]] = {}
     for pair in pairs:
         known.setdefault(pair.source, {})[pair.target] = None
-    return [Reference(source, list(targets)) for source, targets in known.items()]
+    return [ReferenceSet(source, list(targets)) for source, targets in known.items()]
 
 
-def same(text: str) -> str:
+def fold_text(text: str) -> str:
     """What sentences have in common that count as one: their letters, digits and signs, whatever case and width.
 
-    >>> same("Ｗhat's  UP?!") == same("whats up")
+    >>> fold_text("Ｗhat's  UP?!") == fold_text("whats up")
     True
     """
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
@@ -79,7 +79,7 @@ def same(text: str) -> str:
     return kept or folded  # a sentence of nothing but punctuation is itself
 
 
-def drawn(key: str, seed: int) -> bytes:
+def hash_sentence(key: str, seed: int) -> bytes:
     """A number that looks random, made of a sentence and the seed alone."""
     return blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16, key=f"{seed}".encode()[:64]).digest()
 

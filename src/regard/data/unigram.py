@@ -33,14 +33,14 @@ class Lattice(NamedTuple):
         return Lattice(self.row[kept], self.start[kept], self.stop[kept], self.piece[kept], self.lengths)
 
 
-def unigram(words: Mapping[str, int], alphabet: Sequence[str], size: int) -> list[tuple[str, float]]:
+def learn_pieces(words: Mapping[str, int], alphabet: Sequence[str], size: int) -> list[tuple[str, float]]:
     """At most `size` pieces with log-probabilities, likely ones first. Every character of `alphabet` is one of them.
 
     Expectation and maximisation over all ways to put the words together, then the pieces whose loss would cost least
     likelihood are dropped, a quarter at a time. Equal ones are told apart by their text, so the order of the words
     does not matter.
 
-    >>> [piece for piece, _ in unigram({"the": 9, "then": 5, "hen": 4}, "then", 6)]
+    >>> [piece for piece, _ in learn_pieces({"the": 9, "then": 5, "hen": 4}, "then", 6)]
     ['the', 'hen', 'n', 't', 'e', 'h']
     """
     parts = stretches(words, set(alphabet))
@@ -53,9 +53,9 @@ def unigram(words: Mapping[str, int], alphabet: Sequence[str], size: int) -> lis
     alive, chance = np.ones(len(pieces), dtype=bool), first / first.sum()
     while True:
         for _ in range(ROUNDS):
-            used = expected(ways, chance, count)
+            used = expect_uses(ways, chance, count)
             alive &= single | (used >= FEWEST)
-            chance = maximised(used, alive)
+            chance = maximise(used, alive)
             ways, inside = ways.only(alive), inside.only(alive)
         if alive.sum() <= size:
             break
@@ -64,7 +64,7 @@ def unigram(words: Mapping[str, int], alphabet: Sequence[str], size: int) -> lis
         loss = used * (logarithm(chance) - without)
         loss[single], loss[~alive] = np.inf, -np.inf
         alive[np.lexsort((np.arange(len(loss)), -loss))[keep:]] = False
-        chance = maximised(used, alive)
+        chance = maximise(used, alive)
         ways, inside = ways.only(alive), inside.only(alive)
     scores = np.round(logarithm(chance), 6)  # rounded: the last digits differ between machines
     found = [(pieces[at], float(scores[at])) for at in np.flatnonzero(alive)]
@@ -111,7 +111,7 @@ def lattice(words: Sequence[str], number: Mapping[str, int], *, whole: bool = Tr
     return Lattice(row[order], start[order], stop[order], piece[order], lengths)
 
 
-def expected(ways: Lattice, chance: np.ndarray, count: np.ndarray) -> np.ndarray:
+def expect_uses(ways: Lattice, chance: np.ndarray, count: np.ndarray) -> np.ndarray:
     """How often each piece is used, over all ways to put the words together (forward–backward)."""
     rows, longest = len(ways.lengths), int(ways.lengths.max(initial=0))
     step = chance[ways.piece]
@@ -133,7 +133,7 @@ def expected(ways: Lattice, chance: np.ndarray, count: np.ndarray) -> np.ndarray
     return np.bincount(ways.piece, share * count[ways.row], minlength=len(chance))
 
 
-def maximised(used: np.ndarray, alive: np.ndarray) -> np.ndarray:
+def maximise(used: np.ndarray, alive: np.ndarray) -> np.ndarray:
     """The probabilities that fit these uses best; a character that was not used keeps a little."""
     kept = np.where(alive, np.maximum(used, FEWEST), 0)
     return kept / kept.sum()

@@ -10,13 +10,13 @@ from torch import Tensor
 from regard.data.grammar import Aligned, word_spans
 from regard.data.special import END
 from regard.errors import DataError
-from regard.tasks.read_and_written import label_ids, watched
-from regard.tasks.text_translator import TextTranslator, must_look
+from regard.tasks.read_and_written import label_ids, trace_example
+from regard.tasks.text_translator import TextTranslator, check_looks_across
 
 Span = tuple[int, int]
 
 
-class Quality(NamedTuple):
+class AlignmentScores(NamedTuple):
     """Alignment error rates, over sentences whose true alignment is known."""
 
     error_rate: float  # of the layer that aligns best
@@ -34,7 +34,7 @@ def error_rate(found: set[tuple[int, int]], true: set[tuple[int, int]]) -> float
     return 1.0 - 2.0 * len(found & true) / max(1, len(found) + len(true))
 
 
-def by_word(
+def merge_to_words(
     weights: Float[Tensor, "t s"],
     rows: Sequence[Span],
     columns: Sequence[Span],
@@ -45,11 +45,11 @@ def by_word(
 
     `rows` and `columns` are the characters of each token, `targets` and `sources` those of each word.
     """  # fmt: skip
-    down, across = belonging(rows, targets), belonging(columns, sources)
+    down, across = overlap_matrix(rows, targets), overlap_matrix(columns, sources)
     return (down / down.sum(1, keepdim=True).clamp_min(1)) @ weights.double() @ across.T
 
 
-def belonging(tokens: Sequence[Span], words: Sequence[Span]) -> Float[Tensor, "w t"]:
+def overlap_matrix(tokens: Sequence[Span], words: Sequence[Span]) -> Float[Tensor, "w t"]:
     """1 where a token has a character of a word."""
     found = torch.zeros(len(words), len(tokens), dtype=torch.float64)
     for i, (first, stop) in enumerate(words):
@@ -59,13 +59,13 @@ def belonging(tokens: Sequence[Span], words: Sequence[Span]) -> Float[Tensor, "w
 
 
 @torch.no_grad()
-def quality(interpreter: TextTranslator, pairs: Sequence[Aligned]) -> Quality:
+def score_alignment(interpreter: TextTranslator, pairs: Sequence[Aligned]) -> AlignmentScores:
     """How well each cross-attention, mean over its heads, finds the words that mean each other.
 
     The true translation is fed, so that every word has its true partner. Each target word that has one is linked to
     the source word it looks at most.
     """
-    must_look(interpreter)
+    check_looks_across(interpreter)
     if not pairs:
         raise DataError("there are no sentences to align; give some")
     totals: list[list[int]] = []
@@ -76,18 +76,18 @@ def quality(interpreter: TextTranslator, pairs: Sequence[Aligned]) -> Quality:
         true = set(pair.links)
         read, written = [*interpreter.source.encode(pair.source), END], interpreter.target.encode(pair.target)
         fed = label_ids(interpreter.source, interpreter.target, read, written)
-        crossing = [layer for layer in watched(interpreter.model, fed).layers if layer.kind != "self"]
+        crossing = [layer for layer in trace_example(interpreter.model, fed).layers if layer.kind != "self"]
         totals = totals or [[0, 0] for _ in crossing]
         rows, columns = interpreter.target.offsets(pair.target), interpreter.source.offsets(pair.source)
         for number, layer in enumerate(crossing):
             weights = layer.weights[0].dense().mean(0)[: len(rows), : len(columns)]
-            words = by_word(weights, rows, columns, targets, sources)
+            words = merge_to_words(weights, rows, columns, targets, sources)
             count(totals[number], {(t, int(words[t].argmax())) for t in linked}, true)
         slope = (len(sources) - 1) / max(1, len(targets) - 1)
         count(straight, {(t, round(t * slope)) for t in linked}, true)
     rates = tuple(1.0 - 2.0 * hits / max(1, size) for hits, size in totals)
     best = min(range(len(rates)), key=rates.__getitem__)
-    return Quality(rates[best], best, rates, 1.0 - 2.0 * straight[0] / max(1, straight[1]))
+    return AlignmentScores(rates[best], best, rates, 1.0 - 2.0 * straight[0] / max(1, straight[1]))
 
 
 def count(total: list[int], found: set[tuple[int, int]], true: set[tuple[int, int]]) -> None:

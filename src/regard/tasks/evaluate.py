@@ -1,11 +1,12 @@
 """Evaluation of a trained model, by the task that it was trained on."""
 
+from pathlib import Path
 from typing import Any
 
 from regard.models import store
 from regard.tasks.base import BaseTask
 from regard.tasks.registry import names, task_named
-from regard.tasks.text_translator import locate_translator
+from regard.tasks.text_translator import locate_trained
 from regard.training.settings import settings_from
 
 
@@ -16,11 +17,16 @@ def evaluate(where: str, **options: Any) -> dict[str, Any]:
     True
     """
     task = task_of(where)
-    return task.evaluate(locate_translator(where), settings_from(task.options, options))
+    return task.evaluate(folder_of(where), settings_from(task.options, options))
 
 
 def task_of(where: str) -> BaseTask:
     """The task that a model was trained on; a model that does not say so is taken for a translator."""
-    described = store.describe(locate_translator(where))
-    name = described.get("task", described.get("name"))
+    manifest = store.describe(folder_of(where))
+    name = manifest.get("task", manifest.get("name"))
     return task_named(name if name in names() else "translate")
+
+
+def folder_of(where: str) -> Path:
+    """The folder of a trained model."""
+    return locate_trained(where, noun="trained model", train="regard train TASK")

@@ -60,7 +60,10 @@ def show(model: nn.Module, shown: Sequence[ReadAndWritten], folder: Path) -> Non
     across = looks_across(model)
     save_examples(
         folder,
-        (ShownExample(one.source_names, one.written_names, watched(model, one) if across else None) for one in shown),
+        (
+            ShownExample(one.source_names, one.written_names, trace_example(model, one) if across else None)
+            for one in shown
+        ),
     )
 
 
@@ -71,7 +74,7 @@ def looks_across(model: Any) -> bool:
 
 
 @torch.no_grad()
-def watched(model: nn.Module, one: ReadAndWritten) -> Trace:
+def trace_example(model: nn.Module, one: ReadAndWritten) -> Trace:
     """The trace of a model that reads a source and writes what it wrote, in one pass, with its tokens named."""
     device = next(model.parameters()).device
     with watch(model) as trace:

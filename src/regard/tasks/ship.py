@@ -10,17 +10,17 @@ import typer
 from regard.data.grammar import sentences
 from regard.models import store
 from regard.models.kinds import kind_named
-from regard.tasks.alignment import quality
+from regard.tasks.alignment import score_alignment
 from regard.tasks.evaluate import evaluate
 from regard.tasks.text_translator import open_translator
 from regard.tasks.translate import SOURCE, TARGET
-from regard.training.run import Run
+from regard.training.run import RunFolder
 
 PARTS = ("test", "unseen", "long")
 COUNT = 300  # sentences of each part, greedy: what a test computes again in seconds
 
 
-def scored(where: str) -> dict[str, dict[str, float]]:
+def score_parts(where: str) -> dict[str, dict[str, float]]:
     """BLEU, chrF and the share of sentences without a fault, on three parts of the grammar that were never seen."""
     found = {}
     for part in PARTS:
@@ -33,15 +33,17 @@ def ship(run: Path, out: Path, about: str) -> dict[str, Any]:
     """The manifest, after the model of a run was written to `out` in half precision."""
     opened = open_translator(run)
     facts = {key: opened.facts[key] for key in ("task", "settings", "weights_of", "steps")}
-    environment = json.loads((Run.open(run).folder / "environment.json").read_text())
+    environment = json.loads((RunFolder.open(run).folder / "environment.json").read_text())
     made = environment.pop("command").replace(str(run), f"runs/{out.name}")  # where folders lie is nobody's business
     files = {SOURCE: opened.source.json.encode(), TARGET: opened.target.json.encode()}
     config = kind_named(opened.facts["kind"]).config_class(**opened.facts["config"])
     facts |= {"name": out.name, "about": about, "command": made, "environment": environment}
     store.write(out, opened.model, config, facts, files, dtype=torch.float16)
-    measured = quality(open_translator(out), sentences(COUNT, seed=opened.facts["settings"]["seed"], part="test"))
+    measured = score_alignment(
+        open_translator(out), sentences(COUNT, seed=opened.facts["settings"]["seed"], part="test")
+    )
     aligned = {"layer": measured.layer, "error_rate": round(measured.error_rate, 4)}
-    facts |= {"scores": scored(str(out)), "alignment": aligned | {"straight_line": round(measured.chance, 4)}}
+    facts |= {"scores": score_parts(str(out)), "alignment": aligned | {"straight_line": round(measured.chance, 4)}}
     return store.write(out, opened.model, config, facts, files, dtype=torch.float16)
 
 

@@ -12,12 +12,12 @@ from regard.data.vocabulary import Vocabulary
 from regard.errors import DataError, ModelError
 from regard.models import embedded, store
 from regard.models.locate import UnknownModelError, is_run, locate
-from regard.tasks.read_and_written import ReadAndWritten, label_ids, looks_across, watched
+from regard.tasks.read_and_written import ReadAndWritten, label_ids, looks_across, trace_example
 from regard.tasks.translate import SOURCE, TARGET
 from regard.tasks.writing import write
 from regard.tokens.visible import cut
 from regard.trace.record.trace import Trace
-from regard.training.run import Run
+from regard.training.run import RunFolder
 
 LONGEST = 1000  # tokens of one text
 
@@ -31,8 +31,8 @@ class Translation:
 
     def trace(self) -> Trace:
         """What the model attended to, with its tokens."""
-        must_look(self.interpreter)
-        return watched(self.interpreter.model, self.shown)
+        check_looks_across(self.interpreter)
+        return trace_example(self.interpreter.model, self.shown)
 
     def alignment(self, trace: Trace | None = None) -> tuple[list[str], list[str], Tensor]:
         """Written tokens, read tokens, and how much of each read token each written one took, (written, read).
@@ -40,7 +40,7 @@ class Translation:
         The mean over the heads of the layer that aligns best, as its manifest says, else of the last one that looks
         across. `<eos>` stands at the end of both.
         """
-        must_look(self.interpreter)
+        check_looks_across(self.interpreter)
         crossing = [layer for layer in (trace or self.trace()).layers if layer.kind != "self"]
         best = self.interpreter.facts.get("alignment", {}).get("layer", len(crossing) - 1)
         weights = crossing[min(int(best), len(crossing) - 1)].weights[0].dense().mean(0)
@@ -91,7 +91,7 @@ class TextTranslator:
         return ids
 
 
-def must_look(interpreter: TextTranslator) -> None:
+def check_looks_across(interpreter: TextTranslator) -> None:
     """Refuse to show what a model looks at that looks at nothing."""
     if not looks_across(interpreter.model):
         raise ModelError(
@@ -107,7 +107,7 @@ def open_translator(where: str | Path) -> TextTranslator:
     Traceback (most recent call last):
     regard.errors.ModelError: there is no translator 'nowhere': ...
     """
-    folder = locate_translator(where)
+    folder = locate_trained(where)
     facts = store.describe(folder)
     if not (folder / SOURCE).exists():
         raise ModelError(f"{where} holds a model without vocabularies, so it translates nothing; name a translator")
@@ -115,19 +115,19 @@ def open_translator(where: str | Path) -> TextTranslator:
     return TextTranslator(model, Vocabulary.load(folder / SOURCE), Vocabulary.load(folder / TARGET), facts)
 
 
-def locate_translator(where: str | Path) -> Path:
+def locate_trained(where: str | Path, *, noun: str = "translator", train: str = "regard train translate") -> Path:
     """The folder of a model of ours by its name, of a run, or of the model itself."""
     try:
         place = locate(where)
     except UnknownModelError as error:
         raise ModelError(
-            f"there is no translator {cut(str(where), 60)!r}: it is neither embedded ({', '.join(embedded.names())}) "
-            "nor a folder with a model; train one with: regard train translate"
+            f"there is no {noun} {cut(str(where), 60)!r}: it is neither embedded ({', '.join(embedded.names())}) "
+            f"nor a folder with a model; train one with: {train}"
         ) from error
     except ModelError:
         if is_run(Path(where)):
-            Run.open(Path(where))  # one of another version says so
+            RunFolder.open(Path(where))  # one of another version says so
         raise
     if not place.is_ours:
-        raise ModelError(f"{where} is no model that regard trained, so it is not translated with; name a translator")
+        raise ModelError(f"{where} is no model that regard trained; name a {noun}")
     return place.path

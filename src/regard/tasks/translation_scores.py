@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from regard.data.grammar import Aligned, sentences
-from regard.data.split import Reference, references
+from regard.data.split import ReferenceSet, references
 from regard.errors import ConfigError, ModelError
-from regard.tasks.alignment import quality
+from regard.tasks.alignment import score_alignment
 from regard.tasks.read_and_written import looks_across
 from regard.tasks.score import load_sacrebleu, score_texts, tokenizer_for
 from regard.tasks.text_translator import TextTranslator, open_translator
@@ -20,7 +20,7 @@ PARTS = ("validation", "test", "unseen", "long")
 class TestSet(NamedTuple):
     """What to translate, with all right answers, and the true alignments where they are known."""
 
-    references: list[Reference]
+    references: list[ReferenceSet]
     aligned: list[Aligned]
 
 
@@ -64,7 +64,7 @@ def measure_alignment(translator: TextTranslator, sentences: Sequence[Aligned]) 
         return {"alignment": None}
     if not sentences:
         return {}
-    measured = quality(translator, sentences)
+    measured = score_alignment(translator, sentences)
     rates = {"error_rate": measured.error_rate, "layer": measured.layer, "by_layer": list(measured.by_layer)}
     return {"alignment": rates | {"straight_line": measured.chance}}
 

@@ -15,7 +15,7 @@ from regard.decode import Decoded, Limits, beam, greedy
 from regard.models.seq2seq import Seq2SeqConfig
 from regard.models.translator import POSITIONS, TranslatorConfig
 from regard.tasks.model_settings import Hyperparameter, fill_config, with_hyperparameters
-from regard.training.device import moved
+from regard.training.device import to_device
 from regard.training.loss import Loss, smoothed_loss
 from regard.training.settings import Settings
 
@@ -95,7 +95,7 @@ class PreparedPairs:
         total, count, device = 0.0, 0, next(model.parameters()).device
         examples = self.validation
         for chosen in batches(examples.lengths, tokens=8192, seed=0, epoch=0):
-            found = self.loss(model, moved(examples.collate(chosen), device), smoothing=0.0)
+            found = self.loss(model, to_device(examples.collate(chosen), device), smoothing=0.0)
             total, count = total + float(found.nll), count + int(examples.lengths["target"][chosen].sum())
         return total / max(1, count)
 

@@ -3,24 +3,24 @@
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from regard.tokens.assemble import Piece
+from regard.tokens.assemble import TokenPiece
 
 Decode = Callable[[list[int]], str]
 BROKEN = "\ufffd"
 LONGEST = 4  # bytes of one character, so no more tokens than these wait for it to be whole
 
 
-def pieces_by_decoding(decode: Decode, ids: Sequence[int]) -> list[Piece]:
+def pieces_by_decoding(decode: Decode, ids: Sequence[int]) -> list[TokenPiece]:
     """One piece per id; what they hold together is the text that `decode` gives, as far as decoding goes forward.
 
     Only a few tokens are decoded at a time, so that n tokens cost O(n). Tokens that have no text until a later one
     completes their character share its bytes.
 
     >>> pieces_by_decoding(lambda ids: bytes(ids).decode(errors="replace"), [104, 0xC3, 0xA9])
-    [Piece(content=b'h', ...), Piece(content=b'\\xc3', ...), Piece(content=b'\\xa9', ...)]
+    [TokenPiece(content=b'h', ...), TokenPiece(content=b'\\xc3', ...), TokenPiece(content=b'\\xa9', ...)]
     """
     alone = [decode([token]) for token in ids]
-    pieces: list[Piece] = []
+    pieces: list[TokenPiece] = []
     context, first = 0, 0  # tokens before `first` are done; those from `context` on are decoded along with it
     while first < len(ids):
         done = decode(list(ids[context:first])) if first else ""
@@ -34,7 +34,7 @@ def pieces_by_decoding(decode: Decode, ids: Sequence[int]) -> list[Piece]:
                 break
             stop += 1
         shares = split(added, stop - first)
-        pieces += [Piece(share, name=name) for share, name in zip(shares, alone[first:stop])]
+        pieces += [TokenPiece(share, name=name) for share, name in zip(shares, alone[first:stop])]
         context, first = first, stop
     return pieces
 

@@ -15,7 +15,7 @@ WINDOW = 1 << 12  # bytes looked at together: an error copies what it was found 
 NOTHING = "∅"  # a token that stands for no text and has no name that can be seen
 
 
-class Piece(NamedTuple):
+class TokenPiece(NamedTuple):
     """What one token adds to the text. Bytes, because a character may be spread over several tokens."""
 
     content: bytes
@@ -24,43 +24,44 @@ class Piece(NamedTuple):
     joined: bool | None = None  # whether it continues a word; None: the text decides
     added: bool = False  # known to the tokenizer, not to its model
 
-    def but(self, content: bytes) -> "Piece":
+    def but(self, content: bytes) -> "TokenPiece":
         return self._replace(content=content)
 
 
-class Label(NamedTuple):
+class TokenLabel(NamedTuple):
     """A token that stands for no text: a special one, or an id that the tokenizer does not know."""
 
     name: str
     special: bool = True
 
 
-def assemble(parts: Sequence[Piece | Label], ids: tuple[int, ...] | None = None) -> Tokens:
+def assemble(parts: Sequence[TokenPiece | TokenLabel], ids: tuple[int, ...] | None = None) -> Tokens:
     """Readable tokens. The offsets of pieces are in order and in range; what they leave out is glue.
 
-    >>> tokens = assemble([Piece(b"a\\xf0\\x9f"), Piece(b"\\x98\\x80"), Label("[SEP]"), Piece(b"\\xff")])
+    >>> cat = TokenPiece(b"a\\xf0\\x9f"), TokenPiece(b"\\x98\\x80")
+    >>> tokens = assemble([*cat, TokenLabel("[SEP]"), TokenPiece(b"\\xff")])
     >>> tokens.text, tokens.shown
     ('a😀�', ('a😀⟨1/2⟩', '😀⟨2/2⟩', '[SEP]', '⟨FF⟩'))
     >>> tokens.offsets, tokens.words
     (((0, 2), (1, 2), None, (2, 3)), (0, 0, None, 1))
     """
-    pieces = [part for part in parts if isinstance(part, Piece)]
-    data, spans = together(pieces)
+    pieces = [part for part in parts if isinstance(part, TokenPiece)]
+    data, spans = join_pieces(pieces)
     text, starts = characters(data)
     covered = [cover(first, stop, starts) for first, stop in spans]
     shown = iter([*readings(pieces, spans, covered, data, text, starts)])
     offsets = iter(covered)
     return Tokens(
-        shown=tuple(next(shown) if isinstance(part, Piece) else visible(part.name) or NOTHING for part in parts),
+        shown=tuple(next(shown) if isinstance(part, TokenPiece) else visible(part.name) or NOTHING for part in parts),
         ids=ids,
-        offsets=tuple(next(offsets) if isinstance(part, Piece) else None for part in parts),
-        special=tuple(isinstance(part, Label) and part.special for part in parts),
+        offsets=tuple(next(offsets) if isinstance(part, TokenPiece) else None for part in parts),
+        special=tuple(isinstance(part, TokenLabel) and part.special for part in parts),
         words=words(parts, covered, text),
         text=text,
     )
 
 
-def together(pieces: Sequence[Piece]) -> tuple[bytes, list[Span]]:
+def join_pieces(pieces: Sequence[TokenPiece]) -> tuple[bytes, list[Span]]:
     """All bytes with their glue, and where each piece stands in them. Nothing is glued before the first content."""
     data, spans = bytearray(), []
     for piece in pieces:
@@ -99,7 +100,7 @@ def cover(first: int, stop: int, starts: list[int]) -> Span:
 
 
 def readings(
-    pieces: Sequence[Piece], spans: list[Span], covered: list[Span], data: bytes, text: str, starts: list[int]
+    pieces: Sequence[TokenPiece], spans: list[Span], covered: list[Span], data: bytes, text: str, starts: list[int]
 ) -> Iterator[str]:
     """What is shown for each piece. A shared character says which part of it this is; bytes of none show as `⟨FF⟩`."""
     ends = starts[1:]
@@ -127,13 +128,13 @@ def readings(
         yield "".join([*runs, visible(text[run:high])])
 
 
-def words(parts: Sequence[Piece | Label], covered: list[Span], text: str) -> tuple[int | None, ...]:
+def words(parts: Sequence[TokenPiece | TokenLabel], covered: list[Span], text: str) -> tuple[int | None, ...]:
     """Which word each token belongs to, counted from 0; None for what is no text."""
     word, spans = -1, iter(covered)
     numbers: list[int | None] = []
     last: Span | None = None  # what the token just before covers, if it is a piece
     for part in parts:
-        if isinstance(part, Label):
+        if isinstance(part, TokenLabel):
             last = None
             numbers.append(None)
             continue
@@ -144,7 +145,7 @@ def words(parts: Sequence[Piece | Label], covered: list[Span], text: str) -> tup
     return tuple(numbers)
 
 
-def begins(piece: Piece, last: Span, low: int, text: str) -> bool:
+def begins(piece: TokenPiece, last: Span, low: int, text: str) -> bool:
     if low < last[1] or last == (low, low):  # in one character, or after nothing, which has already begun the word
         return False
     return starts_word(text, low, text[slice(*last)]) if piece.joined is None else not piece.joined

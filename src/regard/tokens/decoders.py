@@ -10,9 +10,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from regard.tokens.assemble import Piece
+from regard.tokens.assemble import TokenPiece
 
-Pieces = list[Piece]
+Pieces = list[TokenPiece]
 Step = Callable[[Pieces], Pieces]
 BYTE = re.compile(rb"<0x([0-9A-Fa-f]{2})>")
 CLINGING = (b".", b"?", b"!", b",", b"n't", b"'m", b"'s", b"'ve", b"'re")  # no space before these, if cleaned up
@@ -40,7 +40,7 @@ def steps_of(decoder: Any, suffix: str = "") -> list[Step] | None:
     `suffix` is what the model itself puts at the end of words (CLIP, whose decoder does not say so).
     """
     if decoder is None:
-        return [spaced]
+        return [add_spaces]
     try:
         told = json.loads(decoder.__getstate__())  # JSON, as in tokenizer.json
     except Exception:  # a decoder written in Python has no such description
@@ -56,7 +56,7 @@ def steps_of(decoder: Any, suffix: str = "") -> list[Step] | None:
             return None
         steps.append(step)
         if one["type"] == "ByteLevel" and suffix:
-            steps.append(partial(suffixed, suffix=suffix.encode()))
+            steps.append(partial(end_words, suffix=suffix.encode()))
     return steps
 
 
@@ -72,18 +72,18 @@ def step_of(told: dict[str, Any], fused: bool) -> Step | None:
         case {"type": "ByteFallback"}:
             return byte_fallback
         case {"type": "Replace", "pattern": {"String": old}, "content": new}:
-            return partial(replaced, old=old.encode(), new=new.encode())
+            return partial(replace_bytes, old=old.encode(), new=new.encode())
         case {"type": "Metaspace", "replacement": mark, **how}:
             return partial(metaspace, mark=mark.encode(), prepended=how.get("prepend_scheme", "always") != "never")
         case {"type": "WordPiece", "prefix": prefix, "cleanup": cleanup}:
             return partial(word_pieces, prefix=prefix.encode(), cleanup=cleanup)
         case {"type": "BPEDecoder", "suffix": suffix}:
-            return partial(suffixed, suffix=suffix.encode())
+            return partial(end_words, suffix=suffix.encode())
         case _:
             return None
 
 
-def spaced(pieces: Pieces) -> Pieces:
+def add_spaces(pieces: Pieces) -> Pieces:
     """Whole words, with a space between them."""
     return [piece._replace(glue=b" ", joined=False) for piece in pieces]
 
@@ -91,7 +91,7 @@ def spaced(pieces: Pieces) -> Pieces:
 def byte_level(pieces: Pieces) -> Pieces:
     """Each letter is a byte (GPT-2). What is not spelled so, or only known to the tokenizer, is what it says."""
 
-    def spelled(piece: Piece) -> bytes:
+    def spelled(piece: TokenPiece) -> bytes:
         letters = [ALPHABET.get(letter) for letter in piece.content.decode()]
         known = [letter for letter in letters if letter is not None]
         return piece.content if piece.added or len(known) < len(letters) else bytes(known)
@@ -105,7 +105,7 @@ def byte_fallback(pieces: Pieces) -> Pieces:
     return [piece.but(bytes.fromhex(byte[1].decode())) if byte else piece for piece, byte in zip(pieces, found)]
 
 
-def replaced(pieces: Pieces, *, old: bytes, new: bytes) -> Pieces:
+def replace_bytes(pieces: Pieces, *, old: bytes, new: bytes) -> Pieces:
     return [piece.but(piece.content.replace(old, new)) for piece in pieces]
 
 
@@ -126,7 +126,7 @@ def word_pieces(pieces: Pieces, *, prefix: bytes, cleanup: bool) -> Pieces:
     return out
 
 
-def suffixed(pieces: Pieces, *, suffix: bytes) -> Pieces:
+def end_words(pieces: Pieces, *, suffix: bytes) -> Pieces:
     """`ing</w>` ends a word; the space after it belongs to no token."""
     out, ended = [], True
     for piece in pieces:
@@ -138,7 +138,7 @@ def suffixed(pieces: Pieces, *, suffix: bytes) -> Pieces:
 
 
 def strip_each(pieces: Pieces, *, what: bytes, start: int, stop: int) -> Pieces:
-    return [piece.but(stripped(stripped(piece.content, what, start), what, stop, end=True)) for piece in pieces]
+    return [piece.but(strip_bytes(strip_bytes(piece.content, what, start), what, stop, end=True)) for piece in pieces]
 
 
 def strip_ends(pieces: Pieces, *, what: bytes, start: int, stop: int) -> Pieces:
@@ -146,7 +146,7 @@ def strip_ends(pieces: Pieces, *, what: bytes, start: int, stop: int) -> Pieces:
     out = list(pieces)
     for order, most, end in ((range(len(out)), start, False), (range(len(out) - 1, -1, -1), stop, True)):
         for at in order:
-            content = stripped(out[at].content, what, most, end=end)
+            content = strip_bytes(out[at].content, what, most, end=end)
             most -= (len(out[at].content) - len(content)) // max(1, len(what))
             out[at] = out[at].but(content)
             if content or not most:
@@ -154,7 +154,7 @@ def strip_ends(pieces: Pieces, *, what: bytes, start: int, stop: int) -> Pieces:
     return out
 
 
-def stripped(content: bytes, what: bytes, most: int, *, end: bool = False) -> bytes:
+def strip_bytes(content: bytes, what: bytes, most: int, *, end: bool = False) -> bytes:
     for _ in range(most):
         content = content.removesuffix(what) if end else content.removeprefix(what)
     return content

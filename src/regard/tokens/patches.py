@@ -8,11 +8,11 @@ from regard.errors import TraceError
 from regard.tokens.text import Tokens
 
 
-class Grid(NamedTuple):
+class PatchGrid(NamedTuple):
     """How an image lies in a sequence: tokens before it, then its patches row by row.
 
-    >>> Grid(prefix=1, rows=14, columns=14)
-    Grid(prefix=1, rows=14, columns=14)
+    >>> PatchGrid(prefix=1, rows=14, columns=14)
+    PatchGrid(prefix=1, rows=14, columns=14)
     """
 
     prefix: int
@@ -35,27 +35,27 @@ def patches(rows: int, columns: int, *, prefix: int | Sequence[str] = 0) -> Toke
         prefix = [prefix]
     if isinstance(prefix, int) and prefix < 0:
         raise TraceError(f"{prefix} tokens before the patches were asked for; give 0 or more, or their names")
-    names = named(prefix) if isinstance(prefix, int) else tuple(prefix)
+    names = name_prefix(prefix) if isinstance(prefix, int) else tuple(prefix)
     cells = tuple(f"{row},{column}" for row in range(rows) for column in range(columns))
     special = (True,) * len(names) + (False,) * len(cells)
     return Tokens((*names, *cells), special=special, grid=(rows, columns))
 
 
-def named(count: int) -> tuple[str, ...]:
+def name_prefix(count: int) -> tuple[str, ...]:
     """The first one sums up the image; what the others are (distillation, registers) a count does not tell."""
     return ("[CLS]", *(f"[EXTRA {n}]" for n in range(1, count)))[:count]
 
 
-def square(count: int, *, most: int = 5) -> Grid | None:
+def square(count: int, *, most: int = 5) -> PatchGrid | None:
     """The square image that `count` tokens hold after at most `most` others, or None where none fits exactly.
 
     Where several fit, as they may for the smallest images, it is the one with the fewest tokens before it.
 
     >>> square(197), square(201), square(190)
-    (Grid(prefix=1, rows=14, columns=14), Grid(prefix=5, rows=14, columns=14), None)
+    (PatchGrid(prefix=1, rows=14, columns=14), PatchGrid(prefix=5, rows=14, columns=14), None)
     """
     if count < 1:
         return None
     side = isqrt(count)
     prefix = count - side * side
-    return Grid(prefix, side, side) if prefix <= most else None
+    return PatchGrid(prefix, side, side) if prefix <= most else None

@@ -7,15 +7,15 @@ from functools import partial
 from typing import Any
 
 from regard.errors import TraceError
-from regard.tokens.assemble import Label, Piece, assemble
+from regard.tokens.assemble import TokenLabel, TokenPiece, assemble
 from regard.tokens.decoders import (
     ALPHABET,
     BYTE,
     Step,
     byte_fallback,
     byte_level,
+    end_words,
     metaspace,
-    suffixed,
     word_pieces,
 )
 from regard.tokens.text import Tokens
@@ -28,20 +28,20 @@ SPECIAL = re.compile(
 )
 
 
-def spelled(words: Any, ids: tuple[int, ...] | None = None) -> Tokens:
+def tokens_of_strings(words: Any, ids: tuple[int, ...] | None = None) -> Tokens:
     """Tokens from strings, one each; see `Tokens.of`."""
     words = strings(words)
     special = tuple(SPECIAL.fullmatch(word) is not None for word in words)
     steps = guess([word for word, label in zip(words, special) if not label])
     if steps is None:
         return Tokens(tuple(visible(word) or "∅" for word in words), ids=ids, special=special)
-    rest = iter(spelled_pieces([word for word, label in zip(words, special) if not label], steps))
-    return assemble([Label(word) if label else next(rest) for word, label in zip(words, special)], ids)
+    rest = iter(pieces_of_strings([word for word, label in zip(words, special) if not label], steps))
+    return assemble([TokenLabel(word) if label else next(rest) for word, label in zip(words, special)], ids)
 
 
-def spelled_pieces(words: Sequence[str], steps: Sequence[Step]) -> list[Piece]:
+def pieces_of_strings(words: Sequence[str], steps: Sequence[Step]) -> list[TokenPiece]:
     """What each of these strings adds to the text, by the steps of a decoder."""
-    pieces = [Piece(encoded(word), name=word.replace("▁", " ")) for word in words]
+    pieces = [TokenPiece(to_bytes(word), name=word.replace("▁", " ")) for word in words]
     for step in steps:
         pieces = step(pieces)
     return pieces
@@ -73,10 +73,10 @@ def guess(words: Sequence[str]) -> list[Step] | None:
     if any(word.startswith("##") and word.strip("#") for word in words):
         return [partial(word_pieces, prefix=b"##", cleanup=True)]
     if any(word.endswith("</w>") for word in words):
-        return [partial(suffixed, suffix=b"</w>")]
+        return [partial(end_words, suffix=b"</w>")]
     if any(word[:1] in ("Ġ", "Ċ", "ĉ") for word in words) and is_byte_level(words):
         return [byte_level]
-    if any(BYTE.fullmatch(encoded(word)) for word in words):
+    if any(BYTE.fullmatch(to_bytes(word)) for word in words):
         return [byte_fallback]
     return None
 
@@ -94,5 +94,5 @@ def is_byte_level(words: Sequence[str]) -> bool:
     return all(character.isprintable() or character in "\n\r\t" for character in text)
 
 
-def encoded(word: str) -> bytes:
+def to_bytes(word: str) -> bytes:
     return word.encode("utf-8", "replace")  # half a surrogate pair is no text in any encoding

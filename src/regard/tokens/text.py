@@ -51,9 +51,9 @@ class Tokens:
         >>> Tokens.of(["The", "Ġcat", "Ċ"]).shown
         ('The', '·cat', '⏎')
         """
-        from regard.tokens.spelling import spelled
+        from regard.tokens.spelling import tokens_of_strings
 
-        return spelled(words)
+        return tokens_of_strings(words)
 
     def short(self, width: int) -> tuple[str, ...]:
         """Each token in at most `width` columns; a longer one loses its middle, for axes.

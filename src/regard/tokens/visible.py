@@ -47,9 +47,9 @@ def shown_as(here: str, left: str, right: str) -> str:
     if here in JOINERS and joins(left) and joins(right):
         return here
     if kind in HIDDEN or here in BLANK or (ord(here) & 0xFFFE) == 0xFFFE or 0xFDD0 <= ord(here) <= 0xFDEF:
-        return named(here)
+        return name_character(here)
     if kind[0] == "M" and not carries(left):
-        return named(here) if here in SELECTORS else f"◌{here}"
+        return name_character(here) if here in SELECTORS else f"◌{here}"
     return here
 
 
@@ -62,7 +62,7 @@ def carries(left: str) -> bool:
     return left != "" and (left in JOINERS or unicodedata.category(left)[0] not in "CZ") and left not in BLANK
 
 
-def named(here: str) -> str:
+def name_character(here: str) -> str:
     return f"⟨U+{ord(here):04X}⟩"
 
 

@@ -32,7 +32,7 @@ def starts_word(text: str, at: int, previous: str) -> bool:
         return True
     if before.isspace():
         return previous.strip(" ") != ""
-    if unspaced(before) or unspaced(after):
+    if is_unspaced(before) or is_unspaced(after):
         return True
     if in_word(before) and in_word(after):
         return False
@@ -60,6 +60,6 @@ def in_word(character: str) -> bool:
     return character == "_" or unicodedata.category(character)[0] in "LNM"
 
 
-def unspaced(character: str) -> bool:
+def is_unspaced(character: str) -> bool:
     code = ord(character)
     return code >= UNSPACED[0][0] and any(low <= code <= high for low, high in UNSPACED)

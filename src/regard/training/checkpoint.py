@@ -55,7 +55,7 @@ def write(folder: Path, checkpoint: Checkpoint, *, check: Callable[[], None] = l
         write_synced(beside / MANIFEST, seal(manifest))
         sync_folder(beside)
         check()
-        if not whole(place):  # a step is always the same, so one that is there whole is the one that is wanted
+        if not is_whole(place):  # a step is always the same, so one that is there whole is the one that is wanted
             remove(place)
             replace(beside, place)
             sync_folder(folder)
@@ -64,7 +64,7 @@ def write(folder: Path, checkpoint: Checkpoint, *, check: Callable[[], None] = l
     return place
 
 
-def whole(place: Path) -> bool:
+def is_whole(place: Path) -> bool:
     try:
         read(place)
     except RunError:
@@ -80,7 +80,7 @@ def step_of(place: Path) -> int:
     return int(place.name.removeprefix("step-"))
 
 
-def found(folder: Path) -> list[Path]:
+def list_checkpoints(folder: Path) -> list[Path]:
     """The folders that have the name of a checkpoint, oldest first."""
     inside = [path for path in folder.glob("step-*") if NAMED.fullmatch(path.name)] if folder.is_dir() else []
     return sorted((path for path in inside if path.is_dir()), key=step_of)
@@ -88,7 +88,7 @@ def found(folder: Path) -> list[Path]:
 
 def list_usable(folder: Path) -> list[Path]:
     """Those of them whose manifest is right, and whose tensors are all there; oldest first."""
-    return [place for place in found(folder) if is_usable(place)]
+    return [place for place in list_checkpoints(folder) if is_usable(place)]
 
 
 def is_usable(place: Path) -> bool:
@@ -99,10 +99,10 @@ def is_usable(place: Path) -> bool:
     return True
 
 
-def strays(folder: Path) -> list[str]:
+def list_strays(folder: Path) -> list[str]:
     """What lies among the checkpoints and is none: it is left alone."""
     inside = sorted(folder.iterdir()) if folder.is_dir() else []
-    return [path.name for path in inside if not path.name.startswith(".") and path not in found(folder)]
+    return [path.name for path in inside if not path.name.startswith(".") and path not in list_checkpoints(folder)]
 
 
 def describe(place: Path) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def describe(place: Path) -> dict[str, Any]:
     except OtherVersionError as error:
         raise RunError(f"{place} {error}") from error
     except (OSError, ValueError, KeyError) as error:
-        raise damaged(place, error) from error
+        raise damage_error(place, error) from error
     return manifest
 
 
@@ -130,12 +130,12 @@ def read(place: Path) -> Checkpoint:
             raise ValueError(f"{TENSORS} is not what was written")
         tensors = load(data)
     except (OSError, SafetensorError, ValueError, KeyError) as error:
-        raise damaged(place, error) from error
+        raise damage_error(place, error) from error
     facts = {key: value for key, value in manifest.items() if key not in ("format", "step", "bytes", "sha256")}
     return Checkpoint(int(manifest["step"]), facts, tensors)
 
 
-def damaged(place: Path, error: Exception) -> DamagedCheckpoint:
+def damage_error(place: Path, error: Exception) -> DamagedCheckpoint:
     said = error.strerror if isinstance(error, OSError) and error.strerror else error
     return DamagedCheckpoint(f"{place} is no whole checkpoint ({said}); remove it to go on from the one before")
 
@@ -143,7 +143,7 @@ def damaged(place: Path, error: Exception) -> DamagedCheckpoint:
 def newest(folder: Path, skipped: Callable[[Path, Exception], None] = lambda place, error: None) -> Checkpoint | None:
     """The last checkpoint that is whole; `skipped` hears of those after it that are not."""
     lost: DamagedCheckpoint | None = None
-    for place in reversed(found(folder)):
+    for place in reversed(list_checkpoints(folder)):
         try:
             return read(place)
         except DamagedCheckpoint as error:
@@ -157,7 +157,7 @@ def newest(folder: Path, skipped: Callable[[Path, Exception], None] = lambda pla
 
 def prune(folder: Path, keep: set[int]) -> None:
     """Remove every checkpoint but those of these steps, and what a crash left behind."""
-    for place in found(folder):
+    for place in list_checkpoints(folder):
         if step_of(place) not in keep:
             remove(place)
     sweep(folder)

@@ -7,16 +7,16 @@ from torch import Tensor, nn
 from regard.training.task import PreparedTask
 
 
-class Computing(nn.Module):
+class LossModule(nn.Module):
     """The loss as a module, so that what wraps modules (DDP, FSDP, a compiler) wraps all of it."""
 
-    def __init__(self, model: nn.Module, work: PreparedTask) -> None:
+    def __init__(self, model: nn.Module, prepared: PreparedTask) -> None:
         super().__init__()
         self.model = model
-        self.work = work
+        self.prepared = prepared
 
     def forward(self, batch: Any) -> tuple[Tensor, Tensor]:
-        found = self.work.loss(self.model, batch)
+        found = self.prepared.loss(self.model, batch)
         return found.sum, found.nll
 
 

@@ -9,10 +9,10 @@ from torch import Tensor
 from regard.errors import ConfigError
 
 
-def chosen(named: str) -> torch.device:
+def choose_device(named: str) -> torch.device:
     """The device of that name; "auto" is an accelerator where there is one. Under `torchrun` each process has its own.
 
-    >>> chosen("cpu")
+    >>> choose_device("cpu")
     device(type='cpu')
     """
     try:
@@ -35,20 +35,20 @@ def accelerator() -> torch.device:
     return torch.device("cpu") if found is None else torch.device(found.type)
 
 
-def moved(batch: Any, device: torch.device) -> Any:
+def to_device(batch: Any, device: torch.device) -> Any:
     """The same with every tensor on the device: tuples, lists and dictionaries keep their kind.
 
-    >>> moved((torch.ones(2), ["text", torch.zeros(3)]), torch.device("meta"))[1][1].device
+    >>> to_device((torch.ones(2), ["text", torch.zeros(3)]), torch.device("meta"))[1][1].device
     device(type='meta')
     """
     if isinstance(batch, Tensor):
         return batch.to(device)
     if isinstance(batch, dict):
-        return {name: moved(value, device) for name, value in batch.items()}
+        return {name: to_device(value, device) for name, value in batch.items()}
     if isinstance(batch, list):
-        return [moved(value, device) for value in batch]
+        return [to_device(value, device) for value in batch]
     if isinstance(batch, tuple):
-        parts = [moved(value, device) for value in batch]
+        parts = [to_device(value, device) for value in batch]
         return type(batch)(*parts) if hasattr(batch, "_fields") else tuple(parts)
     return batch
 

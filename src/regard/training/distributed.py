@@ -127,7 +127,7 @@ def shortly(error: BaseException) -> str:
     return said.partition(". ")[0].rstrip(".")
 
 
-def full(value: Tensor) -> Tensor:
+def gather_full(value: Tensor) -> Tensor:
     """A tensor that is split over processes, whole; all of them must ask for it."""
     gather = getattr(value, "full_tensor", None)
     return value if gather is None else gather()

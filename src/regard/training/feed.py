@@ -28,32 +28,36 @@ class Update(NamedTuple):
 class Shares(Dataset[Update]):
     """One entry per update: the share of this process, in parts."""
 
-    def __init__(self, work: PreparedTask, batches: Sequence[np.ndarray], group: ProcessGroup, accumulate: int) -> None:
-        self.work, self.batches, self.accumulate = work, batches, accumulate
+    def __init__(
+        self, prepared: PreparedTask, batches: Sequence[np.ndarray], group: ProcessGroup, accumulate: int
+    ) -> None:
+        self.prepared, self.batches, self.accumulate = prepared, batches, accumulate
         self.rank, self.world = group.rank, group.world
 
     def __len__(self) -> int:
         return len(self.batches)
 
     def __getitem__(self, i: int) -> Update:
-        indices, work = self.batches[i], self.work
-        shares = work.parts(indices, self.accumulate * self.world)
+        indices, prepared = self.batches[i], self.prepared
+        shares = prepared.parts(indices, self.accumulate * self.world)
         each = [[share for share in shares[rank :: self.world] if len(share)] for rank in range(self.world)]
         count = max(map(len, each))  # all processes compute equally often, some of them nothing
         mine = each[self.rank] + [indices[:0]] * (count - len(each[self.rank]))
-        parts = [(work.collate(share), number == count - 1) for number, share in enumerate(mine)]
-        return Update(indices, work.weight(indices), parts)
+        parts = [(prepared.collate(share), number == count - 1) for number, share in enumerate(mine)]
+        return Update(indices, prepared.weight(indices), parts)
 
 
 def feed(
-    work: PreparedTask, batches: Sequence[np.ndarray], group: ProcessGroup, settings: Settings
+    prepared: PreparedTask, batches: Sequence[np.ndarray], group: ProcessGroup, settings: Settings
 ) -> Generator[Update, None, None]:
     """The updates in order. Workers end when it is closed."""
-    shares = Shares(work, batches, group, settings.gradient_accumulation)
+    shares = Shares(prepared, batches, group, settings.gradient_accumulation)
     if not settings.num_workers:
         yield from (shares[i] for i in range(len(shares)))
         return
-    loaded = iter(DataLoader(shares, batch_size=None, num_workers=settings.num_workers, worker_init_fn=calm))
+    loaded = iter(
+        DataLoader(shares, batch_size=None, num_workers=settings.num_workers, worker_init_fn=ignore_interrupts)
+    )
     try:
         yield from loaded
     finally:
@@ -62,7 +66,7 @@ def feed(
             end()
 
 
-def calm(worker: int) -> None:
+def ignore_interrupts(worker: int) -> None:
     """Keep working through a signal that goes to all processes: the one that trains still needs batches to stop well.
 
     A worker ends when it is told to, when the process it works for is gone, or a while after SIGTERM.

@@ -21,17 +21,17 @@ from regard.training import checkpoint as checkpoints
 from regard.training import due
 from regard.training.board import board, writer_class
 from regard.training.checkpoint import Checkpoint
-from regard.training.compute import Computing, seed_of, size_of
-from regard.training.device import chosen, moved, own_randomness
-from regard.training.distributed import ProcessGroup, distributed, full
+from regard.training.compute import LossModule, seed_of, size_of
+from regard.training.device import choose_device, own_randomness, to_device
+from regard.training.distributed import ProcessGroup, distributed, gather_full
 from regard.training.feed import Update, feed
-from regard.training.recorder import Recorder
+from regard.training.recorder import RunRecorder
 from regard.training.restore import distinct, put_optimizer, put_weights
 from regard.training.result import choose_weights
-from regard.training.run import TIMING, Run
+from regard.training.run import TIMING, RunFolder
 from regard.training.schedule import rate_at
 from regard.training.settings import Settings
-from regard.training.stop import NAMES, Stop, listening
+from regard.training.stop import NAMES, StopRequest, catch_signals
 from regard.training.task import PreparedTask, Task
 
 
@@ -76,16 +76,16 @@ def fit(task: Task, settings: Settings, folder: Path, *, resume: bool = False, t
     say = tell or (lambda event: None)
     if settings.tensorboard:
         writer_class()  # before anything is written
-    chosen(settings.device)  # likewise
+    choose_device(settings.device)  # likewise
     task.check_requirements(settings)
     with distributed() as group:
-        run = Run(Path(group.share(str(folder))))  # each process may have thought of another one
+        run = RunFolder(Path(group.share(str(folder))))  # each process may have thought of another one
         with run.alone(new=not resume) if group.first else nullcontext():
             if group.first and not resume:
                 run.begin(task.name, settings.model_dump(mode="json"))
             group.wait()
             if not group.first:
-                run.described()  # a folder that not all processes see is noticed here
+                run.describe()  # a folder that not all processes see is noticed here
                 return Fit(task, settings, run, group, lambda event: None).go(resume)
             with board(run.folder, wanted=settings.tensorboard) as draw:
 
@@ -106,21 +106,21 @@ def fit(task: Task, settings: Settings, folder: Path, *, resume: bool = False, t
 class Fit:
     """One run while it runs."""
 
-    def __init__(self, task: Task, settings: Settings, run: Run, group: ProcessGroup, tell: Tell) -> None:
+    def __init__(self, task: Task, settings: Settings, run: RunFolder, group: ProcessGroup, tell: Tell) -> None:
         self.task, self.settings, self.run, self.group, self.tell = task, settings, run, group, tell
-        self.device = chosen(settings.device)
+        self.device = choose_device(settings.device)
         torch.manual_seed(settings.seed)
         if group.first:  # what is learnt from the data, such as a vocabulary, is written once
-            self.work: PreparedTask = task.prepare(settings, run.folder)
+            self.prepared: PreparedTask = task.prepare(settings, run.folder)
         group.wait()
         if not group.first:
             torch.manual_seed(settings.seed)
-            self.work = task.prepare(settings, run.folder)
-        self.model = self.work.model.to(self.device)  # drawn on the CPU, so the first weights are the same anywhere
+            self.prepared = task.prepare(settings, run.folder)
+        self.model = self.prepared.model.to(self.device)  # drawn on the CPU, so the first weights are the same anywhere
         self.place = Progress()
         self.scores: dict[str, float] = {}
-        self.recorder = Recorder(run, settings, lambda text: tell(Event("notice", self.place.step, {"text": text})))
-        self.stop = Stop()
+        self.recorder = RunRecorder(run, settings, lambda text: tell(Event("notice", self.place.step, {"text": text})))
+        self.stop = StopRequest()
         self.stopping: int | None = None  # the signal by which all processes agreed to stop
 
     def go(self, resume: bool) -> Result:
@@ -133,7 +133,7 @@ class Fit:
             )
         self.split = self.group.world > 1 and settings.parallel == "fsdp"
         self.unsplit = copy.deepcopy(self.model) if self.split and self.group.first else self.model
-        computing = self.group.wrap(Computing(self.model, self.work), settings.parallel)
+        computing = self.group.wrap(LossModule(self.model, self.prepared), settings.parallel)
         self.optimizer = torch.optim.AdamW(
             self.model.parameters(),
             lr=settings.lr,
@@ -148,9 +148,13 @@ class Fit:
             if before is not None:
                 self.recorder.prune(self.place.step, self.place.best_step)  # as the save did that is gone on from
         self.computing = torch.compile(computing) if settings.compile else computing
-        facts = {"parameters": size_of(self.model), "examples": self.work.examples, "left_out": self.work.left_out}
+        facts = {
+            "parameters": size_of(self.model),
+            "examples": self.prepared.examples,
+            "left_out": self.prepared.left_out,
+        }
         self.started, self.first_step = time.perf_counter(), self.place.step
-        with listening() as self.stop:
+        with catch_signals() as self.stop:
             self.tell(Event("begin", self.place.step, facts | {"steps": settings.steps, "device": str(self.device)}))
             done = self.look(saved=before is not None)
             self.started = time.perf_counter()  # what was shown first is no part of the speed
@@ -171,10 +175,10 @@ class Fit:
         """What is left to do, from where the run stands."""
         place, settings = self.place, self.settings
         while place.step < settings.steps and not place.over:
-            batches = self.work.batches(place.epoch)
+            batches = self.prepared.batches(place.epoch)
             if not batches:
                 raise RunError("there is nothing to learn from: no example is left after the limits on length")
-            with closing(feed(self.work, batches[place.index :], self.group, settings)) as fed:
+            with closing(feed(self.prepared, batches[place.index :], self.group, settings)) as fed:
                 for parts in fed:
                     yield parts
                     if place.step >= settings.steps or place.over:
@@ -216,7 +220,7 @@ class Fit:
 
     def compute(self, part: Any, last: bool) -> tuple[Tensor, tuple[float, float]]:
         """The summed loss of one part; gradients are shared after the last one only."""
-        part = moved(part, self.device)
+        part = to_device(part, self.device)
         quiet = getattr(self.computing, "no_sync", None)
         if last or quiet is None:
             found = self.computing(part)
@@ -227,7 +231,7 @@ class Fit:
 
     def clip(self) -> float:
         limit = self.settings.grad_clip or math.inf
-        return float(full(nn.utils.clip_grad_norm_(self.model.parameters(), limit)))
+        return float(gather_full(nn.utils.clip_grad_norm_(self.model.parameters(), limit)))
 
     def must_be_finite(self, loss: float, norm: float, batch: Update) -> None:
         if math.isfinite(loss) and math.isfinite(norm):
@@ -285,22 +289,22 @@ class Fit:
 
     def show(self) -> None:
         """What the model attends to now, written by the first process."""
-        model, folder = self.whole(), self.run.shown / checkpoints.name_of(self.place.step)
+        model, folder = self.whole_model(), self.run.shown / checkpoints.name_of(self.place.step)
         if self.group.first:
-            with self.judging(model), self.recorder.writing(folder):
-                self.work.show(model, folder)
+            with self.eval_mode(model), self.recorder.guard_writes(folder):
+                self.prepared.show(model, folder)
         self.tell(Event("shown", self.place.step, {}))
 
     def validate(self) -> None:
         """Scores of the model as it is; the first process computes them, the others wait."""
-        place, scores, model = self.place, {}, self.whole()
+        place, scores, model = self.place, {}, self.whole_model()
         if self.group.first:
-            with self.judging(model):
-                scores = self.work.validate(model)
+            with self.eval_mode(model):
+                scores = self.prepared.validate(model)
         self.scores = scores = self.group.share(scores)
         better = self.beaten_by(scores)
         if better:
-            place.best, place.best_step, place.waited = scores[self.work.better.score], place.step, 0
+            place.best, place.best_step, place.waited = scores[self.prepared.better.score], place.step, 0
         else:
             place.waited += 1
             place.over = bool(self.settings.patience) and place.waited >= self.settings.patience
@@ -310,15 +314,15 @@ class Fit:
 
     def beaten_by(self, scores: dict[str, float]) -> bool:
         """Whether these scores are better than the best so far."""
-        (name, more), best = self.work.better, self.place.best
+        (name, more), best = self.prepared.better, self.place.best
         return best is None or math.isnan(best) or (scores[name] > best if more else scores[name] < best)
 
     # Keeping and going on
 
     def weights(self) -> dict[str, Tensor]:
-        return {name: full(value.detach()) for name, value in distinct(self.model).items()}
+        return {name: gather_full(value.detach()) for name, value in distinct(self.model).items()}
 
-    def whole(self) -> nn.Module:
+    def whole_model(self) -> nn.Module:
         """The model in one piece, on the first process; where it is split, all of them must ask for it."""
         if self.split:
             weights = self.weights()
@@ -330,7 +334,7 @@ class Fit:
         tensors = {f"model.{name}": value for name, value in self.weights().items()}
         for name, weight in self.model.named_parameters():
             for key, value in self.optimizer.state.get(weight, {}).items():
-                tensors[f"optimizer.{key}.{name}"] = full(value)
+                tensors[f"optimizer.{key}.{name}"] = gather_full(value)
         return tensors
 
     def save(self, moment: dict[str, Any]) -> None:
@@ -361,21 +365,21 @@ class Fit:
         self.scores = taken.scores
         if taken.lost:
             self.recorder.notice(f"{' and '.join(taken.lost)}; the result is {taken.which}")
-        described = self.run.described()
-        facts = {"task": described["task"], "settings": described["settings"], "weights_of": taken.which}
+        manifest = self.run.describe()
+        facts = {"task": manifest["task"], "settings": manifest["settings"], "weights_of": taken.which}
         facts |= {"steps": self.place.step, "scores": self.scores}
-        with self.recorder.writing(self.run.model):
-            self.work.export(self.unsplit, self.run.model, facts)
+        with self.recorder.guard_writes(self.run.model):
+            self.prepared.export(self.unsplit, self.run.model, facts)
         self.group.share(self.scores)
 
     def score(self, weights: dict[str, Tensor]) -> dict[str, float]:
         """Scores of these weights, which the model then holds."""
         put_weights(self.unsplit, weights)
-        with self.judging(self.unsplit):
-            return self.work.validate(self.unsplit)
+        with self.eval_mode(self.unsplit):
+            return self.prepared.validate(self.unsplit)
 
     @contextmanager
-    def judging(self, model: nn.Module) -> Iterator[None]:
+    def eval_mode(self, model: nn.Module) -> Iterator[None]:
         """The model as it is used, and random numbers that leave those of the run alone."""
         model.eval()
         with torch.no_grad(), own_randomness(self.device):

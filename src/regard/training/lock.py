@@ -50,7 +50,7 @@ class Claim:
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[Claim]:
+def hold_lock(folder: Path) -> Iterator[Claim]:
     """Nobody else trains here meanwhile."""
     lock, new = FileLock(folder / LOCK, timeout=0), not (folder / LOCK).exists()
     try:

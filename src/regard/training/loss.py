@@ -72,13 +72,13 @@ def smoothed_loss(
         chunk = max(64, CHUNK * (1 if hidden.device.type == "cpu" else 16) // len(weight))
     flat_hidden = hidden.reshape(-1, hidden.shape[-1])
     with torch.autocast(hidden.device.type, enabled=False):
-        total, nll = Smoothed.apply(
+        total, nll = SmoothedCrossEntropy.apply(
             flat_hidden, weight, bias, said.long(), None if every else rows, share, chunk, gradients
         )
     return Loss(total, count, nll)
 
 
-class Smoothed(torch.autograd.Function):
+class SmoothedCrossEntropy(torch.autograd.Function):
     """The loss of the chosen rows of `hidden`, and the sum of -log p; gradients are ready when backward asks."""
 
     @staticmethod
@@ -118,7 +118,7 @@ class Smoothed(torch.autograd.Function):
         return *grads, None, None, None, None, None
 
 
-class Made(NamedTuple):
+class ChunkSums(NamedTuple):
     """What one way through the chunks makes: two sums, and the gradients of the first that were wanted."""
 
     total: Tensor
@@ -130,7 +130,7 @@ class Made(NamedTuple):
 
 def through_chunks(
     x: Tensor, w: Tensor, b: Tensor | None, said: Tensor, smoothing: float, chunk: int, wanted: list[bool]
-) -> Made:
+) -> ChunkSums:
     """Loss and gradients, `chunk` rows at a time, all in one buffer.
 
     The smoothing needs no pass over the logits: the mean of a row of them is x times the mean row of w, and its
@@ -175,7 +175,7 @@ def through_chunks(
         into_b.sub_(count * smoothing / n)
     nll_sum = nll.sum()
     total = torch.lerp(nll_sum, spread.sum(), smoothing) if smoothing else nll_sum.clone()
-    return Made(total, nll_sum, into_x, into_w, into_b)
+    return ChunkSums(total, nll_sum, into_x, into_w, into_b)
 
 
 def check(

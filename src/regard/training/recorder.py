@@ -9,18 +9,18 @@ from regard.errors import RegardError, RunError
 from regard.training import checkpoint as checkpoints
 from regard.training import due
 from regard.training.checkpoint import Checkpoint
-from regard.training.run import HISTORY, Run
+from regard.training.run import HISTORY, RunFolder
 from regard.training.settings import Settings
 
 
-class Recorder:
+class RunRecorder:
     """Writes the history and the checkpoints of a run. `notice` hears what is worth a sentence."""
 
-    def __init__(self, run: Run, settings: Settings, notice: Callable[[str], None]) -> None:
+    def __init__(self, run: RunFolder, settings: Settings, notice: Callable[[str], None]) -> None:
         self.run, self.settings, self.notice = run, settings, notice
 
     @contextmanager
-    def writing(self, what: Path) -> Iterator[None]:
+    def guard_writes(self, what: Path) -> Iterator[None]:
         """Write nothing where another process has begun to; an error of the system is told with what to do."""
         try:
             self.run.check()
@@ -35,15 +35,15 @@ class Recorder:
             ) from error
 
     def record(self, line: dict[str, Any], name: str = HISTORY) -> None:
-        with self.writing(self.run.folder / name):
+        with self.guard_writes(self.run.folder / name):
             self.run.write(line, name)
 
     def cut(self, step: int) -> None:
-        with self.writing(self.run.folder / HISTORY):
+        with self.guard_writes(self.run.folder / HISTORY):
             self.run.cut(step)
 
     def save(self, checkpoint: Checkpoint) -> None:
-        with self.writing(self.run.checkpoints / checkpoints.name_of(checkpoint.step)):
+        with self.guard_writes(self.run.checkpoints / checkpoints.name_of(checkpoint.step)):
             checkpoints.write(self.run.checkpoints, checkpoint, check=self.run.check)
 
     def prune(self, step: int, best: int) -> None:
@@ -56,7 +56,7 @@ class Recorder:
     def newest(self) -> Checkpoint | None:
         """The checkpoint to go on from; what lies beside it and is not used is told, once."""
         folder = self.run.checkpoints
-        for name in checkpoints.strays(folder):
+        for name in checkpoints.list_strays(folder):
             self.notice(f"{folder / name} is no checkpoint, and is left alone")
         return checkpoints.newest(folder, self.note_skipped)
 

@@ -51,7 +51,7 @@ def choose_weights(
                 return False
         return True
 
-    there = [checkpoints.step_of(place) for place in checkpoints.found(folder)]
+    there = [checkpoints.step_of(place) for place in checkpoints.list_checkpoints(folder)]
     planned = [step for step in there if step <= last and (due.keeps(settings, step) or step == last)]
     averaged = (
         [step for step in planned[-settings.average_checkpoints :] if has(step)] if settings.average_checkpoints else []

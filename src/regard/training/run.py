@@ -29,7 +29,7 @@ MANIFEST, ENVIRONMENT, HISTORY, TIMING = RUN, "environment.json", "history.jsonl
 MODEL = RUN_MODEL
 
 
-class Run:
+class RunFolder:
     """One folder of one run."""
 
     def __init__(self, folder: Path) -> None:
@@ -44,14 +44,14 @@ class Run:
         if new:
             self.must_be_free()
         else:
-            self.described()
+            self.describe()
         made = not self.folder.exists()
         with ExitStack() as last:
             if made:
                 last.callback(self.leave_if_empty)
             try:
                 make_folder(self.folder)
-                self.claim = last.enter_context(lock.alone(self.folder))
+                self.claim = last.enter_context(lock.hold_lock(self.folder))
                 self.before = {path.name for path in self.folder.iterdir()}
                 self.sweep()
             except OSError as error:
@@ -102,13 +102,13 @@ class Run:
             sweep(folder, "*")
 
     @classmethod
-    def open(cls, folder: Path) -> "Run":
+    def open(cls, folder: Path) -> "RunFolder":
         """A run that was begun before."""
         run = cls(folder)
-        run.described()
+        run.describe()
         return run
 
-    def described(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """What stands in run.json: the task and its settings."""
         path = self.folder / MANIFEST
         try:

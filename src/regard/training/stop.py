@@ -10,7 +10,7 @@ from types import FrameType
 NAMES = {getattr(signal, name): name for name in ("SIGINT", "SIGTERM", "SIGBREAK") if hasattr(signal, name)}
 
 
-class Stop:
+class StopRequest:
     """Whether somebody asked, and by which signal. A second Ctrl-C does not wait."""
 
     def __init__(self) -> None:
@@ -23,9 +23,9 @@ class Stop:
 
 
 @contextmanager
-def listening() -> Iterator[Stop]:
-    """A `Stop` that hears Ctrl-C and SIGTERM while the block runs; in a thread of somebody's it hears nothing."""
-    stop = Stop()
+def catch_signals() -> Iterator[StopRequest]:
+    """Catch Ctrl-C and SIGTERM while the block runs; in a thread that is not the main one nothing is caught."""
+    stop = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return

@@ -101,7 +101,7 @@ class Studio:
             self.waiting -= 1
 
     def run(self, request: RunRequest, monitor: RunMonitor) -> tuple[str, str | None]:
-        """RunFolder a model: (the trace's name, what it wrote). Whoever calls this waits."""
+        """Run a model: (the trace's name, what it wrote). Whoever calls this waits."""
         must_be_short(request.text)
         monitor.give_way = self.way.give
         monitor.must_go_on()
@@ -130,7 +130,7 @@ class Studio:
         return card.id, ran.output.text
 
     def edit(self, wanted: str, edits: list[EditSpec], monitor: RunMonitor, run: int = -1) -> EditEffect:
-        """RunFolder what made a trace again under edits. Whoever calls this waits."""
+        """Run what made a trace again under edits. Whoever calls this waits."""
         monitor.give_way = self.way.give
         monitor.must_go_on()
         entry = self.traces.find(wanted)

@@ -28,7 +28,7 @@ class Aligned(NamedTuple):
     pattern: str
 
 
-class Spans(NamedTuple):
+class WordSpans(NamedTuple):
     """Where each word begins and ends in its text, counted in characters."""
 
     source: tuple[tuple[int, int], ...]
@@ -55,7 +55,7 @@ def _vowel(word: str) -> bool:
     return word[0] in "aeiou" and not word.startswith(SOUNDS_LIKE_A_CONSONANT)
 
 
-def word_spans(aligned: Aligned) -> Spans:
+def word_spans(aligned: Aligned) -> WordSpans:
     """Where each word stands in `source` and in `target`, so that the links fit any tokens that have offsets.
 
     >>> from regard.data.grammar import sentence
@@ -64,7 +64,7 @@ def word_spans(aligned: Aligned) -> Spans:
     >>> [pair.target[a:b] for a, b in spans.target] == list(pair.target_words)
     True
     """
-    return Spans(_spans(aligned.source, aligned.source_words), _spans(aligned.target, aligned.target_words))
+    return WordSpans(_spans(aligned.source, aligned.source_words), _spans(aligned.target, aligned.target_words))
 
 
 def _spans(text: str, words: tuple[str, ...]) -> tuple[tuple[int, int], ...]:
