@@ -121,7 +121,7 @@ def test_a_run_of_symbols_runs_on_symbols(tmp_path):
     assert fit(task, task.settings(**sizes, warmup_steps=1), tmp_path / "reverse-1").code == 0
     with opened(tmp_path / "kept", tmp_path / "reverse-1") as (client, _):
         model = client.get("/api/models").json()[-1]
-        assert (model["name"], model["task"]) == ("reverse-1", "translate")
+        assert (model["name"], model["tasks"][0]) == ("reverse-1", "translate")
         last = run(client, model="reverse-1", text=model["example"])[-1]
         assert last["kind"] == "done", last
         assert "the text is empty" in run(client, model="reverse-1", text="")[-1]["text"]
