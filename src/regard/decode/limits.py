@@ -17,21 +17,26 @@ class Limits:
     A text that has `longest` tokens is ended: END is the only thing left to say, and counts in the score with the
     probability that the model gives it. Before `shortest` tokens END is not said. What may not be said takes no part
     in the choice, and the probabilities of the rest stay what the model made them. Where `end` is None, no token ends
-    a text: each has exactly `longest` tokens, and their probabilities are its score.
+    a text: each has exactly `longest` tokens, and their probabilities are its score. `never` is PAD and BEGIN, 0 and 1,
+    unless it is given; where nothing ends a text, there are none of these.
 
     >>> Limits(longest=50, shortest=2)
     Limits(longest=50, shortest=2, begin=1, end=2, never=(0, 1))
     >>> Limits(longest=[3, 1])
     Limits(longest=[3, 1], shortest=0, begin=1, end=2, never=(0, 1))
+    >>> Limits(longest=4, end=None)
+    Limits(longest=4, shortest=0, begin=1, end=None, never=())
     """
 
     longest: int | Sequence[int]  # tokens without END, for all rows or one number per row
     shortest: int = 0  # tokens without END
     begin: int = 1  # what every row is fed first
     end: int | None = 2  # what ends a text; None where nothing does
-    never: tuple[int, ...] = (0, 1)  # ids that are never said: PAD and BEGIN
+    never: tuple[int, ...] | None = None  # ids that are never said
 
     def __post_init__(self) -> None:
+        if self.never is None:
+            object.__setattr__(self, "never", () if self.end is None else (0, 1))
         lengths = self._lengths()
         if self.shortest < 0:
             raise ConfigError(f"shortest is {self.shortest}, but it counts tokens; give 0 or more")
@@ -42,8 +47,13 @@ class Limits:
                 f"longest is {min(lengths)}, but a text has at least shortest={self.shortest} tokens; "
                 "raise longest or lower shortest"
             )
-        if self.end is not None and self.end in self.never:
+        if self.end is not None and self.end in self.banned:
             raise ConfigError(f"the id {self.end} is both end and never said; leave it out of never")
+
+    @property
+    def banned(self) -> tuple[int, ...]:
+        """The ids that are never said."""
+        return self.never or ()
 
     @property
     def most(self) -> int:
@@ -68,7 +78,7 @@ class Limits:
 
     def check(self, vocabulary: int) -> None:
         """Raises where an id is none of the `vocabulary` that the model says."""
-        for name, ids in (("end", () if self.end is None else (self.end,)), ("never", self.never)):
+        for name, ids in (("end", () if self.end is None else (self.end,)), ("never", self.banned)):
             for i in ids:
                 if not 0 <= i < vocabulary:
                     raise ConfigError(

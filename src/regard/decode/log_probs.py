@@ -49,7 +49,7 @@ class LogProbs:
 
 def list_banned(limits: Limits, said: int, device: torch.device) -> Tensor:
     """The ids that may not be said after `said` tokens."""
-    ids = limits.never if limits.end is None or said >= limits.shortest else (*limits.never, limits.end)
+    ids = limits.banned if limits.end is None or said >= limits.shortest else (*limits.banned, limits.end)
     return torch.tensor(ids, dtype=torch.int64, device=device)
 
 

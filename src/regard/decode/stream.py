@@ -7,6 +7,7 @@ from jaxtyping import Float, Int
 from torch import Generator, Tensor
 
 from regard.decode.limits import Limits, make_first_ids
+from regard.decode.log_probs import list_banned
 from regard.decode.sample import check_sampling
 from regard.models.decoder_state import DecoderState
 
@@ -23,9 +24,9 @@ def stream(
     """The next token of every row, (b,), again and again: the likeliest, or drawn where `temperature` is above 0.
 
     Drawing takes from softmax(logits / temperature) by `torch.multinomial` and `generator`, or torch's own. A row that
-    has said END says it again until all rows have, or until the longest of `limits` is reached; `shortest` and `never`
-    do not hold here. The last token that is yielded has not been read: `steps(token[:, None])` gives the logits of
-    what would come after it. Whoever watches the model hears each step as it is made.
+    has said END says it again until all rows have; after the longest of `limits` a row stops without END. The last
+    token that is yielded has not been read: `steps(token[:, None])` gives the logits of what would come after it.
+    Whoever watches the model hears each step as it is made.
 
     >>> from regard.models import embedded
     >>> model, words = embedded.load("induction"), embedded.tokenizer("induction")
@@ -39,7 +40,8 @@ def stream(
         logits = steps(ids)
         if not said:
             limits.check(logits.shape[-1])
-        token = choose(logits, temperature, generator)
+        allowed = logits.index_fill(-1, list_banned(limits, said, logits.device), -torch.inf)
+        token = choose(allowed, temperature, generator)
         if limits.end is not None:
             token = token if ended is None else token.where(~ended, limits.end)
             ended = token == limits.end
