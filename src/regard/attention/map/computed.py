@@ -23,11 +23,11 @@ UNVERSIONED = (None, None)
 
 
 class Computed:
-    """Everything that decides the weights, and nothing that was computed from it.
+    """Weights computed from q and k on demand: everything that decides them, and nothing that was computed from it.
 
     q and k come prepared by the score function, a learned scale is already in q. `bias` is a tensor with all
     axes (1 where it says nothing) or a `Bias`; `sink` has all axes, (…, h, 1, 1).
-    The references carry the version they had: asking after one was written to raises `Stale`.
+    The references carry the version they had: looking after one was written to raises `Stale`.
     """
 
     kind = "computed"

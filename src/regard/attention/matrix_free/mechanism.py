@@ -29,7 +29,7 @@ class Cost(NamedTuple):
 class Mechanism(Protocol):
     """A mechanism that stands in for exact attention.
 
-    `attend` hands it what exact attention would be asked from, and v; the mix comes back, with the map that the
+    `attend` hands it what exact attention would be computed from, and v; the mix comes back, with the map that the
     mechanism amounts to, computed where somebody looks. It honours the mask or refuses it by name.
     """
 
@@ -67,7 +67,7 @@ def make_generator(generator: Generator | None) -> Generator:
 
 
 class VersionedTensor:
-    """A tensor that a mechanism had when it made a map; the map cannot be asked once it has changed."""
+    """A tensor that a mechanism had when it made a map; the map cannot be computed once it has changed."""
 
     def __init__(self, name: str, tensor: Tensor) -> None:
         self.name, self.tensor, self.version = name, tensor, version(tensor)
@@ -76,7 +76,7 @@ class VersionedTensor:
         if self.version is not None and version(self.tensor) != self.version:
             raise Stale(
                 f"{self.name} was written to after the map was made, by an optimiser for example, so the map can no "
-                "longer be asked; ask before changing it"
+                "longer be computed; look before changing it"
             )
         return self.tensor
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 @runtime_checkable
 class Score(Protocol):
-    """How well a query fits a key, in two steps, so that any part of the map can be asked later.
+    """How well a query fits a key, in two steps, so that any part of the map can be computed later.
 
     `prepare` works on each side alone and costs O(n·d); `compare` takes any rows of the prepared queries
     and any rows of the prepared keys and gives their scores, unscaled.
