@@ -34,11 +34,11 @@ class EditListener(ChangeListener):
         self.edits: list[Edit] = []
         self.reach: dict[int, EditReach] = {}
         self.resting = False
-        self.heads: dict[str, int] = {}  # every layer that was heard, in order
+        self.heads: dict[CallName, int] = {}  # every layer that was heard, in order, and how many it has
 
     def retract_call(self, name: CallName) -> None:
         """What was edited a moment ago was only part of a map, and the model has gone on with it: an error."""
-        self.heads.pop(name.layer, None)
+        self.heads.pop(name, None)
         if not self.resting and any(edit.at is None or name.fits(edit.at) for edit in self.edits):
             raise WatchError(f"{name.path or 'the model'} cannot be edited: {SEVERAL}")
 
@@ -50,7 +50,7 @@ class EditListener(ChangeListener):
         if call.to_bhqe is None or call.raw_mix is None or call.raw_mix.is_nested:
             self.refused.setdefault(name.path, "what its heads give does not stand as (b, h, q, e)")
             return None
-        self.heads.setdefault(name.layer, call.to_bhqe(call.raw_mix.detach()).shape[1])
+        self.heads.setdefault(name, call.to_bhqe(call.raw_mix.detach()).shape[1])
         if self.resting:
             return None
         mine = [self.place(edit, call, name.layer) for edit in self.edits if self.aims(edit, name)]
@@ -132,7 +132,7 @@ class EditListener(ChangeListener):
             return f"{edit.said} changed nothing, because {'; '.join(why[:LISTED])}"
         if not self.heads:
             return f"{edit.said} changed nothing: {NOT_CALLED}"
-        return f"{edit.said} met no attention; the model has it at: {list_some(list(self.heads))}"
+        return f"{edit.said} met no attention; the model has it at: {list_some([name.layer for name in self.heads])}"
 
     def notes(self) -> list[str]:
         """What could not be edited, one sentence each."""

@@ -12,6 +12,7 @@ from regard.trace.change.aim import LayerName, parts_of
 from regard.trace.change.edit_listener import EditListener
 from regard.trace.change.edits import HOW, Mute, describe_edit
 from regard.trace.change.effect import SmallNumbers, compare_outputs
+from regard.trace.change.listener import CallName
 from regard.trace.change.references import make_feeder
 from regard.trace.doors.handwritten import settle
 from regard.trace.doors.install import listening, must_be_watchable
@@ -82,16 +83,16 @@ def importance(
             return found
 
         before = run()
-        heads = [(layer, head) for layer, count in picked(listener, chosen).items() for head in range(count)]
+        heads = [(name, head) for name, count in pick_layers(listener, chosen).items() for head in range(count)]
         base = None if measure is None else as_number(measure(before))
         rows: list[Record] = []
         with bar("importance", len(heads), rate="heads", shown=progress) as advance:
-            for layer, head in heads:
-                path, _, number = layer.partition("#")
-                at = LayerName(layer, "" if path == type(model).__name__ else path, 0, int(number or 1))
-                listener.edits, listener.reach = [Mute(describe_edit("mute", layer, (head,)), (at,), (head,), how)], {}
+            for name, head in heads:
+                at = LayerName(name.layer, name.path, 0, name.number)
+                muting = Mute(describe_edit("mute", name.layer, (head,)), (at,), (head,), how)
+                listener.edits, listener.reach = [muting], {}
                 after = run()
-                row: Record = {"layer": layer, "head": head}
+                row: Record = {"layer": name.layer, "head": head}
                 if measure is None or base is None:
                     rows.append(row | moved(before, after, inputs))
                 else:
@@ -106,22 +107,18 @@ def importance(
     return Importance(rows, title, listener.notes(), base)
 
 
-def picked(listener: EditListener, chosen: tuple[LayerName, ...] | None) -> dict[str, int]:
+def pick_layers(listener: EditListener, chosen: tuple[LayerName, ...] | None) -> dict[CallName, int]:
     """The layers that the model ran, with their number of heads, as far as they were asked for."""
     if not listener.heads:
         why = "; ".join(listener.notes())
         raise WatchError(f"no attention was seen in the model, so there is no head to mute{f': {why}' if why else ''}")
     if chosen is None:
         return listener.heads
-    found = {
-        layer: count
-        for layer, count in listener.heads.items()
-        if any(part.fits(layer.partition("#")[0], int(layer.partition("#")[2] or 1)) for part in chosen)
-    }
+    found = {name: count for name, count in listener.heads.items() if name.fits(chosen)}
     if not found:
         raise WatchError(
             f"no attention of the model fits {', '.join(repr(part.said) for part in chosen)}; "
-            f"it has it at: {', '.join(list(listener.heads)[:8])}"
+            f"it has it at: {', '.join(name.layer for name in list(listener.heads)[:8])}"
         )
     return found
 
