@@ -91,7 +91,7 @@ def count_from(
 
 @pytest.fixture
 def added(monkeypatch):
-    verb = registry.Verb("count", "Say what follows a number.", "tests.cli.test_commands:count_from")
+    verb = registry.TaskCommand("count", "Say what follows a number.", "tests.cli.test_commands:count_from")
     entry = registry.TaskEntry("count upwards", "tests.cli.test_commands:Count", (verb,))
     monkeypatch.setitem(registry.TASKS, "count", entry)
 

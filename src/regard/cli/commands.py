@@ -8,7 +8,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from regard.tasks.registry import load_named, task_named, verbs
+from regard.tasks.registry import load_named, task_commands, task_named
 
 FIRST_WORD = "regard.first_word"
 BEFORE = "train"  # the commands of tasks are listed after this one
@@ -61,19 +61,19 @@ class TaskGroup(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         own = super().list_commands(ctx)
         at = own.index(BEFORE) + 1 if BEFORE in own else len(own)
-        return [*own[:at], *(name for name in verbs() if name not in own), *own[at:]]
+        return [*own[:at], *(name for name in task_commands() if name not in own), *own[at:]]
 
     def get_command(self, ctx: Any, name: str) -> Any:
         own = super().get_command(ctx, name)
-        if own is not None or name not in verbs():
+        if own is not None or name not in task_commands():
             return own
         app = typer.Typer(rich_markup_mode=None, add_completion=False)
-        app.command(name)(load_named(verbs()[name].function))
+        app.command(name)(load_named(task_commands()[name].function))
         return typer.main.get_command(app)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """The list of commands; those of tasks are described by their entries, so that none is imported."""
-        known, names = verbs(), self.list_commands(ctx)
+        known, names = task_commands(), self.list_commands(ctx)
         limit = formatter.width - 6 - max(map(len, names))
         rows = [(name, self.describe_command(ctx, name, limit, known)) for name in names]
         with formatter.section("Commands"):

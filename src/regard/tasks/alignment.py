@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.data.grammar import Aligned, word_spans
+from regard.data.grammar import AlignedPair, word_spans
 from regard.data.special import END
 from regard.errors import DataError
 from regard.tasks.read_and_written import label_ids, trace_example
@@ -59,7 +59,7 @@ def overlap_matrix(tokens: Sequence[Span], words: Sequence[Span]) -> Float[Tenso
 
 
 @torch.no_grad()
-def score_alignment(interpreter: TextTranslator, pairs: Sequence[Aligned]) -> AlignmentScores:
+def score_alignment(interpreter: TextTranslator, pairs: Sequence[AlignedPair]) -> AlignmentScores:
     """How well each cross-attention, mean over its heads, finds the words that mean each other.
 
     The true translation is fed, so that every word has its true partner. Each target word that has one is linked to

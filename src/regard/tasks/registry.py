@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from regard.tasks.base import BaseTask
 
 
-class Verb(NamedTuple):
+class TaskCommand(NamedTuple):
     """A command that a task adds: `regard NAME …`. Its function is annotated as typer reads it."""
 
     name: str
@@ -26,14 +26,14 @@ class TaskEntry(NamedTuple):
 
     about: str  # what it learns
     task: str  # "module:name" of a class that extends BaseTask
-    verbs: tuple[Verb, ...] = ()
+    commands: tuple[TaskCommand, ...] = ()
 
 
 TASKS: dict[str, TaskEntry] = {
     "translate": TaskEntry(
         "write a sentence in another language",
         "regard.tasks.translate:Translate",
-        (Verb("translate", "Translate texts, or each line of a file.", "regard.cli.translate:translate"),),
+        (TaskCommand("translate", "Translate texts, or each line of a file.", "regard.cli.translate:translate"),),
     ),
     "copy": TaskEntry("repeat a sequence", "regard.tasks.sequences:Copy"),
     "reverse": TaskEntry("write a sequence backwards", "regard.tasks.sequences:Reverse"),
@@ -66,13 +66,13 @@ def task_named(name: str) -> "BaseTask":
     return task
 
 
-def verbs() -> dict[str, Verb]:
+def task_commands() -> dict[str, TaskCommand]:
     """Every command that a task adds, by its name.
 
-    >>> list(verbs())
+    >>> list(task_commands())
     ['translate']
     """
-    return {verb.name: verb for entry in TASKS.values() for verb in entry.verbs}
+    return {command.name: command for entry in TASKS.values() for command in entry.commands}
 
 
 def load_named(path: str) -> Any:

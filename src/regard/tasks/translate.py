@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import nn
 
 from regard.data.examples import PairExamples
-from regard.data.grammar import Aligned, sentences
+from regard.data.grammar import AlignedPair, sentences
 from regard.data.pairs import Pair, Pairs, read_pairs
 from regard.data.special import END
 from regard.data.split import references, split
@@ -58,7 +58,7 @@ def pairs_from(named: str, *, swap: bool = False) -> Pairs:
     return read_pairs(*files, skip_empty=True, swap=swap)
 
 
-def pairs_of(aligned: Sequence[Aligned], *, swap: bool) -> list[Pair]:
+def pairs_of(aligned: Sequence[AlignedPair], *, swap: bool) -> list[Pair]:
     """Sentences of the grammar as pairs, the other way round where that is wanted."""
     return [Pair(one.target, one.source) if swap else Pair(one.source, one.target) for one in aligned]
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from regard.data.grammar import Aligned, sentences
+from regard.data.grammar import AlignedPair, sentences
 from regard.data.split import ReferenceSet, references
 from regard.errors import ConfigError, ModelError
 from regard.tasks.alignment import score_alignment
@@ -21,7 +21,7 @@ class TestSet(NamedTuple):
     """What to translate, with all right answers, and the true alignments where they are known."""
 
     references: list[ReferenceSet]
-    aligned: list[Aligned]
+    aligned: list[AlignedPair]
 
 
 def evaluate_translator(folder: Path, options: TranslateOptions) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def evaluate_translator(folder: Path, options: TranslateOptions) -> dict[str, An
     return result
 
 
-def measure_alignment(translator: TextTranslator, sentences: Sequence[Aligned]) -> dict[str, Any]:
+def measure_alignment(translator: TextTranslator, sentences: Sequence[AlignedPair]) -> dict[str, Any]:
     """How well a translator aligns, as an entry of a result; none where no true alignment is known."""
     if not looks_across(translator.model):
         return {"alignment": None}

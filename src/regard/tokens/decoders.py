@@ -91,12 +91,12 @@ def add_spaces(pieces: Pieces) -> Pieces:
 def byte_level(pieces: Pieces) -> Pieces:
     """Each letter is a byte (GPT-2). What is not spelled so, or only known to the tokenizer, is what it says."""
 
-    def spelled(piece: TokenPiece) -> bytes:
+    def to_text(piece: TokenPiece) -> bytes:
         letters = [ALPHABET.get(letter) for letter in piece.content.decode()]
         known = [letter for letter in letters if letter is not None]
         return piece.content if piece.added or len(known) < len(letters) else bytes(known)
 
-    return [piece.but(spelled(piece)) for piece in pieces]
+    return [piece.but(to_text(piece)) for piece in pieces]
 
 
 def byte_fallback(pieces: Pieces) -> Pieces:

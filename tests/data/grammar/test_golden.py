@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.data.grammar.aligned import Aligned, finish
+from regard.data.grammar.aligned import AlignedPair, finish
 from regard.data.grammar.draw import Draw
 from regard.data.grammar.parts import PATTERNS, part_of
 
@@ -12,7 +12,7 @@ NAMED = {f"{one.__module__.rpartition('.')[2]}.{one.__name__.rstrip('_')}": one 
 GOLDEN = [line.split("\t") for line in (Path(__file__).parent / "golden.tsv").read_text("utf-8").splitlines()]
 
 
-def said(pair: Aligned) -> dict[str, str]:
+def said(pair: AlignedPair) -> dict[str, str]:
     """Each Chinese word with the English words that it means, in order; a word said twice is kept once."""
     return {
         word: " ".join(pair.source_words[source] for target, source in pair.links if target == index)
@@ -20,7 +20,7 @@ def said(pair: Aligned) -> dict[str, str]:
     }
 
 
-def found(pattern: str, source: str) -> Aligned:
+def found(pattern: str, source: str) -> AlignedPair:
     """The first sentence of a pattern that reads so."""
     for key in range(20_000):
         pair = finish(NAMED[pattern](Draw(str(key))), pattern)

@@ -5,7 +5,7 @@ from functools import cache
 
 import pytest
 
-from regard.data.grammar import Aligned, sentences
+from regard.data.grammar import AlignedPair, sentences
 from regard.data.grammar.verbs import ACTIVITIES, ON_OBJECTS, ON_PEOPLE
 
 # Written out here again, apart from the lexicon: what counts what.
@@ -67,11 +67,11 @@ SILENT = words("的 很 把 所以 就 都 得 但是 天气 给 外面 说话 �
 
 
 @cache
-def many(part: str = "train", count: int = 2500) -> list[Aligned]:
+def many(part: str = "train", count: int = 2500) -> list[AlignedPair]:
     return sentences(count, seed=17, part=part)
 
 
-def clauses(pair: Aligned) -> list[list[str]]:
+def clauses(pair: AlignedPair) -> list[list[str]]:
     """The Chinese words between one mark of punctuation and the next."""
     parts: list[list[str]] = [[]]
     for word in pair.target_words:

@@ -5,7 +5,7 @@
 True
 """
 
-from regard.data.grammar.aligned import Aligned, WordSpans, word_spans
+from regard.data.grammar.aligned import AlignedPair, WordSpans, word_spans
 from regard.data.grammar.parts import PARTS, sentence, sentences
 
-__all__ = ["PARTS", "Aligned", "WordSpans", "sentence", "sentences", "word_spans"]
+__all__ = ["PARTS", "AlignedPair", "WordSpans", "sentence", "sentences", "word_spans"]

@@ -7,7 +7,7 @@ from regard.data.grammar.adjectives import describe
 from regard.data.grammar.determiners import OWNERS, noun_phrase
 from regard.data.grammar.draw import Draw
 from regard.data.grammar.nouns import Noun, of_kind
-from regard.data.grammar.people import FAMILY, NAMES, OBJECTS, OWN, PRONOUN, STRANGERS, Somebody, friend, grown
+from regard.data.grammar.people import FAMILY, NAMES, OBJECTS, OWN, PRONOUN, STRANGERS, Somebody, friend, is_grown
 from regard.data.grammar.phrase import NOTHING, Phrase
 from regard.data.grammar.places import where
 from regard.data.grammar.verbs import ACTIVITIES, ON_OBJECTS, ON_PEOPLE, Verb
@@ -141,7 +141,7 @@ def action(draw: Draw, who: Somebody, setting: str, share: float = 0.22) -> Acti
         return act_on(draw, draw.pick(objects), who, setting, share)
     if choice < 0.92 or not people:
         verb = draw.pick(activities)
-        while verb.base == "do" and grown(who):
+        while verb.base == "do" and is_grown(who):
             verb = draw.pick(activities)
         return Action(verb, NOTHING, False, SOMEWHERE[verb.places])
     verb = draw.pick(people)

@@ -73,7 +73,7 @@ nervous  紧张
 """
 
 
-class Graded(NamedTuple):
+class GradedAdjective(NamedTuple):
     """An adjective that compares."""
 
     plain: str
@@ -83,7 +83,7 @@ class Graded(NamedTuple):
     kinds: frozenset[str]
 
 
-class Described(NamedTuple):
+class AttributiveAdjective(NamedTuple):
     """An adjective before a noun; Chinese puts 的 between them unless the adjective is short."""
 
     word: str
@@ -91,34 +91,36 @@ class Described(NamedTuple):
     kinds: frozenset[str]
 
 
-def _described(line: str) -> Described:
+def _read_attributive(line: str) -> AttributiveAdjective:
     word, chinese, *kinds = line.split()
     stem = chinese.removesuffix("的")
-    return Described(word, weave(f"{word}:1", f"{stem}:1" + (" 的" if stem != chinese else "")), frozenset(kinds))
+    return AttributiveAdjective(
+        word, weave(f"{word}:1", f"{stem}:1" + (" 的" if stem != chinese else "")), frozenset(kinds)
+    )
 
 
-def _graded(line: str) -> Graded:
+def _read_graded(line: str) -> GradedAdjective:
     plain, more, most, chinese, *kinds = line.split()
     compared, superlative = (" ".join(f"{word}:1" for word in form.split("_")) for form in (more, most))
-    return Graded(
+    return GradedAdjective(
         plain, weave(compared, f"{chinese}:1"), weave(superlative, f"最:1 {chinese}:1"), chinese, frozenset(kinds)
     )
 
 
-DESCRIBED = tuple(map(_described, _BEFORE_NOUNS.strip().splitlines()))
-GRADED = tuple(map(_graded, _GRADED.strip().splitlines()))
+DESCRIBED = tuple(map(_read_attributive, _BEFORE_NOUNS.strip().splitlines()))
+GRADED = tuple(map(_read_graded, _GRADED.strip().splitlines()))
 COLOURS = tuple(one.phrase for one in DESCRIBED if "coloured" in one.kinds)
 FEELINGS = tuple((line.split()[0], line.split()[1]) for line in _FEELINGS.strip().splitlines())
 
 
 @cache
-def fitting(kinds: frozenset[str]) -> tuple[Described, ...]:
+def fitting(kinds: frozenset[str]) -> tuple[AttributiveAdjective, ...]:
     """The adjectives that may stand before a noun of these kinds."""
     return tuple(adjective for adjective in DESCRIBED if adjective.kinds & kinds)
 
 
 @cache
-def comparing(kinds: frozenset[str]) -> tuple[Graded, ...]:
+def comparing(kinds: frozenset[str]) -> tuple[GradedAdjective, ...]:
     """The adjectives by which nouns of these kinds can be compared."""
     return tuple(adjective for adjective in GRADED if adjective.kinds & kinds)
 

@@ -10,7 +10,7 @@ SOUNDS_LIKE_A_CONSONANT = ("uni", "use", "one", "eu")
 SOUNDS_LIKE_A_VOWEL = ("hour", "honest")
 
 
-class Aligned(NamedTuple):
+class AlignedPair(NamedTuple):
     """An English sentence, its Chinese, and the true alignment of their words.
 
     >>> pair = finish(Phrase(("cats", "sleep", "."), ("猫", "睡觉", "。"), ((0, 0), (1, 1), (2, 2))), "example")
@@ -35,7 +35,7 @@ class WordSpans(NamedTuple):
     target: tuple[tuple[int, int], ...]
 
 
-def finish(phrase: Phrase, pattern: str) -> Aligned:
+def finish(phrase: Phrase, pattern: str) -> AlignedPair:
     """The phrase spelt as people write it: a capital first, `an` before a vowel, no space before a full stop."""
     words = list(phrase.english)
     for index, word in enumerate(words):
@@ -46,7 +46,7 @@ def finish(phrase: Phrase, pattern: str) -> Aligned:
     for word in words[1:]:
         text += word if word in CLOSING else " " + word
     chinese = tuple(FULL_WIDTH.get(word, word) for word in phrase.chinese)
-    return Aligned(text, "".join(chinese), tuple(words), chinese, tuple(sorted(phrase.links)), pattern)
+    return AlignedPair(text, "".join(chinese), tuple(words), chinese, tuple(sorted(phrase.links)), pattern)
 
 
 def _vowel(word: str) -> bool:
@@ -55,7 +55,7 @@ def _vowel(word: str) -> bool:
     return word[0] in "aeiou" and not word.startswith(SOUNDS_LIKE_A_CONSONANT)
 
 
-def word_spans(aligned: Aligned) -> WordSpans:
+def word_spans(aligned: AlignedPair) -> WordSpans:
     """Where each word stands in `source` and in `target`, so that the links fit any tokens that have offsets.
 
     >>> from regard.data.grammar import sentence

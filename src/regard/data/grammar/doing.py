@@ -6,7 +6,7 @@ from regard.data.grammar.clause import clause, have, predicate, present, says, s
 from regard.data.grammar.determiners import noun_phrase
 from regard.data.grammar.draw import Draw
 from regard.data.grammar.nouns import BY_NAME, of_kind
-from regard.data.grammar.people import Somebody, friend, grown, known, somebody
+from regard.data.grammar.people import Somebody, friend, is_grown, somebody, somebody_known
 from regard.data.grammar.phrase import NOTHING, Phrase, phrases, weave
 from regard.data.grammar.places import CITIES, GOALS, SCHOOL, where
 from regard.data.grammar.verbs import ACTIVITIES
@@ -48,7 +48,7 @@ def goes(draw: Draw) -> Phrase:
     who = somebody(draw)
     ride = draw.pick(VEHICLES[:4]) if draw.chance(0.6) else NOTHING
     if draw.chance(0.5):
-        goal = draw.pick((weave("work:1", "上班:1") if grown(who) else SCHOOL.to, draw.pick(GOALS).to))
+        goal = draw.pick((weave("work:1", "上班:1") if is_grown(who) else SCHOOL.to, draw.pick(GOALS).to))
         word, aux, time = "goes" if present(who) == "third" else "go", NOTHING, draw.pick(times.HABITS[:5])
     else:
         goal, word, time = draw.pick(GOALS).to, "go", draw.pick(times.FUTURE)
@@ -62,7 +62,7 @@ def goes(draw: Draw) -> Phrase:
 def with_friends(draw: Draw) -> tuple[Somebody, Somebody]:
     """Somebody, and friends whom another owner calls so or nobody does: I and my friend."""
     return draw.until(
-        lambda d: (known(d), friend(d)),
+        lambda d: (somebody_known(d), friend(d)),
         lambda two: "and" not in two[0].phrase.english and not {*two[0].phrase.english} & {*two[1].phrase.english},
     )
 
@@ -92,12 +92,12 @@ def clock(draw: Draw) -> Phrase:
     """My father gets up at six o'clock every morning."""
     who = somebody(draw)
     third = present(who) == "third"
-    school = "work:1" if grown(who) else "school:2"
+    school = "work:1" if is_grown(who) else "school:2"
     get, go = ("gets", "goes") if third else ("get", "go")
     part, english, chinese = draw.pick(
         (
             ("morning", f"{get}:1 up:1", "起床:1"),
-            ("morning", f"{go}:1 to:1 {school}", "去:1 上班:1" if grown(who) else "去:1 学校:2"),
+            ("morning", f"{go}:1 to:1 {school}", "去:1 上班:1" if is_grown(who) else "去:1 学校:2"),
             ("evening", f"{go}:1 to:1 bed:1", "睡觉:1"),
             ("evening", f"{go}:1 home:2", "回:1 家:2"),
             ("morning", f"{have(who)}:1 breakfast:2", "吃:1 早饭:2"),
@@ -136,7 +136,7 @@ def gave(draw: Draw) -> Phrase:
 
 def called(draw: Draw) -> Phrase:
     """She called her mother last night: 给…打电话."""
-    who = known(draw)
+    who = somebody_known(draw)
     to = other(draw, who).phrase
     if draw.chance(0.5):
         return weave(
@@ -172,7 +172,7 @@ def borrowed(draw: Draw) -> Phrase:
 
 def helps(draw: Draw) -> Phrase:
     """He often helps his mother wash the dishes: 帮."""
-    who = known(draw)
+    who = somebody_known(draw)
     verb = draw.pick(
         [
             one

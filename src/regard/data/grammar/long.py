@@ -7,7 +7,7 @@ from regard.data.grammar.doing import gave_clause, went_clause, with_friends
 from regard.data.grammar.draw import Draw
 from regard.data.grammar.events import going_event, past_event
 from regard.data.grammar.joined import shopping, then_part
-from regard.data.grammar.people import FAMILY, NAMES, Somebody, known
+from regard.data.grammar.people import FAMILY, NAMES, Somebody, somebody_known
 from regard.data.grammar.phrase import NOTHING, Phrase, weave
 from regard.data.grammar.reasons import (
     FINE,
@@ -40,7 +40,7 @@ def scenes(draw: Draw) -> Phrase:
 
 def homecoming(draw: Draw) -> Phrase:
     """When I came home yesterday, my mother was cooking dinner, and my brother was watching television."""
-    who = draw.pick(NAMES) if draw.chance(0.5) else known(draw)
+    who = draw.pick(NAMES) if draw.chance(0.5) else somebody_known(draw)
     people = [one for one in _different(draw, 3) if one != who][:2]
     slots = {name: going_event(draw, one, place=0.6, before=True) for name, one in zip("ab", people)}
     return weave("{w} ,:1 {a} ,:2 and:2 {b} .:3", "{w} ,:1 {a} ,:2 {b} 。:3", w=when_part(draw, who), **slots)
@@ -48,7 +48,7 @@ def homecoming(draw: Draw) -> Phrase:
 
 def errand(draw: Draw) -> Phrase:
     """Because it was cold, she stayed at home, but her brother went to the market and bought a fish."""
-    who = known(draw)
+    who = somebody_known(draw)
     reason = because_clause(draw, who, first=True, time=0.0)
     two = anyone(draw, who)
     bought = weave("{s} {v}", "{s} {v}", s=two.phrase, v=shopping(draw, two, items=draw.pick((1, 2, 3))))
@@ -57,7 +57,7 @@ def errand(draw: Draw) -> Phrase:
 
 def outing(draw: Draw) -> Phrase:
     """Yesterday morning, he went to the market and bought some apples, two fish and a cake, and then went home."""
-    who = known(draw)
+    who = somebody_known(draw)
     slots = {
         "s": who.phrase,
         "t": draw.pick(times.PAST),
@@ -82,7 +82,7 @@ def anyone_known(draw: Draw, who: Somebody) -> Somebody:
 
 def evening(draw: Draw) -> Phrase:
     """After he had dinner, he washed the dishes, but his sister was tired, so she went to bed at eight o'clock."""
-    who = known(draw)
+    who = somebody_known(draw)
     two = anyone_known(draw, who)
     second = although_clause(draw, two) if draw.chance(0.5) else because_clause(draw, two, first=True, time=0.0)
     return weave("{a} ,:1 and:1 {b} .:2", "{a} ,:1 {b} 。:2", a=after_clause(draw, who), b=second)

@@ -145,19 +145,21 @@ class Noun(NamedTuple):
     measured: bool = False
 
 
-def _counted(line: str) -> Noun:
+def _read_counted(line: str) -> Noun:
     one, more, chinese, classifier, *kinds = line.split()
     counter = Phrase((), (classifier,))
     return Noun(one, more, chinese, counter, counter, frozenset(kinds))
 
 
-def _measured(line: str) -> Noun:
+def _read_measured(line: str) -> Noun:
     word, one, more, measure, chinese, *kinds = line.split()
     singly, many = (weave(f"{name}:1 of", f"{measure}:1") for name in (one, more))
     return Noun(word, word, chinese, singly, many, frozenset(kinds), measured=True)
 
 
-NOUNS = tuple(map(_counted, _COUNTED.strip().splitlines())) + tuple(map(_measured, _MEASURED.strip().splitlines()))
+NOUNS = tuple(map(_read_counted, _COUNTED.strip().splitlines())) + tuple(
+    map(_read_measured, _MEASURED.strip().splitlines())
+)
 BY_NAME = {noun.one: noun for noun in NOUNS}
 
 

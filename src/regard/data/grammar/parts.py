@@ -20,7 +20,7 @@ from regard.data.grammar import (
     things,
     weather,
 )
-from regard.data.grammar.aligned import Aligned, finish
+from regard.data.grammar.aligned import AlignedPair, finish
 from regard.data.grammar.draw import Draw
 from regard.data.grammar.phrase import Phrase
 from regard.errors import DataError
@@ -83,7 +83,7 @@ def part_of(source: str, words: int) -> str:
     return "long" if bucket < 5 and words >= LONG else "train"
 
 
-def sentence(index: int, *, seed: int, part: str = "train") -> Aligned:
+def sentence(index: int, *, seed: int, part: str = "train") -> AlignedPair:
     """Pair `index` of the list that `seed` and `part` name: the same whoever asks, and whichever others are asked for.
 
     >>> pair = sentence(3, seed=1, part="test")
@@ -105,7 +105,7 @@ def sentence(index: int, *, seed: int, part: str = "train") -> Aligned:
             return pair
 
 
-def sentences(count: int, *, seed: int, part: str = "train") -> list[Aligned]:
+def sentences(count: int, *, seed: int, part: str = "train") -> list[AlignedPair]:
     """The first `count` pairs of a part.
 
     `train` is to learn from; `validation` and `test` hold sentences that `train` never does; `unseen` holds

@@ -98,7 +98,7 @@ ANIMALS = of_kind("animal")
 _GROWN = frozenset(_ADULTS.split()) | {name for job in JOBS if job.one != "student" for name in (job.one, job.more)}
 
 
-def grown(who: Somebody) -> bool:
+def is_grown(who: Somebody) -> bool:
     """Whether somebody is past going to school and doing homework."""
     return not _GROWN.isdisjoint(who.phrase.english)
 
@@ -152,7 +152,7 @@ def somebody(draw: Draw) -> Somebody:
     return stranger(draw)
 
 
-def known(draw: Draw) -> Somebody:
+def somebody_known(draw: Draw) -> Somebody:
     """Somebody whom a pronoun can take up again."""
     return draw.until(somebody, lambda found: found.person != "one")
 

@@ -25,14 +25,14 @@ class Phrase(NamedTuple):
 NOTHING = Phrase((), ())
 
 
-class Left(NamedTuple):
+class EnglishStretch(NamedTuple):
     """A stretch of the English pattern: a slot, or plain words."""
 
     slot: str
     words: tuple[str, ...]
 
 
-class Right(NamedTuple):
+class ChineseStretch(NamedTuple):
     """A stretch of the Chinese pattern, and for each link its word here, the English stretch, and the word there."""
 
     slot: str
@@ -82,7 +82,7 @@ def _static(english: str, chinese: str) -> Phrase:
 
 
 @cache
-def _pattern(english: str, chinese: str) -> tuple[tuple[Left, ...], tuple[Right, ...]]:
+def _pattern(english: str, chinese: str) -> tuple[tuple[EnglishStretch, ...], tuple[ChineseStretch, ...]]:
     """A pattern cut into stretches, so that weaving copies them whole."""
     left, right = _stretches(english), _stretches(chinese)
     slots = {slot: index for index, (slot, _) in enumerate(left) if slot}
@@ -95,9 +95,9 @@ def _pattern(english: str, chinese: str) -> tuple[tuple[Left, ...], tuple[Right,
     if said != set(marks) or {slot for slot, _ in right if slot} != set(slots):
         raise ValueError(f"the slots or marks of {english!r} and {chinese!r} differ; write the same ones in both")
     return (
-        tuple(Left(slot, tuple(word for word, _ in some)) for slot, some in left),
+        tuple(EnglishStretch(slot, tuple(word for word, _ in some)) for slot, some in left),
         tuple(
-            Right(slot, (), ((0, slots[slot], 0),)) if slot else Right(
+            ChineseStretch(slot, (), ((0, slots[slot], 0),)) if slot else ChineseStretch(
                 "", tuple(word for word, _ in some),
                 tuple((at, *there) for at, (_, mark) in enumerate(some) if mark for there in marks[mark]),
             )

@@ -7,7 +7,7 @@ from regard.data.grammar.clause import be, do, going_on, predicate, question
 from regard.data.grammar.determiners import OWNERS, noun_phrase
 from regard.data.grammar.draw import Draw
 from regard.data.grammar.nouns import of_kind
-from regard.data.grammar.people import JOBS, STRANGERS, Somebody, known, somebody
+from regard.data.grammar.people import JOBS, STRANGERS, Somebody, somebody, somebody_known
 from regard.data.grammar.phrase import NOTHING, Phrase, weave
 from regard.data.grammar.places import CITIES, GOALS, PLACES
 from regard.data.grammar.states import LIKED_THINGS, SKILLS
@@ -15,7 +15,7 @@ from regard.data.grammar.things import lying
 from regard.data.grammar.verbs import ON_OBJECTS
 
 
-def asked(draw: Draw) -> Somebody:
+def somebody_asked(draw: Draw) -> Somebody:
     """Somebody one asks about; people seldom ask what they do themselves."""
     return draw.until(somebody, lambda who: who.person not in {"I", "we"})
 
@@ -26,7 +26,7 @@ _OBJECT_VERBS = {verb.base: verb for verb in ON_OBJECTS}
 
 def yes_no(draw: Draw) -> Phrase:
     """Did you buy the book yesterday? Does she drink coffee? Will they come? Is he sleeping?"""
-    who = asked(draw)
+    who = somebody_asked(draw)
     kind = draw.pick(("past", "past", "habit", "future", "now"))
     act = action(draw, who, kind)
     place = place_of(draw, act, 0.25)
@@ -48,7 +48,7 @@ def yes_no(draw: Draw) -> Phrase:
 def may(draw: Draw) -> Phrase:
     """May I use your computer? Can you swim?"""
     if draw.chance(0.4):
-        who = asked(draw)
+        who = somebody_asked(draw)
         return weave(
             "can:1 {s} {v} ?:2", "{s} 会:1 {v} 吗:1 ?:2", s=who.phrase, v=predicate(draw.pick(SKILLS), NOTHING, "base")
         )
@@ -69,7 +69,7 @@ def is_it(draw: Draw) -> Phrase:
     """Are you tired? Is there a bank near the station? Is she a nurse?"""
     kind = draw.pick(range(3))
     if kind == 0:
-        who, (word, chinese) = asked(draw), draw.pick(FEELINGS)
+        who, (word, chinese) = somebody_asked(draw), draw.pick(FEELINGS)
         return weave(f"{be(who)}:1 {{s}} {word}:2 ?:3", f"{{s}} {chinese}:2 吗:1 ?:3", s=who.phrase)
     if kind == 1:
         public = [place for place in PLACES if "public" in place.kinds]
@@ -80,14 +80,14 @@ def is_it(draw: Draw) -> Phrase:
             f"is:1 there:1 a {one.english}:2 near:3 the {two.english}:4 ?:5",
             f"{two.chinese}:4 附近:3 有:1 {one.chinese}:2 吗:1 ?:5",
         )
-    who = draw.until(known, lambda found: found.person in {"he", "she", "you"})
+    who = draw.until(somebody_known, lambda found: found.person in {"he", "she", "you"})
     noun = draw.pick(JOBS)
     return weave(f"{be(who)}:1 {{s}} a {noun.one}:2 ?:3", f"{{s}} 是:1 {noun.chinese}:2 吗:1 ?:3", s=who.phrase)
 
 
 def what(draw: Draw) -> Phrase:
     """What are you doing? What did he buy yesterday? What does she like to eat?"""
-    who = asked(draw)
+    who = somebody_asked(draw)
     kind = draw.pick(range(4))
     if kind == 0:
         place = (
@@ -161,7 +161,7 @@ def who_did(draw: Draw) -> Phrase:
 def where_is(draw: Draw) -> Phrase:
     """Where is my key? Where does he live? Where did you go yesterday?"""
     kind = draw.pick(range(5))
-    who = asked(draw)
+    who = somebody_asked(draw)
     if kind == 0:
         _, noun = lying(draw)
         determiner = draw.pick(("the", draw.pick(tuple(OWNERS))))
@@ -190,7 +190,7 @@ def where_is(draw: Draw) -> Phrase:
 
 def why(draw: Draw) -> Phrase:
     """Why is she crying? Why did they not come? Why do you like cats?"""
-    who = asked(draw)
+    who = somebody_asked(draw)
     kind = draw.pick(range(4))
     if kind == 0:
         act = action(draw, who, "not")
@@ -229,7 +229,7 @@ _MOVES = (
 
 def when(draw: Draw) -> Phrase:
     """When will you come back? When does the shop open?"""
-    who = asked(draw)
+    who = somebody_asked(draw)
     english, chinese = draw.pick(_MOVES)
     does = weave(english, chinese, p=draw.pick(GOALS).to) if "{p}" in english else weave(english, chinese)
     aux, zh = draw.pick((("will:4", "会:4"), (do(who), ""), (f"{do(who)} {{s}} want:4 to:4", "想:4")))
@@ -240,7 +240,7 @@ def when(draw: Draw) -> Phrase:
 
 def how(draw: Draw) -> Phrase:
     """How do you go to school every day? How did she go to Beijing?"""
-    who = asked(draw)
+    who = somebody_asked(draw)
     if draw.chance(0.5):
         return weave(
             f"how:1 {do(who)} {{s}} go:2 to:2 {{p}} {{t}} ?:3",
@@ -262,7 +262,7 @@ def how_many(draw: Draw) -> Phrase:
     """How many books do you have? How many students are there in the classroom? How much is this hat?"""
     kind = draw.pick(range(3))
     if kind == 0:
-        who, noun = asked(draw), draw.pick([one for one in of_kind("owned", "pet") if not one.measured])
+        who, noun = somebody_asked(draw), draw.pick([one for one in of_kind("owned", "pet") if not one.measured])
         verb, chinese = draw.pick(((f"{do(who)} {{s}} have:3", "有:3"), ("did:5 {s} buy:3", "买:3 了:5")))
         if verb.startswith("did"):
             draw.pair("buy", noun.one)
@@ -304,7 +304,7 @@ def whose(draw: Draw) -> Phrase:
     if draw.chance(0.4):
         here, chinese = draw.pick((("this", "这"), ("that", "那")))
         return weave(f"whose:1 {noun.one}:2 is:3 {here}:4 ?:5", f"{chinese}:4 是:3 谁:1 的:1 {noun.chinese}:2 ?:5")
-    who = asked(draw)
+    who = somebody_asked(draw)
     verb, chinese = draw.pick((("like:1", "喜欢:1"), ("want:1 to:1 buy:2", "想:1 买:2"), ("need:1", "需要:1")))
     if "buy" in verb:
         draw.pair("buy", noun.one)
@@ -318,7 +318,7 @@ def whose(draw: Draw) -> Phrase:
 
 def either(draw: Draw) -> Phrase:
     """Do you like tea or coffee? 还是."""
-    who = asked(draw)
+    who = somebody_asked(draw)
     options, verb, chinese = draw.pick(
         (
             (of_kind("drink")[:6], "want:1 to:1 drink:2", "想:1 喝:2"),

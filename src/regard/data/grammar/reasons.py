@@ -6,7 +6,7 @@ from regard.data.grammar.clause import SINGULAR, be, clause, have, predicate, pr
 from regard.data.grammar.draw import Draw
 from regard.data.grammar.effects import ADVICE, AFTER_FEELING, AFTER_WEATHER, FEELING, FINISHED, IN_SPITE
 from regard.data.grammar.events import going_event
-from regard.data.grammar.people import PRONOUN, Somebody, grown, known, somebody
+from regard.data.grammar.people import PRONOUN, Somebody, is_grown, somebody, somebody_known
 from regard.data.grammar.phrase import NOTHING, Phrase, weave
 from regard.data.grammar.places import GOALS, HOME, where
 from regard.data.grammar.verbs import ACTIVITIES, ON_OBJECTS, Verb
@@ -41,7 +41,7 @@ def cause(draw: Draw, who: Somebody) -> tuple[Phrase, Phrase]:
         draw.pair(verb.base, noun.one)
         return why, predicate(verb, thing(draw, noun, draw.pick(("a", "two", "some"))), "past", "了")
     options = AFTER_FEELING[state]
-    return why, draw.until(lambda d: d.pick(options), lambda then: not (grown(who) and SCHOOL & {*then.english}))
+    return why, draw.until(lambda d: d.pick(options), lambda then: not (is_grown(who) and SCHOOL & {*then.english}))
 
 
 def _weather(draw: Draw) -> tuple[Phrase, Phrase]:
@@ -75,12 +75,12 @@ def because_clause(draw: Draw, who: Somebody, *, first: bool = False, time: floa
 
 def because(draw: Draw) -> Phrase:
     """Tom stayed at home because he was ill. It was raining, so we did not play football."""
-    return weave("{c} .:1", "{c} 。:1", c=because_clause(draw, known(draw)))
+    return weave("{c} .:1", "{c} 。:1", c=because_clause(draw, somebody_known(draw)))
 
 
 def although_clause(draw: Draw, who: Somebody) -> Phrase:
     """A clause against the odds: 虽然…但是."""
-    verb = draw.until(lambda d: d.pick(_STILL), lambda one: not (grown(who) and one.base == "do"))
+    verb = draw.until(lambda d: d.pick(_STILL), lambda one: not (is_grown(who) and one.base == "do"))
     place = draw.pick(where(*verb.places)) if verb.places and draw.chance(0.5) else NOTHING
     does = clause(bare(who), predicate(verb, NOTHING, "past", "了"), place=place)
     return weave(
@@ -95,7 +95,7 @@ def although_clause(draw: Draw, who: Somebody) -> Phrase:
 
 def although(draw: Draw) -> Phrase:
     """Although she was tired, she still cooked dinner."""
-    return weave("{c} .:1", "{c} 。:1", c=although_clause(draw, known(draw)))
+    return weave("{c} .:1", "{c} 。:1", c=although_clause(draw, somebody_known(draw)))
 
 
 FINE = tuple(
@@ -159,7 +159,7 @@ def if_clause(draw: Draw, who: Somebody) -> Phrase:
 
 def if_(draw: Draw) -> Phrase:
     """If it rains tomorrow, we will play chess at home."""
-    return weave("{c} .:1", "{c} 。:1", c=if_clause(draw, known(draw)))
+    return weave("{c} .:1", "{c} 。:1", c=if_clause(draw, somebody_known(draw)))
 
 
 _ARRIVING = (
@@ -195,7 +195,7 @@ def _soon(act: Action) -> bool:
 
 def after_clause(draw: Draw, who: Somebody) -> Phrase:
     """What came after something else: …以后."""
-    done = draw.until(lambda d: d.pick(FINISHED), lambda one: not (grown(who) and SCHOOL & {*one.english}))
+    done = draw.until(lambda d: d.pick(FINISHED), lambda one: not (is_grown(who) and SCHOOL & {*one.english}))
     act = draw.until(lambda d: action(d, who, "past"), _soon)
     does = clause(
         bare(who), predicate(act.verb, act.what, "past", "了", definite=act.definite), place=place_of(draw, act, 0.3)
@@ -207,7 +207,7 @@ def after_clause(draw: Draw, who: Somebody) -> Phrase:
 
 def after(draw: Draw) -> Phrase:
     """After he had dinner, he washed the dishes."""
-    return weave("{c} .:1", "{c} 。:1", c=after_clause(draw, known(draw)))
+    return weave("{c} .:1", "{c} 。:1", c=after_clause(draw, somebody_known(draw)))
 
 
 _HOBBIES = tuple(
@@ -221,9 +221,9 @@ _HOBBIES = tuple(
 
 def before(draw: Draw) -> Phrase:
     """She always listens to music before she goes to bed: …以前."""
-    who, verb, adverb = known(draw), draw.pick(_HOBBIES), draw.pick(times.ADVERBS[:4])
+    who, verb, adverb = somebody_known(draw), draw.pick(_HOBBIES), draw.pick(times.ADVERBS[:4])
     go, has = ("goes", "has") if who.person in SINGULAR else ("go", "have")
-    leaving = (f"{go}:2 to:2 work:2", "上班:2") if grown(who) else (f"{go}:2 to:2 school:3", "去:2 学校:3")
+    leaving = (f"{go}:2 to:2 work:2", "上班:2") if is_grown(who) else (f"{go}:2 to:2 school:3", "去:2 学校:3")
     english, chinese = draw.pick(((f"{go}:2 to:2 bed:2", "睡觉:2"), leaving, (f"{has}:2 dinner:3", "吃:2 晚饭:3")))
     return weave(
         f"{{s}} {{a}} {{v}} before:1 {{p}} {english} .:4",

@@ -35,7 +35,7 @@ _FORBIDDEN = phrases("""
 """)
 
 
-def _done(draw: Draw) -> Phrase:
+def _does(draw: Draw) -> Phrase:
     verb = _VERBS[draw.pick(_ASKED)]
     noun = draw.pick(OBJECT_NOUNS[verb.base])
     draw.pair(verb.base, noun.one)
@@ -64,7 +64,7 @@ def please(draw: Draw) -> Phrase:
             "请:1 给:2 我:3 {o} 。:4",
             o=thing(draw, noun, draw.pick(("a", "a", "two", "that"))),
         )
-    return weave("please:1 {v} .:2", "请:1 {v} 。:2", v=_done(draw))
+    return weave("please:1 {v} .:2", "请:1 {v} 。:2", v=_does(draw))
 
 
 def forbid(draw: Draw) -> Phrase:
@@ -75,7 +75,7 @@ def forbid(draw: Draw) -> Phrase:
         if does.english[0] in {"be", "worry"}:
             place = NOTHING
     else:
-        does, place = _done(draw), NOTHING
+        does, place = _does(draw), NOTHING
     return weave(f"{polite} do:2 not:2 {{v}} {{p}} .:3", f"{chinese} 不要:2 {{p}} {{v}} 。:3", v=does, p=place)
 
 

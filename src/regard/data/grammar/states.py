@@ -6,7 +6,7 @@ from regard.data.grammar.clause import be, do, have, predicate, says, statement,
 from regard.data.grammar.determiners import NUMBERS, OWNERS, noun_phrase
 from regard.data.grammar.draw import Draw
 from regard.data.grammar.nouns import Noun, of_kind
-from regard.data.grammar.people import FAMILY, JOBS, NAMES, PRONOUNS, TITLED, Somebody, grown, somebody
+from regard.data.grammar.people import FAMILY, JOBS, NAMES, PRONOUNS, TITLED, Somebody, is_grown, somebody
 from regard.data.grammar.phrase import NOTHING, Phrase, weave
 from regard.data.grammar.places import CITIES, PLACES
 from regard.data.grammar.times import PAST
@@ -74,7 +74,7 @@ def quality(draw: Draw) -> Phrase:
 def job(draw: Draw) -> Phrase:
     """Her mother is a doctor."""
     who = draw.pick(SINGLES)
-    noun = draw.pick([one for one in JOBS if one.one != "student" or not grown(who)])
+    noun = draw.pick([one for one in JOBS if one.one != "student" or not is_grown(who)])
     return weave(f"{{s}} {be(who)}:1 {{n}} .:2", "{s} 是:1 {n} 。:2", s=who.phrase, n=thing(draw, noun, "a", 0.4))
 
 

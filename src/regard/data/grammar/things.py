@@ -5,7 +5,7 @@ from regard.data.grammar.clause import be, statement
 from regard.data.grammar.determiners import OWNERS, noun_phrase
 from regard.data.grammar.draw import Draw
 from regard.data.grammar.nouns import BY_NAME, Noun, of_kind
-from regard.data.grammar.people import NAMES, Somebody, known, somebody, stranger
+from regard.data.grammar.people import NAMES, Somebody, somebody, somebody_known, stranger
 from regard.data.grammar.phrase import NOTHING, Phrase, weave
 from regard.data.grammar.places import PLACES, Spot, spots
 
@@ -116,7 +116,7 @@ def hangs(draw: Draw) -> Phrase:
 
 def put(draw: Draw) -> Phrase:
     """He put the book on the table: 把."""
-    who = known(draw)
+    who = somebody_known(draw)
     noun, spot = draw.pick(_PUT), draw.pick(_PUT_ON)
     while spot.landmark == noun.one:
         spot = draw.pick(_PUT_ON)

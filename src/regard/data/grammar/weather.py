@@ -17,7 +17,7 @@ _TODAY = phrases("""
 
 def weather(draw: Draw) -> Phrase:
     """It rained last night; it is very hot in Beijing in summer."""
-    return weave("{c} .:1", "{c} 。:1", c=draw.pick((_fell, _falls, _felt, _feels, _often, _today))(draw))
+    return weave("{c} .:1", "{c} 。:1", c=draw.pick((_fell, _falls, _was_felt, _feels, _often, _today))(draw))
 
 
 def _fell(draw: Draw) -> Phrase:
@@ -32,7 +32,7 @@ def _falls(draw: Draw) -> Phrase:
     return weave(f"it will:1 {fall}:2 tomorrow:3", f"明天:3 会:1 {chinese}:2")
 
 
-def _felt(draw: Draw) -> Phrase:
+def _was_felt(draw: Draw) -> Phrase:
     word, chinese = draw.pick(_WARMTH)
     return weave(f"it was {word}:1 {{t}}", f"{{t}} 很 {chinese}:1", t=draw.pick(PAST))
 
