@@ -53,7 +53,7 @@ def test_the_engine_moves_the_model_and_every_batch(monkeypatch, tmp_path):
     from regard.training import fit as engine
 
     seen = []
-    monkeypatch.setattr(engine, "moved", lambda batch, device: seen.append(device) or batch)
+    monkeypatch.setattr(engine, "to_device", lambda batch, device: seen.append(device) or batch)
     monkeypatch.setattr(torch.nn.Module, "to", lambda self, device: seen.append(("model", device)) or self)
     fit(Toy(), ToySettings(steps=3, device="cpu"), tmp_path / "run")
     cpu = torch.device("cpu")
@@ -77,7 +77,7 @@ def test_a_process_under_torchrun_takes_the_accelerator_of_its_number():
     code = (
         "import os, torch; torch.cuda.device_count = lambda: 4; torch.cuda.set_device = print\n"
         "import regard.training.device as d; torch.empty = lambda *a, **k: None; os.environ['LOCAL_RANK'] = '2'\n"
-        "print(d.chosen('cuda'))"
+        "print(d.choose_device('cuda'))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["cuda:2", "cuda:2"]
