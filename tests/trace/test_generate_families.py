@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import regard
-from regard.trace.doors.dispatcher import alone
+from regard.trace.doors.dispatcher import is_alone
 from tests.trace.test_generate import prompt, settled
 from tests.trace.watched import MODES
 
@@ -42,7 +42,7 @@ def rows(trace: regard.Trace, layer: int, length: int) -> Tensor:
 @pytest.mark.parametrize("left", [False, True], ids=["even", "left-padded"])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_every_family_generates_rows_that_one_eager_pass_has_too(name: str, left: bool, cache: str, mode: Any) -> None:
-    heard = not ("bmm" in name and mode is torch.inference_mode) or alone()
+    heard = not ("bmm" in name and mode is torch.inference_mode) or is_alone()
     model, inputs = family(name), prompt(b=2, n=6, left=left)
     how = {"max_new_tokens": 6, "min_new_tokens": 6, "do_sample": False, "cache_implementation": cache}
     with mode():

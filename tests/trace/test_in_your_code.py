@@ -11,7 +11,7 @@ from torch.testing import assert_close
 
 import regard
 from regard.errors import Stale
-from regard.trace.doors.dispatcher import alone
+from regard.trace.doors.dispatcher import is_alone
 from regard.trace.record.trace import Trace
 from tests.trace.models import Stack, expected, seeded
 from tests.trace.watched import MODES, watched
@@ -57,7 +57,7 @@ def test_a_gpt_written_by_hand_shows_its_weights_before_dropout(train: bool) -> 
 @MODES
 @pytest.mark.parametrize("way", ["sdpa", "by_hand", "by_bmm", "by_einsum"])
 def test_every_way_of_writing_attention_is_seen_in_inference_mode_too(way: str, mode: Any) -> None:
-    heard = not (way == "by_bmm" and mode is torch.inference_mode) or alone()
+    heard = not (way == "by_bmm" and mode is torch.inference_mode) or is_alone()
     model: Any = seeded(Stack(depth=2, way=way))
     x = torch.randn(2, 7, 24)
     with mode():

@@ -17,7 +17,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from regard.attention.map import AttentionMap
 from regard.errors import TraceError
 from regard.trace.census.census import Census, census
-from regard.trace.census.corpus import batches, encode, rarest, special_names
+from regard.trace.census.corpus import batches, encode, find_rarest, special_names
 from regard.trace.census.labels import THRESHOLDS, label
 from regard.trace.record.layer import Layer
 from regard.trace.record.trace import Run, Trace
@@ -225,8 +225,8 @@ def test_a_model_without_attention_gives_no_census():
 
 def test_the_rarest_quarter_holds_whole_groups_of_equally_rare_tokens():
     some = [torch.tensor([[0, 0, 0, 0, 1, 1, 2, 2, 3, 4]])]
-    assert rarest(some).tolist() == [1, 2, 3, 4]  # 3 and 4 alone fill only a fifth
-    assert rarest([torch.tensor([[0, 0, 0, 0, 0, 0, 1, 2]])]).tolist() == [1, 2]
+    assert find_rarest(some).tolist() == [1, 2, 3, 4]  # 3 and 4 alone fill only a fifth
+    assert find_rarest([torch.tensor([[0, 0, 0, 0, 0, 0, 1, 2]])]).tolist() == [1, 2]
     assert encode([1, 2], None) == [[1, 2]]
 
 

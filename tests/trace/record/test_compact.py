@@ -12,7 +12,7 @@ from regard.attention.mask import Mask, Sizes, rule
 from regard.attention.mask.bits import Bits
 from regard.attention.mask.spans import SpanMask
 from regard.errors import MaskError, PositionError
-from regard.trace.record.compact import compact_mask, of_mask, split_bias
+from regard.trace.record.compact import compact_any_mask, compact_mask, split_bias
 from regard.trace.record.diagonals import Diagonals
 
 B, H, Q, K = 2, 3, 13, 19
@@ -57,7 +57,7 @@ HOLES = {
 
 @pytest.mark.parametrize(("mask", "shape"), MASKS.values(), ids=MASKS)
 def test_one_run_of_keys_per_row_becomes_spans(mask, shape):
-    for small in (of_mask(mask, SIZES), compact_mask(seen_by(mask), SIZES)):
+    for small in (compact_any_mask(mask, SIZES), compact_mask(seen_by(mask), SIZES)):
         assert isinstance(small, SpanMask)
         assert small.start.shape == shape
         assert seen_by(small).equal(seen_by(mask))
@@ -65,7 +65,7 @@ def test_one_run_of_keys_per_row_becomes_spans(mask, shape):
 
 @pytest.mark.parametrize(("mask", "shape"), HOLES.values(), ids=HOLES)
 def test_rows_with_holes_become_bits(mask, shape):
-    for small in (of_mask(mask, SIZES), compact_mask(seen_by(mask), SIZES)):
+    for small in (compact_any_mask(mask, SIZES), compact_mask(seen_by(mask), SIZES)):
         assert isinstance(small, Bits)
         assert small.bits.shape == shape
         assert seen_by(small).equal(seen_by(mask))
@@ -74,8 +74,8 @@ def test_rows_with_holes_become_bits(mask, shape):
 def test_where_all_is_allowed_there_is_no_mask():
     assert compact_mask(torch.ones(1, 1, 1, 1, dtype=torch.bool), SIZES) is None
     assert compact_mask(torch.ones(B, 1, Q, K, dtype=torch.bool), SIZES) is None
-    assert of_mask(regard.window(99, 99), SIZES) is None
-    assert of_mask(None, SIZES) is None
+    assert compact_any_mask(regard.window(99, 99), SIZES) is None
+    assert compact_any_mask(None, SIZES) is None
     assert compact_mask(torch.ones(B, H, Q, 0, dtype=torch.bool), Sizes((B, H), Q, 0)) is None
     assert compact_mask(torch.ones(B, H, 0, K, dtype=torch.bool), Sizes((B, H), 0, K)) is None
 
@@ -121,11 +121,11 @@ def test_maps_with_other_leading_axes_are_served_too():
     mask = regard.causal() & rule(lambda b, h, q, k: k != b)
     several = Sizes((2, 4, 3), 5, 6)
     one = Sizes((8, 3), 5, 6)
-    assert seen_by(of_mask(mask, several), one).equal(seen_by(mask, one))
+    assert seen_by(compact_any_mask(mask, several), one).equal(seen_by(mask, one))
     tensor = torch.rand(2, 1, 1, 5, 6) > 0.5
     flat = tensor.expand(2, 4, 1, 5, 6).flatten(0, 1).expand(8, 3, 5, 6)
-    assert seen_by(of_mask(regard.allowed(tensor), several), one).equal(flat)
-    assert of_mask(regard.causal(), Sizes((), 5, 6)).start.shape == (1, 1, 5)
+    assert seen_by(compact_any_mask(regard.allowed(tensor), several), one).equal(flat)
+    assert compact_any_mask(regard.causal(), Sizes((), 5, 6)).start.shape == (1, 1, 5)
 
 
 # Biases

@@ -20,7 +20,7 @@ from regard.trace.capture.ancestry import BeamAncestry
 from regard.trace.capture.layer_capture import CapturedCall, LayerCapture
 from regard.trace.change.call_edits import CallEdits
 from regard.trace.doors.compact_form import Shifted
-from regard.trace.record.compact import compact_mask, dense_of, of_mask
+from regard.trace.record.compact import compact_any_mask, compact_mask, dense_of
 from regard.trace.record.diagonals import Diagonals
 from regard.trace.record.even import WholeRows, even_softmax
 from regard.trace.record.findings import LayerState
@@ -162,7 +162,7 @@ def even_rows(block: CapturedCall) -> CapturedCall:
     """The same block with even rows said in q: a query of 0 sees all keys alike."""
     if not block.uniform or block.bias is not None or block.q is None:
         return block
-    form = of_mask(block.mask, block.sizes)
+    form = compact_any_mask(block.mask, block.sizes)
     if not isinstance(form, SpanMask):
         return block
     blind = form.stop <= form.start  # b|1 h|1 q|1
@@ -194,7 +194,7 @@ def join_masks(blocks: list[CapturedCall], sizes: Sizes, column: int) -> Mask | 
     """Each block's rows see what they saw, counted in keys of the whole."""
     starts, stops = [], []
     for block in blocks:
-        form = of_mask(block.mask, block.sizes)
+        form = compact_any_mask(block.mask, block.sizes)
         shift = block.column - column
         rows = block.sizes.q
         if form is None:

@@ -33,7 +33,7 @@ def match(
         if end and cached and not slides and store.equals(k, 0, before):
             return Match(0, doubt=True)
         # beams that differ only before the window look alike here, so each of them may be meant
-        return Match(end, moved(store.origins(k, end, before)) if beams and (end or not whole) else None)
+        return Match(end, drop_unmoved(store.origins(k, end, before)) if beams and (end or not whole) else None)
     if end and cached and store.equals(k, 0, before):  # a cache that forgot a draft
         return Match(0)
     if beams and (origins := store.origins(k, end, before)) is not None:
@@ -43,7 +43,7 @@ def match(
     return None
 
 
-def moved(origins: Tensor | None) -> Tensor | None:
+def drop_unmoved(origins: Tensor | None) -> Tensor | None:
     """None where every entry can only have continued itself."""
     return None if origins is None or torch.equal(origins, torch.eye(len(origins), dtype=torch.bool)) else origins
 

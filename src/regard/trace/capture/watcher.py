@@ -10,7 +10,7 @@ from regard.errors import WatchError
 from regard.trace.capture.ancestry import add_doubts, ancestry
 from regard.trace.capture.assemble import assemble_layer
 from regard.trace.capture.layer_capture import CapturedCall, LayerCapture
-from regard.trace.capture.match import moved
+from regard.trace.capture.match import drop_unmoved
 from regard.trace.capture.naming import Naming, ids_of
 from regard.trace.capture.retention import Retention
 from regard.trace.doors.call_site import CallSite, Stack, kind_of, stack_of, tree_of
@@ -45,7 +45,7 @@ class Session:
         for step, origins in self.origins.items():
             itself = origins.diagonal() & (step in self.stayed)
             only = torch.where(itself[:, None], torch.eye(len(origins), dtype=torch.bool), origins)
-            if moved(only) is not None:
+            if drop_unmoved(only) is not None:
                 found[step] = only
         return found
 

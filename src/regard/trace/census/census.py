@@ -11,11 +11,11 @@ from torch import Tensor, nn
 
 from regard.errors import TraceError
 from regard.tokens import Tokens
-from regard.trace.census.corpus import batches, named, rarest, special_names
+from regard.trace.census.corpus import batches, find_rarest, name_tokens, special_names
 from regard.trace.census.distributed import add_up, processes
 from regard.trace.census.labels import THRESHOLDS, Evidence, label
 from regard.trace.measure.bar import bar
-from regard.trace.measure.measure import NAMES, plain
+from regard.trace.measure.measure import NAMES, to_number
 from regard.trace.measure.table import Record, Table
 from regard.trace.measure.tally import SPECIAL, positional, tally
 from regard.trace.record.layer import Layer
@@ -97,8 +97,8 @@ class CensusTotals:
     def census(self) -> Census:
         """Every head with its label."""
         rows = [row for (name, kind), sums in self.layers.items() for row in lines(name, kind, sums)]
-        named = [*NAMES, "positional", "rare", *sorted({n for row in rows for n in row if n.startswith(SPECIAL)})]
-        kept = [name for name in named if any(row.get(name) is not None for row in rows)]
+        name_tokens = [*NAMES, "positional", "rare", *sorted({n for row in rows for n in row if n.startswith(SPECIAL)})]
+        kept = [name for name in name_tokens if any(row.get(name) is not None for row in rows)]
         whole = [{n: row.get(n) for n in ("layer", "kind", "head", *EVIDENCE, *kept, "rows", "blind")} for row in rows]
         title = f"{self.texts:,} texts, {self.tokens:,} tokens: {len(rows)} heads"
         return Census(whole, title, [], self.texts, self.tokens)
@@ -117,7 +117,7 @@ def lines(name: str, kind: str, sums: dict[str, Tensor]) -> list[Record]:
         means["rare"] = sums["sum rare"] / positive(sums["sum fair"])  # times what would be fair
     found: list[Record] = []
     for head in range(sums["rows rows"].shape[0]):
-        measured = {key: plain(values[head]) for key, values in means.items()}
+        measured = {key: to_number(values[head]) for key, values in means.items()}
         row: Record = {"layer": name, "kind": kind, "head": head}
         counts = {key: int(sums[f"rows {key}"][head]) for key in ("rows", "blind")}
         found.append(row | dict(zip(EVIDENCE, label(measured))) | measured | counts)
@@ -163,7 +163,7 @@ def census(
     'self 1.00, threshold 0.40; runner-up: positional 1.00 of 0.50'
     """
     some = batches(texts, tokenizer, batch=batch, length=length)
-    special, rare = special_names(tokenizer), rarest(some)
+    special, rare = special_names(tokenizer), find_rarest(some)
     adding, failed = CensusTotals(), None
     with processes() as (rank, count):
         mine = some[rank::count]
@@ -172,7 +172,7 @@ def census(
             with eval_mode(model) as device, bar_of_mine as advance:
                 for ids in mine:
                     trace = watch_batch(model, ids.to(device), watch or watch_model, feed)
-                    adding.add(trace.layers, named(ids, special), torch.isin(ids, rare))
+                    adding.add(trace.layers, name_tokens(ids, special), torch.isin(ids, rare))
                     adding.texts, adding.tokens = adding.texts + len(ids), adding.tokens + ids.numel()
                     advance(len(ids))
         except Exception as error:

@@ -63,7 +63,7 @@ def special_names(tokenizer: Any) -> dict[int, str]:
     return {}
 
 
-def named(ids: Int[Tensor, "b n"], special: dict[int, str]) -> tuple[Tokens, ...]:
+def name_tokens(ids: Int[Tensor, "b n"], special: dict[int, str]) -> tuple[Tokens, ...]:
     """The ids as tokens; of the words only the special ones have their text."""
     return tuple(
         Tokens(tuple(special.get(i, str(i)) for i in row), tuple(row), special=tuple(i in special for i in row))
@@ -71,7 +71,7 @@ def named(ids: Int[Tensor, "b n"], special: dict[int, str]) -> tuple[Tokens, ...
     )
 
 
-def rarest(some: Sequence[Int[Tensor, "_b _n"]]) -> Int[Tensor, " r"]:
+def find_rarest(some: Sequence[Int[Tensor, "_b _n"]]) -> Int[Tensor, " r"]:
     """The ids of the rarest tokens, which fill a quarter of all positions.
 
     Tokens that are equally rare stay together, so it may be more; where all are equally rare it is all of them.

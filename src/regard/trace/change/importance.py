@@ -94,7 +94,7 @@ def importance(
                 after = run()
                 row: Record = {"layer": name.layer, "head": head}
                 if measure is None or base is None:
-                    rows.append(row | moved(before, after, inputs))
+                    rows.append(row | measure_change(before, after, inputs))
                 else:
                     value = as_number(measure(after))
                     rows.append(row | {"metric": value, "change": value - base})
@@ -123,7 +123,7 @@ def pick_layers(listener: EditListener, chosen: tuple[LayerName, ...] | None) ->
     return found
 
 
-def moved(before: Any, after: Any, inputs: Any) -> Record:
+def measure_change(before: Any, after: Any, inputs: Any) -> Record:
     """How far the output moved."""
     effect = compare_outputs(before, after, dict(inputs) if hasattr(inputs, "keys") else {})
     if effect.kl is not None:

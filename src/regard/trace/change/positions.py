@@ -30,7 +30,7 @@ def find_positions(call: Call) -> CallPositions:
     if kind.name != "self":
         first = 0 if fed is None or fed < q else fed - q
         return CallPositions(first, first + q, torch.arange(k), k)
-    count = k if call.causal or q >= k else visible(call, q, k)
+    count = k if call.causal or q >= k else count_visible(call, q, k)
     length = max(count, q if fed is None else fed)
     keys = torch.arange(k) + length - count
     kept = min(getattr(cache, "keep_first", 0), k)
@@ -39,7 +39,7 @@ def find_positions(call: Call) -> CallPositions:
     return CallPositions(first, first + q, keys.masked_fill(keys >= length, -1), length)
 
 
-def visible(call: Call, q: int, k: int) -> int:
+def count_visible(call: Call, q: int, k: int) -> int:
     """Up to how many keys the last query sees: a static cache has empty room behind them, which its mask hides."""
     if call.map is not None:
         source = call.map.source

@@ -107,7 +107,7 @@ def request_of(call: Call, memo: Memo) -> Request | str:
     sizes = Sizes(tuple(q.shape[:2]), q.shape[2], k.shape[2])
     formed = memo.form(call, sizes)
     k, v = k[:, :, : formed.keys], v[:, :, : formed.keys]
-    mask = None if formed.mask is None else known(formed.mask, Sizes(sizes.lead, sizes.q, formed.keys))
+    mask = None if formed.mask is None else simplify_mask(formed.mask, Sizes(sizes.lead, sizes.q, formed.keys))
     return Request(q, k, v, call.scale, mask, formed.bias, call.softcap, call.sink, call.dropout)
 
 
@@ -136,7 +136,7 @@ def of_map(call: Call) -> Request | str:
     )
 
 
-def known(mask: Mask, sizes: Sizes) -> Mask:
+def simplify_mask(mask: Mask, sizes: Sizes) -> Mask:
     """One run of keys per query said as causal and padding where it is just that, for which there are quick ways."""
     if isinstance(mask, Causal) and sizes.q == sizes.k:
         return Causal("last")

@@ -10,7 +10,7 @@ from regard.attention.mask import Mask, Sizes
 from regard.attention.mask.causal import Causal
 from regard.attention.score.bias import Bias
 from regard.trace.doors.scope import Call
-from regard.trace.record.compact import compact_mask, dense_of, of_mask, split_bias
+from regard.trace.record.compact import compact_any_mask, compact_mask, dense_of, split_bias
 from regard.trace.record.diagonals import Diagonals
 
 
@@ -79,10 +79,10 @@ def form(call: Call, sizes: Sizes) -> CompactForm:
             if more is not None:
                 bias = more if bias is None else add_biases(bias, more, sizes)
         if part is not None:
-            mask = part if mask is None else of_mask(mask & part, sizes)
+            mask = part if mask is None else compact_any_mask(mask & part, sizes)
     keys = sizes.k
     if mask is not None and call.cached and sizes.q < sizes.k:
-        last = of_mask(mask, sizes)
+        last = compact_any_mask(mask, sizes)
         stop = sizes.k if last is None else last.span(0, sizes.q, sizes)[1]
         if 0 < stop < sizes.k:  # a static cache: nobody sees the room at its end
             fewer = Sizes(sizes.lead, sizes.q, stop)

@@ -255,7 +255,7 @@ class Library:
                         self.library.impl(name, kernel, key)
             for name, (kernel, of_inference) in self.below.items():
                 self.library.impl(name, kernel, "ADInplaceOrView", with_keyset=True)
-                if alone():  # beside other threads, which all pass this way, a kernel cannot be exchanged safely
+                if is_alone():  # beside other threads, which all pass this way, a kernel cannot be exchanged safely
                     for backend in backends():
                         own_kernel(f"aten::{name}", backend)
                         with warnings.catch_warnings():  # torch warns, once, that a kernel is overridden
@@ -271,7 +271,7 @@ class Library:
                 return
             while self.closing:
                 self.closing.pop()()
-            if alone():
+            if is_alone():
                 self.remove()
             elif self.waiting is None:
                 self.wait()
@@ -293,7 +293,7 @@ class Library:
             self.library = None
 
 
-def alone() -> bool:
+def is_alone() -> bool:
     """Whether no other thread could be calling a kernel now."""
     return all(
         isinstance(thread, threading.Timer) or thread is threading.current_thread() for thread in threading.enumerate()

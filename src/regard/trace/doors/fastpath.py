@@ -110,7 +110,7 @@ def pad_nested(x: Tensor) -> tuple[Tensor, Tensor | None]:
     return whole, torch.arange(whole.shape[1], device=x.device) < lengths[:, None]
 
 
-def masked(mask: Tensor | None, kind: int | None, real: Tensor | None, heads: int) -> Tensor | None:
+def make_mask(mask: Tensor | None, kind: int | None, real: Tensor | None, heads: int) -> Tensor | None:
     """True where a query may look. The operator hides whatever is not 0 in its mask, also in a float one.
 
     torch's kinds: 0 is a (q, k) mask, 1 a padding mask, 2 one of all axes.
@@ -128,7 +128,7 @@ def masked(mask: Tensor | None, kind: int | None, real: Tensor | None, heads: in
     return allowed if seen is None else allowed & seen
 
 
-def recorded(place: CallSite, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Call:
+def make_call(place: CallSite, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Call:
     scale = q.shape[-1] ** -0.5
     mix = F.scaled_dot_product_attention(q, k, v, mask, scale=scale)
     return Call(place, "fast path", q=q, k=k, v=v, scale=scale, mask=mask, mix=mix, raw=(mask, False, scale))
@@ -139,7 +139,7 @@ def layer_call(place: CallSite, src: Tensor, embed: int, heads: int, weight: Ten
     x, real = pad_nested(src)
     shape = (embed,)
     attended = F.layer_norm(x, shape, w1, b1, eps) if first else x
-    call = recorded(place, *project(attended, weight, bias, heads), masked(mask, kind, real, heads))
+    call = make_call(place, *project(attended, weight, bias, heads), make_mask(mask, kind, real, heads))
 
     def whole() -> Tensor:
         assert call.mix is not None
@@ -165,7 +165,7 @@ def heads_call(
 ) -> Read:
     out_weight, out_bias, mask, *_, kind = rest
     x, real = pad_nested(query)
-    call = recorded(place, *project(x, weight, bias, heads), masked(mask, kind, real, heads))
+    call = make_call(place, *project(x, weight, bias, heads), make_mask(mask, kind, real, heads))
 
     def whole() -> Tensor:
         assert call.mix is not None

@@ -34,14 +34,14 @@ def open_flex(modules: list[nn.Module]) -> Callable[[], None]:
     }
     taken: list[tuple[dict[str, Any], tuple[str, str]]] = []
     with LOCK:
-        original = plain(library.flex_attention)
+        original = unwrap(library.flex_attention)
         for name in names:
             source = sys.modules.get(name)
             if source is None:
                 continue
             for word in words_of(source, original):
                 place, key = vars(source), (name, word)
-                if place[word] is plain(place[word]):
+                if place[word] is unwrap(place[word]):
                     place[word] = wrap_flex(place[word])
                 USED[key] = USED.get(key, 0) + 1
                 taken.append((place, key))
@@ -53,12 +53,12 @@ def open_flex(modules: list[nn.Module]) -> Callable[[], None]:
                 if not USED[key]:
                     del USED[key]
                     if key[1] in place:  # somebody may have taken the name away meanwhile
-                        place[key[1]] = plain(place[key[1]])
+                        place[key[1]] = unwrap(place[key[1]])
 
     return close
 
 
-def plain(value: Any) -> Any:
+def unwrap(value: Any) -> Any:
     """What stands behind a name that is wrapped here; anything else is itself."""
     return getattr(value, "_regard_hears", value)
 
@@ -76,7 +76,7 @@ def words_of(source: ModuleType, original: Any) -> list[str]:
 
 
 def means(value: Any, original: Any) -> bool:
-    value = plain(value) if isinstance(value, FunctionType) else value
+    value = unwrap(value) if isinstance(value, FunctionType) else value
     if not callable(value):
         return False
     return value is original or getattr(value, "_torchdynamo_orig_callable", None) is original

@@ -31,7 +31,7 @@ def fingerprint(model: nn.Module) -> str:
     False
     """
     digest = hashlib.blake2b(digest_size=16)
-    for name, tensor in sorted(saved(model), key=lambda item: item[0]):
+    for name, tensor in sorted(saved_tensors(model), key=lambda item: item[0]):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode("utf-8", "surrogatepass"))
         digest.update(sample(tensor))
     return digest.hexdigest()
@@ -55,7 +55,7 @@ def check(trace: Trace, model: nn.Module) -> None:
         ).coded("edit.weights")
 
 
-def saved(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
+def saved_tensors(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
     """Parameters, and buffers that a checkpoint would hold: others, such as tables of angles, may grow with use."""
     passing = {
         f"{path}.{name}" if path else name

@@ -25,7 +25,7 @@ from regard.tokens import Tokens
 from regard.trace.file.array import FileArray, unread
 from regard.trace.file.manifest import VERSION
 from regard.trace.file.stream import Writer
-from regard.trace.record.compact import compact_mask, of_mask
+from regard.trace.record.compact import compact_any_mask, compact_mask, drop_expanded_axes
 from regard.trace.record.diagonals import Diagonals
 from regard.trace.record.even import WholeRows
 from regard.trace.record.layer import Layer, ProofSample
@@ -128,7 +128,7 @@ class ManifestWriter:
 
     def computed(self, source: Computed) -> dict[str, Any]:
         source.check_fresh()
-        sink = None if source.sink is None else collapsed(add_leading_axes(source.sink, 2))
+        sink = None if source.sink is None else drop_expanded_axes(add_leading_axes(source.sink, 2))
         return {
             "q": self.array("q", with_lead(unread(source, "q"))),
             "k": self.array("k", with_lead(unread(source, "k"))),
@@ -146,7 +146,10 @@ class ManifestWriter:
             return None
         key = (id(mask), sizes)
         if key not in self.masks:
-            self.masks[key] = mask, of_mask(mask, sizes)  # the mask itself is held so that its id stays its own
+            self.masks[key] = (
+                mask,
+                compact_any_mask(mask, sizes),
+            )  # the mask itself is held so that its id stays its own
         return self.small_mask(self.masks[key][1])
 
     def small_mask(self, small: Mask | None) -> dict[str, Any] | None:
@@ -163,7 +166,9 @@ class ManifestWriter:
             return {"tensor": self.array("bias", bias)}
         key = (id(bias), sizes)
         if key not in self.biases:
-            small = collapsed(add_leading_axes(bias, 2)) if isinstance(bias, Tensor) else by_distance(bias, sizes)
+            small = (
+                drop_expanded_axes(add_leading_axes(bias, 2)) if isinstance(bias, Tensor) else by_distance(bias, sizes)
+            )
             self.biases[key] = bias, small
         found = self.biases[key][1]
         if isinstance(found, Diagonals):
@@ -253,14 +258,6 @@ def in_order(source: Source) -> Iterator[Tensor]:
 def with_lead(x: Tensor | FileArray) -> Tensor | FileArray:
     """`x` with an axis for the batch and one for the heads; what is in a file has both."""
     return x if isinstance(x, FileArray) else add_leading_axes(x, 2)
-
-
-def collapsed(x: Tensor) -> Tensor:
-    """`x` without axes that are only expanded."""
-    for axis in range(x.ndim):
-        if x.shape[axis] > 1 and x.stride(axis) == 0:
-            x = x.narrow(axis, 0, 1)
-    return x
 
 
 def digest(mask: Mask) -> bytes:

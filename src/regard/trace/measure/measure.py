@@ -46,7 +46,7 @@ class Measures:
         columns = {name: getattr(self, name) for name in NAMES} | self.special
         return [
             {"layer": self.name, "kind": self.kind, "batch": i, "head": j}
-            | {name: plain(values[i, j]) for name, values in columns.items()}
+            | {name: to_number(values[i, j]) for name, values in columns.items()}
             | {name: int(getattr(self, name)[i, j]) for name in BESIDE}
             for i in range(b)
             for j in range(h)
@@ -145,7 +145,7 @@ def similarity(layer: Layer, *, rows: Tensor | None = None) -> Float[Tensor, "b 
     return out
 
 
-def plain(value: Tensor | float) -> float | None:
+def to_number(value: Tensor | float) -> float | None:
     """A number that JSON and tables know; None for NaN."""
     number = float(value)
     return None if number != number else number

@@ -183,8 +183,8 @@ def down(layer: Layer, now: Float[Tensor, " q"], heads: str | Sequence[int], by:
         blind = total == 0
         given = times(part.weights.mT, (there / total).masked_fill_(blind, 0.0))  # … c
         given = given if part.norms is None else given * part.norms
-        arrived[part.columns] += added(given, part)
-        stayed[part.rows] += added(there * blind, part)
+        arrived[part.columns] += head_mean(given, part)
+        stayed[part.rows] += head_mean(there * blind, part)
     return FlowStep(arrived, stayed)
 
 
@@ -196,7 +196,7 @@ def up(layer: Layer, now: Float[Tensor, " k"], heads: str | Sequence[int], by: s
         total = part.total()
         blind = total == 0
         given = times(part.weights, there if part.norms is None else there * part.norms)  # … r
-        found[part.rows] += added((given / total).masked_fill_(blind, 0.0) + own * blind, part)
+        found[part.rows] += head_mean((given / total).masked_fill_(blind, 0.0) + own * blind, part)
     return found
 
 
@@ -207,7 +207,7 @@ def parts(
     source: Source = layer.weights.source.pick((entry % layer.batch,))
     norms = None if by == "weights" else norms_of(layer, by, entry).to(source.device, source.dtype)
     if not isinstance(heads, str):
-        which = chosen(layer, heads).to(source.device)
+        which = check_heads(layer, heads).to(source.device)
         source, norms = source.pick((which,)), None if norms is None else norms.index_select(0, which)
     elif heads not in ("mean", "max"):
         raise TraceError(f"heads is {heads!r}; give 'mean', 'max' or a list of heads")
@@ -242,7 +242,7 @@ def norms_of(layer: Layer, by: str, entry: int) -> Float[Tensor, "h k"]:
     return norms.repeat_interleave(layer.heads // norms.shape[0], 0)
 
 
-def chosen(layer: Layer, heads: Sequence[int]) -> Int[Tensor, " h"]:
+def check_heads(layer: Layer, heads: Sequence[int]) -> Int[Tensor, " h"]:
     wrong = [head for head in heads if not -layer.heads <= head < layer.heads]
     if wrong or not heads:
         came = f"head {wrong[0]}" if wrong else "none"
@@ -255,7 +255,7 @@ def times(a: Float[Tensor, "*h r c"], b: Float[Tensor, "*_g c"]) -> Float[Tensor
     return (a @ b.unsqueeze(-1)).squeeze(-1)
 
 
-def added(values: Float[Tensor, "*h n"], part: RowsPart) -> Float[Tensor, " n"]:
+def head_mean(values: Float[Tensor, "*h n"], part: RowsPart) -> Float[Tensor, " n"]:
     """What this part adds to the mean over heads."""
     whole = values.double() if values.ndim == 1 else values.double().sum(0)
     return (whole / part.heads).cpu()

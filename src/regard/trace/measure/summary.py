@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from regard.errors import TraceError
-from regard.trace.measure.measure import NAMES, plain
+from regard.trace.measure.measure import NAMES, to_number
 from regard.trace.measure.table import Record, Table
 from regard.trace.measure.tally import SPECIAL, Tally, Unknown, tally
 from regard.trace.record.layer import Layer
@@ -39,7 +39,7 @@ def summarise(trace: Trace, batch: int | None = None) -> Summary:
     rows: list[Record] = []
     unknown: dict[Unknown, list[str]] = {}
     for layer in trace.layers:
-        found = tally(only(layer, batch))
+        found = tally(take_batch_entry(layer, batch))
         for one in dict.fromkeys(found.missing.values()):
             unknown.setdefault(one, []).append(layer.name)
         rows += lines(layer.name, layer.kind, found)
@@ -56,7 +56,7 @@ def some(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
-def only(layer: Layer, batch: int | None) -> Layer:
+def take_batch_entry(layer: Layer, batch: int | None) -> Layer:
     """The layer with one batch entry, or as it is."""
     if batch is None:
         return layer
@@ -74,17 +74,17 @@ def only(layer: Layer, batch: int | None) -> Layer:
 
 def lines(name: str, kind: str, found: Tally) -> list[Record]:
     """One record per head, the batch added up."""
-    means = {key: total(found.sums[key]) / no_zero(total(found.rows[key])) for key in wanted(found)}
+    means = {key: total(found.sums[key]) / no_zero(total(found.rows[key])) for key in measured_names(found)}
     counts = {key: total(found.rows[key]) for key in ("rows", "blind")}
     return [
         {"layer": name, "kind": kind, "head": head}
-        | {key: plain(values[head]) for key, values in means.items()}
+        | {key: to_number(values[head]) for key, values in means.items()}
         | {key: int(values[head]) for key, values in counts.items()}
         for head in range(found.rows["rows"].shape[-1])
     ]
 
 
-def wanted(found: Tally) -> list[str]:
+def measured_names(found: Tally) -> list[str]:
     return [name for name in found.sums if name in NAMES or name.startswith(SPECIAL)]
 
 

@@ -49,12 +49,12 @@ def compact_mask(allowed: Bool[Tensor, "_b _h _q _k"], sizes: Sizes) -> Mask | N
     >>> compact_mask(torch.ones(1, 1, 5, 5, dtype=torch.bool).tril(), Sizes((1, 1), 5, 5))
     spans(of shape (1, 1, 5))
     """
-    seen = keys_whole(collapsed(allowed, sizes), sizes.k)
+    seen = keys_whole(collapse(allowed, sizes), sizes.k)
     return gather(lambda: (part for _, part in row_blocks(seen)), sizes)
 
 
 @torch.no_grad()
-def of_mask(mask: Mask | None, sizes: Sizes, device: torch.device | str = "cpu") -> Mask | None:
+def compact_any_mask(mask: Mask | None, sizes: Sizes, device: torch.device | str = "cpu") -> Mask | None:
     """Any mask in its small form; those that are a run of keys by their nature are not even walked."""
     mask = mask.inner if isinstance(mask, WholeRows) else mask
     if mask is None or isinstance(mask, SpanMask | Bits):
@@ -92,7 +92,7 @@ def split_bias(bias: Float[Tensor, "_b _h _q _k"], sizes: Sizes) -> SplitBias:
     >>> split_bias(bias, Sizes((1, 1), 2, 2))
     SplitBias(mask=spans(of shape (1, 1, 2)), bias=Diagonals(h 1, 3 distances), blind=False)
     """
-    small = collapsed(bias, sizes)
+    small = collapse(bias, sizes)
     lowest = torch.finfo(bias.dtype).min / 2
     wide = keys_whole(small, sizes.k)
     found = {"rest": False, "blind": False}
@@ -212,15 +212,15 @@ def runs_of(part: Bool[Tensor, "b h r k"]) -> tuple[Tensor, Tensor] | None:
     first = first.masked_fill(empty, 0)
     last = last.masked_fill(empty, 0)
     count = ((eights * ONES) >> 56).sum(-1)
-    start = first * 8 + inside(eights, first).argmax(-1)
-    stop = last * 8 + 8 - inside(eights, last).flip(-1).argmax(-1)
+    start = first * 8 + word_bytes(eights, first).argmax(-1)
+    stop = last * 8 + 8 - word_bytes(eights, last).flip(-1).argmax(-1)
     start, stop = start.masked_fill(empty, 0), stop.masked_fill(empty, 0)
     if bool((stop - start != count).any()):
         return None
     return start.to(torch.int32), stop.to(torch.int32)
 
 
-def inside(eights: Tensor, which: Tensor) -> Tensor:
+def word_bytes(eights: Tensor, which: Tensor) -> Tensor:
     """The eight cells of one word per row, (…, 8), as numbers."""
     return eights.gather(-1, which[..., None]).view(torch.uint8)
 
@@ -271,12 +271,17 @@ def row_blocks(x: Tensor) -> Iterator[tuple[int, Tensor]]:
         yield first, x[:, :, first : first + height]
 
 
-def collapsed(x: Tensor, sizes: Sizes) -> Tensor:
+def collapse(x: Tensor, sizes: Sizes) -> Tensor:
     """`x` without the axes that are only expanded: size 1 there; it must broadcast to the map."""
     want = (math.prod(sizes.batch), sizes.heads, sizes.q, sizes.k)
     if x.ndim != 4 or any(a not in (1, b) for a, b in zip(x.shape, want)):
         raise MaskError(f"the mask has shape {tuple(x.shape)}, but the map is {want}; each axis must be equal or 1")
-    for axis in range(4):
+    return drop_expanded_axes(x)
+
+
+def drop_expanded_axes(x: Tensor) -> Tensor:
+    """`x` with size 1 along axes that are only expanded."""
+    for axis in range(x.ndim):
         if x.shape[axis] > 1 and x.stride(axis) == 0:
             x = x.narrow(axis, 0, 1)
     return x

@@ -45,7 +45,7 @@ def from_weights(weights: Any, tokens: Any = None, *, keys: Any = None, kind: st
         raise TraceError(f"kind is {kind!r}; give one of {', '.join(KINDS)}")
     stacks = stacks_of(weights)
     layers: list[Layer] = []
-    queries, seen = given(tokens, "tokens"), given(keys, "keys")
+    queries, seen = read_tokens(tokens, "tokens"), read_tokens(keys, "keys")
     for stack, stored in stacks.items():
         at, to = queries, seen or queries
         if stack == "encoder":
@@ -64,8 +64,8 @@ def from_weights(weights: Any, tokens: Any = None, *, keys: Any = None, kind: st
                     kind={"encoder": "self", "decoder": "self", "cross": "cross"}.get(stack, kind),
                     weights=AttentionMap.stored(kept),
                     door="given",
-                    queries=fitted(at, kept.shape[0], kept.shape[-2], f"the queries of {name}"),
-                    keys=fitted(to, kept.shape[0], kept.shape[-1], f"the keys of {name}"),
+                    queries=fit_tokens(at, kept.shape[0], kept.shape[-2], f"the queries of {name}"),
+                    keys=fit_tokens(to, kept.shape[0], kept.shape[-1], f"the keys of {name}"),
                 )
             )
     if not layers:
@@ -82,10 +82,10 @@ def stacks_of(weights: Any) -> dict[str, Any]:
     named = {str(name).removesuffix(ENDING): value for name, value in weights.items()}
     if not named.keys() & {*STACKS, *OUTPUTS} and all(map(may_be_weights, named.values())) and named:
         return {str(name): value for name, value in weights.items()}
-    given = {stack: named[stack] for stack in STACKS if named.get(stack) is not None}
+    read_tokens = {stack: named[stack] for stack in STACKS if named.get(stack) is not None}
     found = {
         "" if stack == "attentions" else stack: stored
-        for stack, stored in given.items()
+        for stack, stored in read_tokens.items()
         if not isinstance(stored, list | tuple) or stored  # a model without such layers returns ()
     }
     if not found:
@@ -180,7 +180,7 @@ def as_weights(one: Any, name: str) -> Tensor:
     return kept
 
 
-def given(tokens: Any, what: str) -> list[Tokens] | None:
+def read_tokens(tokens: Any, what: str) -> list[Tokens] | None:
     """One `Tokens` for each batch entry, from any of the forms."""
     if tokens is None:
         return None
@@ -199,7 +199,7 @@ def given(tokens: Any, what: str) -> list[Tokens] | None:
     return [Tokens.of(tokens)]
 
 
-def fitted(tokens: list[Tokens] | None, batch: int, size: int, what: str) -> tuple[Tokens, ...] | None:
+def fit_tokens(tokens: list[Tokens] | None, batch: int, size: int, what: str) -> tuple[Tokens, ...] | None:
     """The tokens of every batch entry; those of one entry serve all."""
     if tokens is None:
         return None

@@ -2,10 +2,10 @@
 
 import math
 
-from regard.trace.measure.measure import NAMES, measure, plain
+from regard.trace.measure.measure import NAMES, measure, to_number
 from regard.trace.measure.rollout import flow as flow_of
 from regard.trace.measure.stacks import stacks_of
-from regard.trace.measure.summary import only
+from regard.trace.measure.summary import take_batch_entry
 from regard.trace.proof.verify import prove
 from regard.trace.record.layer import Layer
 from regard.trace.record.trace import Trace
@@ -16,9 +16,9 @@ from regard.views.explorer.answer.pack import Answer
 
 def answer_measures(layer: Layer, batch: int) -> Answer:
     """Every measure of one batch entry: a number per head, None where it has no meaning; and why, a sentence each."""
-    measured = measure(only(layer, batch))
+    measured = measure(take_batch_entry(layer, batch))
     columns = {name: getattr(measured, name) for name in NAMES} | measured.special
-    values = {name: [plain(value) for value in of_heads[0]] for name, of_heads in columns.items()}
+    values = {name: [to_number(value) for value in of_heads[0]] for name, of_heads in columns.items()}
     return Answer({"values": values, "notes": list(dict.fromkeys(measured.notes.values()))}, {})
 
 
