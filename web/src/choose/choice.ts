@@ -12,7 +12,7 @@ export interface Zoom {
   readonly bottom: number;
 }
 
-export interface Picked {
+export interface Selection {
   readonly view: ViewName;
   readonly layer: number;
   readonly head: number;
@@ -46,7 +46,7 @@ export interface Hover {
 }
 
 export const NOTHING: Hover = { layer: null, head: null, query: null, key: null };
-export const FIRST: Picked = {
+export const FIRST: Selection = {
   view: "map", layer: 0, head: 0, heads: [], batch: 0, query: null, key: null, zoom: null,
 };
 export const PLAIN: DrawSettings = {
@@ -55,16 +55,16 @@ export const PLAIN: DrawSettings = {
 };
 
 export class Choice {
-  readonly picked: Signal<Picked>;
+  readonly picked: Signal<Selection>;
   readonly drawn: Signal<DrawSettings>;
   readonly hover: Signal<Hover> = signal(NOTHING);
 
-  constructor(picked: Picked = FIRST, drawn: DrawSettings = PLAIN) {
+  constructor(picked: Selection = FIRST, drawn: DrawSettings = PLAIN) {
     this.picked = signal(picked);
     this.drawn = signal(drawn);
   }
 
-  pick(part: Partial<Picked>): void {
+  pick(part: Partial<Selection>): void {
     this.picked.value = { ...this.picked.value, ...part };
   }
 

@@ -1,6 +1,6 @@
 /** Keeps what is picked inside the trace that is looked at: an address or a view may ask for what is not there. */
 import type { TraceInfo } from "../trace/source";
-import type { Picked, Zoom } from "./choice";
+import type { Selection, Zoom } from "./choice";
 
 const whole = (value: number): number => (Number.isFinite(value) ? Math.trunc(value) : 0);
 const within = (value: number, size: number): number => Math.min(Math.max(0, whole(value)), Math.max(0, size - 1));
@@ -24,7 +24,7 @@ const sameHeads = (a: readonly number[], b: readonly number[]): boolean =>
   a.length === b.length && a.every((x, i) => x === b[i]);
 
 /** Whether two selections are the same in every part. */
-export const samePicked = (a: Picked, b: Picked): boolean =>
+export const samePicked = (a: Selection, b: Selection): boolean =>
   a.view === b.view && a.layer === b.layer && a.head === b.head && a.batch === b.batch && a.query === b.query &&
   a.key === b.key && sameHeads(a.heads, b.heads) && sameZoom(a.zoom, b.zoom);
 
@@ -33,11 +33,11 @@ export const mostTellingLayer = (info: TraceInfo): number =>
   Math.max(0, info.layers.findLastIndex(({ kind }) => kind === "cross"));
 
 /** The nearest selection that the trace has; the very same object where nothing had to give way. */
-export function fit(picked: Picked, info: TraceInfo): Picked {
+export function fit(picked: Selection, info: TraceInfo): Selection {
   const layer = within(picked.layer, info.layers.length);
   const shape = info.layers[layer]?.shape ?? [1, 1, 0, 0];
   const [batches, heads, queries, keys] = shape;
-  const fitted: Picked = {
+  const fitted: Selection = {
     view: picked.view, layer, head: within(picked.head, heads), batch: within(picked.batch, batches),
     heads: [...new Set(picked.heads)].filter((head) => Number.isInteger(head) && head >= 0 && head < heads),
     query: place(picked.query, queries), key: place(picked.key, keys), zoom: fitZoom(picked.zoom, queries, keys),
@@ -49,7 +49,7 @@ export function fit(picked: Picked, info: TraceInfo): Picked {
  * What stays picked when the layer changes: query, key and zoom only while they still mean the same tokens (the third
  * token of the source is not the third of the translation).
  */
-export function carry(picked: Picked, before: Picked, info: TraceInfo): Picked {
+export function carry(picked: Selection, before: Selection, info: TraceInfo): Selection {
   const was = info.layers[before.layer], is = info.layers[picked.layer];
   if (was === undefined || is === undefined || was === is) return fit(picked, info);
   const same = (which: "queries" | "keys"): boolean => {

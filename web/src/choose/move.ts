@@ -1,6 +1,6 @@
 /** Steps through a trace: to the next cell, head or layer, nearer and further. Each gives what is to be picked. */
 import type { LayerInfo, TraceInfo } from "../trace/source";
-import type { Picked, Zoom } from "./choice";
+import type { Selection, Zoom } from "./choice";
 import { fitZoom } from "./fit";
 
 const clamp = (value: number, size: number): number => Math.min(Math.max(0, value), Math.max(0, size - 1));
@@ -26,7 +26,7 @@ function around(zoom: Zoom, query: number | null, key: number | null): Zoom {
 }
 
 /** The cell so many queries down and keys to the right; the first visible one where none is picked yet. */
-export function step(picked: Picked, info: TraceInfo, down: number, right: number): Partial<Picked> {
+export function step(picked: Selection, info: TraceInfo, down: number, right: number): Partial<Selection> {
   const shape = info.layers[picked.layer]?.shape;
   if (shape === undefined || shape[2] === 0 || shape[3] === 0) return {};
   const first = { query: Math.ceil(picked.zoom?.top ?? 0), key: Math.ceil(picked.zoom?.left ?? 0) };
@@ -37,18 +37,18 @@ export function step(picked: Picked, info: TraceInfo, down: number, right: numbe
 }
 
 /** The head so many further; it stays in its layer. */
-export const stepHead = (picked: Picked, info: TraceInfo, by: number): Partial<Picked> =>
+export const stepHead = (picked: Selection, info: TraceInfo, by: number): Partial<Selection> =>
   ({ head: clamp(picked.head + by, info.layers[picked.layer]?.shape[1] ?? 1), heads: [] });
 
 /** The layer so many further among those of the same attention. */
-export function stepLayer(picked: Picked, info: TraceInfo, by: number): Partial<Picked> {
+export function stepLayer(picked: Selection, info: TraceInfo, by: number): Partial<Selection> {
   const layers = sameAttention(info, picked.layer);
   const at = layers.indexOf(picked.layer);
   return { layer: layers[clamp(at + by, layers.length)] ?? picked.layer };
 }
 
 /** Nearer by this factor (further below 1), around what is picked if it is in sight, else around the middle. */
-export function zoomBy(picked: Picked, info: TraceInfo, factor: number): Partial<Picked> {
+export function zoomBy(picked: Selection, info: TraceInfo, factor: number): Partial<Selection> {
   const shape = info.layers[picked.layer]?.shape;
   if (shape === undefined) return {};
   const [, , queries, keys] = shape;

@@ -3,14 +3,14 @@
  * left out. Whatever stands in it is read without trust: foreign parts are passed over, bad ones become the usual.
  */
 import {
-  type DrawSettings, FIRST, MOST_RESIDUAL, NEAREST, PLAIN, type Picked, VIEWS, type ViewName, type Zoom,
+  type DrawSettings, FIRST, MOST_RESIDUAL, NEAREST, PLAIN, type Selection, VIEWS, type ViewName, type Zoom,
 } from "../choose/choice";
 
 export interface AddressPlace {
   readonly trace: string; // "" where the address names none
   readonly run: number | null; // which run of the trace; null: its last
   readonly other: string; // what it is compared with
-  readonly picked: Picked;
+  readonly picked: Selection;
   readonly drawn: DrawSettings;
 }
 

@@ -1,6 +1,6 @@
 /** The address follows what is picked, and what is picked follows the address when the reader goes back or forward. */
 import { batch, effect } from "@preact/signals";
-import type { DrawSettings, Picked } from "../choose/choice";
+import type { DrawSettings, Selection } from "../choose/choice";
 import { carry, fit } from "../choose/fit";
 import type { Source } from "../trace/source";
 import { type AddressPlace, readAddress, writeAddress } from "./address";
@@ -87,7 +87,7 @@ async function arrive(studio: Studio, place: AddressPlace): Promise<void> {
 
 /** Corrects whatever a view or a key picks that what is seen does not have. */
 export function keepChoiceInside(studio: Studio): void {
-  let before: Picked = studio.choice.picked.peek();
+  let before: Selection = studio.choice.picked.peek();
   let seen: Source | null = null;
   const stop = effect(() => {
     const source = shownSource(studio), picked = studio.choice.picked.value;

@@ -74,7 +74,7 @@ export const linkTo = (href: string, hash: string): string =>
   `${href.split(/[?#]/)[0]}${hash.startsWith("#") ? hash : `#${hash}`}`;
 
 function ExportMenu({ studio }: { studio: Studio }) {
-  const { svg, table } = studio.shown.value;
+  const { svg, table } = studio.exports.value;
   const { server, address } = studio.host;
   const { info } = studio.source.value!;
   const name = (ending: string): string => {

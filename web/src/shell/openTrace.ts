@@ -1,6 +1,6 @@
 /** Opening traces: from the server, from what the host holds, from a file that somebody drops. The last wish wins. */
 import { batch } from "@preact/signals";
-import { type Picked } from "../choose/choice";
+import { type Selection } from "../choose/choice";
 import { fit, mostTellingLayer } from "../choose/fit";
 import { openLocalSource } from "../trace/local/source";
 import type { Source, TraceInfo } from "../trace/source";
@@ -75,7 +75,7 @@ async function fetchSource(studio: Studio, name: string, run: number | null): Pr
 }
 
 /** Looks at this source from now on; what is picked follows as far as it fits. */
-export function showSource(studio: Studio, source: Source, name: string, run: number | null, picked?: Picked): void {
+export function showSource(studio: Studio, source: Source, name: string, run: number | null, picked?: Selection): void {
   batch(() => {
     const same = studio.trace.value === name;
     const first = studio.source.value === null && !namesLayer(studio.host.address?.read() ?? "");
@@ -95,17 +95,17 @@ export function showSource(studio: Studio, source: Source, name: string, run: nu
 }
 
 /** What is picked, within the trace; a training has a trace of its own, and its layers are known when that is here. */
-export const fitPicked = (picked: Picked, info: TraceInfo): Picked =>
+export const fitPicked = (picked: Selection, info: TraceInfo): Selection =>
   (picked.view === "training" ? picked : fit(picked, info));
 
 /** Another trace has other tokens: view, layer and head stay, the rest is let go. */
-const withoutSelection = (picked: Picked): Picked => ({ ...picked, query: null, key: null, zoom: null });
+const withoutSelection = (picked: Selection): Selection => ({ ...picked, query: null, key: null, zoom: null });
 
 let wishes = 0;
 
 /** Opens a trace by its name; false where that failed (and is told). */
 export async function openTrace(
-  studio: Studio, name: string, run: number | null = null, picked?: Picked,
+  studio: Studio, name: string, run: number | null = null, picked?: Selection,
 ): Promise<boolean> {
   const wish = ++wishes;
   studio.opening.value = true;
@@ -125,7 +125,7 @@ export async function openTrace(
 }
 
 /** Opens what was made last; false where the server keeps nothing. */
-export async function openNewest(studio: Studio, picked?: Picked): Promise<boolean> {
+export async function openNewest(studio: Studio, picked?: Selection): Promise<boolean> {
   const newest = studio.cards.value.reduce<{ id: string; made: string } | null>(
     (best, card) => (best === null || card.made > best.made ? card : best), null);
   return newest !== null && openTrace(studio, newest.id, null, picked);

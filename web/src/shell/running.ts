@@ -5,7 +5,7 @@ import { say } from "../language/language";
 import { capitalise } from "../paint/text";
 import { reportLost, openTrace } from "./openTrace";
 import { remember } from "./remember";
-import { RESTING, type Running, type Studio } from "./state";
+import { NO_RUN, type RunProgress, type Studio } from "./state";
 
 /** The model that would run now: the chosen one, else the first. */
 export const chosenModel = (studio: Studio): ModelInfo | null =>
@@ -13,7 +13,7 @@ export const chosenModel = (studio: Studio): ModelInfo | null =>
 
 const READ = { steps: 0, temperature: 0 } as const; // nothing is to be written freely
 
-const setRunning = (studio: Studio, part: Partial<Running>): void => {
+const setRunning = (studio: Studio, part: Partial<RunProgress>): void => {
   studio.running.value = { ...studio.running.value, ...part };
 };
 
@@ -34,7 +34,7 @@ export async function runModel(studio: Studio): Promise<void> {
   studio.stop?.abort();
   const stop = (studio.stop = new AbortController());
   studio.notice.value = null;
-  studio.running.value = { ...RESTING, active: true, words: say("shell.starting", { model: model.name }) };
+  studio.running.value = { ...NO_RUN, active: true, words: say("shell.starting", { model: model.name }) };
   const hear = runEvents(studio, () => stop.signal.aborted);
   const writes = model.tasks.includes("generate");
   try {

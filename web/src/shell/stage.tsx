@@ -45,12 +45,12 @@ export function Stage({ studio }: { studio: Studio }) {
       void openTrace(studio, wanted).then(() => studio.choice.pick({ view: "map" }));
     }, { signal: end.signal });
     try {
-      studio.shown.value = view({
+      studio.exports.value = view({
         el, source, other: name === "compare" ? other : null, choice: studio.choice, say,
         theme: () => studio.look.theme.value, server: studio.host.server, signal: end.signal,
       });
     } catch (error) {
-      studio.shown.value = {};
+      studio.exports.value = {};
       const alert = el.appendChild(stage.ownerDocument.createElement("p"));
       alert.setAttribute("role", "alert");
       alert.textContent = say("errors.view", { why: errorText(error) });
@@ -58,7 +58,7 @@ export function Stage({ studio }: { studio: Studio }) {
     return () => {
       end.abort();
       el.remove();
-      studio.shown.value = {};
+      studio.exports.value = {};
     };
   }, [name, source, name === "compare" ? other : null, words, dark, again]);
   return (

@@ -3,7 +3,7 @@ import { type Signal, signal } from "@preact/signals";
 import { Choice } from "../choose/choice";
 import type { ModelInfo, TraceCard } from "../trace/messages";
 import type { Source } from "../trace/source";
-import type { Shown } from "../views/parts/view";
+import type { ViewExports } from "../views/parts/view";
 import { type Appearance, appearance } from "./appearance";
 import type { Host, NamedSource } from "./host";
 import { recall } from "./remember";
@@ -22,7 +22,7 @@ export interface Toast {
 }
 
 /** A run under way, or the last one. */
-export interface Running {
+export interface RunProgress {
   readonly active: boolean;
   readonly words: string;
   readonly share: number | null;
@@ -30,7 +30,7 @@ export interface Running {
   readonly of: number;
 }
 
-export const RESTING: Running = { active: false, words: "", share: null, tokens: [], of: 0 };
+export const NO_RUN: RunProgress = { active: false, words: "", share: null, tokens: [], of: 0 };
 
 /** What is typed and chosen to run next. */
 export interface Draft {
@@ -56,11 +56,11 @@ export class Studio {
   readonly started = signal(false); // the first one has been opened, or there is none
   readonly notice: Signal<Notice | null> = signal(null);
   readonly toast: Signal<Toast | null> = signal(null);
-  readonly running: Signal<Running> = signal(RESTING);
+  readonly running: Signal<RunProgress> = signal(NO_RUN);
   readonly draft: Signal<Draft>;
   readonly dialog: Signal<"" | "help" | "runs"> = signal("");
   readonly drawer: Signal<"" | "side" | "panel"> = signal("");
-  readonly shown: Signal<Shown> = signal({});
+  readonly exports: Signal<ViewExports> = signal({});
   readonly spoken = signal(""); // for screen readers
   readonly again = signal(0); // counts up when the view has to be made anew
   readonly look: Appearance;

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { FIRST, type Picked } from "../../src/choose/choice";
+import { FIRST, type Selection } from "../../src/choose/choice";
 import { carry, fit, fitZoom } from "../../src/choose/fit";
 import { translation } from "../../preview/fakes";
 import { fake, numbersFrom } from "../fake";
 
 const info = fake(["a", "b", "c", "d", "e"], { layers: 3, heads: 4 }).info;
-const picked = (part: Partial<Picked>): Picked => ({ ...FIRST, ...part });
+const picked = (part: Partial<Selection>): Selection => ({ ...FIRST, ...part });
 
 describe("fit", () => {
   it("leaves what fits as the very same object", () => {

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { FIRST, type Picked } from "../../src/choose/choice";
+import { FIRST, type Selection } from "../../src/choose/choice";
 import { attentionOf, sameAttention, step, stepHead, stepLayer, zoomBy } from "../../src/choose/move";
 import { translation } from "../../preview/fakes";
 import { fake } from "../fake";
 
 const info = fake(Array.from({ length: 11 }, (_, i) => `t${i}`), { layers: 3, heads: 5 }).info;
-const picked = (part: Partial<Picked>): Picked => ({ ...FIRST, ...part });
+const picked = (part: Partial<Selection>): Selection => ({ ...FIRST, ...part });
 
 describe("step", () => {
   it("begins at the first cell in sight", () => {

@@ -1,9 +1,9 @@
 /** A stage for views in tests: an element that has a size, and a view on it. */
-import { Choice, FIRST, type Picked, PLAIN, type DrawSettings } from "../../src/choose/choice";
+import { Choice, FIRST, type Selection, PLAIN, type DrawSettings } from "../../src/choose/choice";
 import { LIGHT } from "../../src/paint/theme";
 import { say } from "../../src/language/language";
 import type { Source } from "../../src/trace/source";
-import type { Shown, View } from "../../src/views/parts/view";
+import type { ViewExports, View } from "../../src/views/parts/view";
 
 for (const [name, size] of [["clientWidth", 900], ["clientHeight", 500]] as const)
   Object.defineProperty(HTMLElement.prototype, name, { configurable: true, get: () => size });
@@ -11,14 +11,14 @@ for (const [name, size] of [["clientWidth", 900], ["clientHeight", 500]] as cons
 export interface Staged<Probe> {
   readonly el: HTMLElement;
   readonly choice: Choice;
-  readonly shown: Shown;
+  readonly shown: ViewExports;
   readonly probe: Probe;
   readonly leave: () => void;
   readonly words: () => string;
 }
 
 /** Puts a view over a source. */
-export function staged<Probe>(view: View, source: Source, picked: Partial<Picked> = {},
+export function staged<Probe>(view: View, source: Source, picked: Partial<Selection> = {},
   drawn: Partial<DrawSettings> = {}): Staged<Probe> {
   const el = document.body.appendChild(document.createElement("div")), gone = new AbortController();
   const choice = new Choice({ ...FIRST, ...picked }, { ...PLAIN, ...drawn });

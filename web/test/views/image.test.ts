@@ -106,8 +106,8 @@ describe("image", () => {
     expect(far.el.querySelector("img")).toBeNull();
   });
   it("lays no window over the picture, and says why in both languages", async () => {
-    const whole = pictured([3, 4], 1), note = "windows: each map is of a part of the picture, …";
-    const info = { ...whole.info, layers: whole.info.layers.map((one, i) => (i === 1 ? { ...one, notes: [note] } : one)) };
+    const whole = pictured([3, 4], 1), states = ["parts_of_picture"];
+    const info = { ...whole.info, layers: whole.info.layers.map((one, i) => (i === 1 ? { ...one, states } : one)) };
     const source = Object.assign(Object.create(whole) as Source, { info });
     const { el, view, probe, choice } = await shown(source);
     expect(el.textContent).toContain("not placed on the image yet");

@@ -8,7 +8,7 @@ import { significant } from "../../src/paint/digits";
 import { placeIn, strongest } from "../../src/trace/rowFacts";
 import { cellText, rowSentence } from "../../src/views/map/describe";
 import { axisNames } from "../../src/views/map/names";
-import type { Scene, Shown } from "../../src/views/parts/view";
+import type { Scene, ViewExports } from "../../src/views/parts/view";
 import { Fake, fake, fakeLayers, named } from "../fake";
 
 const HOSTILE = [
@@ -36,7 +36,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-interface There { el: HTMLElement; shown: Shown; probe: Probe; choice: Choice; canvas: HTMLCanvasElement }
+interface There { el: HTMLElement; shown: ViewExports; probe: Probe; choice: Choice; canvas: HTMLCanvasElement }
 function shownOf(source: Source, choice = new Choice(), options?: PanelOptions): There {
   const el = document.createElement("div");
   document.body.append(el);

@@ -6,14 +6,14 @@ import { h } from "../parts/element";
 import { setColours } from "../parts/plainStyle";
 import { messageFile } from "../parts/shape";
 import { adoptStyle } from "../parts/sheet";
-import type { Scene, Shown, View } from "../parts/view";
+import type { Scene, ViewExports, View } from "../parts/view";
 import type { DifferenceFacts } from "./difference";
 import { factLines } from "./facts";
 import { Panels, type Side } from "./panels";
 import { COMPARE } from "./style";
 
 /** A, B and B − A. */
-export const compare: View = (scene: Scene): Shown => {
+export const compare: View = (scene: Scene): ViewExports => {
   const { el, other, signal } = scene;
   adoptStyle(el, COMPARE, signal);
   const root = h("div", { class: "rg rg-compare" });
@@ -21,7 +21,7 @@ export const compare: View = (scene: Scene): Shown => {
   return other ? new Comparison(scene, other, root).shown() : nothingToCompare(scene, root);
 };
 
-function nothingToCompare(scene: Scene, root: HTMLElement): Shown {
+function nothingToCompare(scene: Scene, root: HTMLElement): ViewExports {
   const { el, choice, say, signal } = scene;
   const none = (): null => null;
   const probe = { a: none, b: none, difference: none, facts: none, top: none, settled: async () => undefined };
@@ -85,7 +85,7 @@ class Comparison {
     this.showFacts();
   }
 
-  shown(): Shown {
+  shown(): ViewExports {
     const { panels } = this;
     const weight = (side: Side) => (query: number, key: number): number | null => panels.weight(side, query, key);
     const probe = {

@@ -1,5 +1,5 @@
 /** Whether two traces can be laid beside each other at a layer and head; these match by their number. */
-import type { Picked } from "../../choose/choice";
+import type { Selection } from "../../choose/choice";
 import type { Say } from "../../language/language";
 import { type TraceInfo, tokensOf } from "../../trace/source";
 
@@ -12,7 +12,7 @@ export interface Pair {
 }
 
 export function pairOf(
-  a: TraceInfo, b: TraceInfo, { layer, head, batch }: Pick<Picked, "layer" | "head" | "batch">,
+  a: TraceInfo, b: TraceInfo, { layer, head, batch }: Pick<Selection, "layer" | "head" | "batch">,
 ): Pair {
   const one = a.layers[layer], two = b.layers[layer];
   const both = one !== undefined && two !== undefined;

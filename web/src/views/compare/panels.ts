@@ -3,7 +3,7 @@ import { type Signal, computed, signal as live } from "@preact/signals";
 import { Choice } from "../../choose/choice";
 import { shortenText } from "../../paint/text";
 import { type HeadAt, type Source, TILE } from "../../trace/source";
-import { type MapShown, type PanelOptions, mapPanel } from "../map/panel";
+import { type MapExports, type PanelOptions, mapPanel } from "../map/panel";
 import { h } from "../parts/element";
 import type { Scene } from "../parts/view";
 import { type Difference, differenceOf } from "./difference";
@@ -16,7 +16,7 @@ export class Panels {
   readonly element = h("div", { class: "panels" });
   readonly top: Signal<number | null> = live(null); // the end of the colour scale of both maps
   difference: Difference | null = null; // null where the two do not have the same shape
-  private shown: Partial<Record<Side, MapShown>> = {};
+  private shown: Partial<Record<Side, MapExports>> = {};
   private stop: AbortController | null = null;
   private builtFor = "";
 

@@ -1,5 +1,5 @@
 /** A small map, or the strongest keys of a row; a click blocks that glance. */
-import type { Picked } from "../../choose/choice";
+import type { Selection } from "../../choose/choice";
 import type { EditSpec } from "../../trace/messages";
 import { ramp, scaleWeight } from "../../paint/color";
 import { fewDigits } from "../../paint/digits";
@@ -46,7 +46,7 @@ export function blockMap(scene: Scene, click: (glance: Glance) => void) {
     const glance = under(event);
     if (glance !== null && tile?.allowed[glance.query * tile.columns + glance.key] !== 0) click(glance);
   });
-  const paint = (of: HeadAt, found: Tile, edits: readonly EditSpec[], picked: Pick<Picked, "query" | "key">): void => {
+  const paint = (of: HeadAt, found: Tile, edits: readonly EditSpec[], picked: Pick<Selection, "query" | "key">): void => {
     [at, tile] = [of, found];
     const { rows, columns, max, allowed } = found;
     size = Math.max(5, Math.min(22, Math.floor(WIDEST / Math.max(rows, columns))));

@@ -1,5 +1,5 @@
 /** What the flow view asks for: the flow of a token, and the raw attention of the same token in the head in hand. */
-import type { Picked } from "../../choose/choice";
+import type { Selection } from "../../choose/choice";
 import type { Flow, FlowAt, HeadAt, Row, Source, TraceInfo } from "../../trace/source";
 import { isAbort } from "../../language/errorText";
 import type { PartName } from "./layout";
@@ -23,7 +23,7 @@ export interface TracedToken {
 }
 
 /** Which token is traced for a choice; the last where none is picked, or where what is picked stands elsewhere. */
-export function tracedToken(info: TraceInfo, picked: Picked): TracedToken | null {
+export function tracedToken(info: TraceInfo, picked: Selection): TracedToken | null {
   const top = topLayer(info), above = info.layers[top];
   if (above === undefined || above.shape[2] === 0) return null;
   const batch = Math.min(picked.batch, above.shape[0] - 1), own = haveSameQueries(info, picked.layer, top);

@@ -1,5 +1,5 @@
 /** The heads of a layer as chips: each shows or hides its lines. */
-import type { Choice, Picked } from "../../choose/choice";
+import type { Choice, Selection } from "../../choose/choice";
 import { headColor, inkOn } from "../../paint/color";
 import type { Theme } from "../../paint/theme";
 import type { Say } from "../../language/language";
@@ -7,12 +7,12 @@ import { button } from "../parts/dom";
 import { styled } from "../parts/element";
 
 /** The heads that are shown: those chosen that the layer has, or the one in hand. */
-export function shownHeads(picked: Pick<Picked, "head" | "heads">, heads: number): readonly number[] {
+export function shownHeads(picked: Pick<Selection, "head" | "heads">, heads: number): readonly number[] {
   const shown = [...new Set(picked.heads)].filter((head) => head >= 0 && head < heads).sort((a, b) => a - b);
   return shown.length > 0 ? shown : heads === 0 ? [] : [Math.max(0, Math.min(picked.head, heads - 1))];
 }
 
-type Heads = Pick<Picked, "head" | "heads">;
+type Heads = Pick<Selection, "head" | "heads">;
 
 /** What is picked after a chip was pressed: shown ones go, others come; the last one stays. */
 export function toggleHead(picked: Heads, heads: number, head: number): Heads {
@@ -30,7 +30,7 @@ const inkOf = (color: string): string => {
 
 export interface Chips {
   readonly el: HTMLElement;
-  readonly show: (heads: number, picked: Picked, theme: Theme, say: Say) => void;
+  readonly show: (heads: number, picked: Selection, theme: Theme, say: Say) => void;
 }
 
 /** Chips that toggle, a button for all and one for the head in hand alone. */

@@ -2,14 +2,14 @@
 import { fourDigits } from "../../paint/digits";
 import { messageFile } from "../parts/shape";
 import { adoptStyle } from "../parts/sheet";
-import type { Scene, Shown, View } from "../parts/view";
+import type { Scene, ViewExports, View } from "../parts/view";
 import { ImageView } from "./imageView";
 import { followChoice, listen, loadPicture } from "./input";
 import { pictureFile } from "./paint";
 import { IMAGE } from "./style";
 
 /** The picture with the weights of one query. */
-export const image: View = (scene: Scene): Shown => {
+export const image: View = (scene: Scene): ViewExports => {
   const { el, say, signal } = scene;
   adoptStyle(el, IMAGE, signal);
   const view = new ImageView(scene);

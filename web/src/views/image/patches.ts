@@ -35,7 +35,7 @@ export interface Reading {
 
 /** Whether a layer's maps are of parts of the picture; the watch found out by their sizes and notes it like this. */
 export const isWindowed = (info: TraceInfo, layer: number): boolean =>
-  info.layers[layer]?.notes.some((note) => note.startsWith("windows: ")) ?? false;
+  info.layers[layer]?.states.includes("parts_of_picture") ?? false;
 
 /** Whether the image view has something to draw, or to say why it draws nothing. */
 export const hasPatches = (info: TraceInfo): boolean =>

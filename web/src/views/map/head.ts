@@ -1,5 +1,5 @@
 /** What a map shows: one head of one layer, with the names of its rows and columns. */
-import type { Picked } from "../../choose/choice";
+import type { Selection } from "../../choose/choice";
 import { type HeadAt, type Source, tokensOf } from "../../trace/source";
 import type { MapShape } from "./geometry";
 import { type AxisNames, axisNames } from "./names";
@@ -13,7 +13,7 @@ export interface Head extends HeadAt {
 export const placeOf = ({ layer, batch, head }: HeadAt): HeadAt => ({ layer, batch, head });
 
 /** The head that is picked; null where there is no such layer or it has no cells. Keeps the names of `before`. */
-export function headOf(source: Source, picked: Picked, before: Head | null): Head | null {
+export function headOf(source: Source, picked: Selection, before: Head | null): Head | null {
   const info = source.info.layers[picked.layer];
   if (info === undefined) return null;
   const [batches, heads, queries, keys] = info.shape;

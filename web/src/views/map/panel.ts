@@ -1,16 +1,16 @@
 /** A map as a panel: the map view is one of them, and comparing puts several side by side with a zoom in common. */
 import type { Scene } from "../parts/view";
 import { PanelPainter } from "./panelDraw";
-import { type MapShown, probeOf, svgOf, tableFrom } from "./panelExport";
+import { type MapExports, panelProbe, panelSvg, panelTable } from "./panelExport";
 import { followChoice, listenToGestures, pointingAt } from "./panelInput";
 import { type PanelOptions, PanelState } from "./panelState";
 import { stageIn } from "./stage";
 
-export type { MapProbe, MapShown } from "./panelExport";
+export type { MapProbe, MapExports } from "./panelExport";
 export type { PanelOptions } from "./panelState";
 
 /** A zoomable map in an element. Never throws; what goes wrong stands in it as a sentence. */
-export function mapPanel(scene: Scene, options: PanelOptions = {}): MapShown {
+export function mapPanel(scene: Scene, options: PanelOptions = {}): MapExports {
   const el = options.el ?? scene.el;
   const state = new PanelState(scene, options, () => painter.draw());
   const stage = stageIn(el, options.title ?? "", {
@@ -25,7 +25,7 @@ export function mapPanel(scene: Scene, options: PanelOptions = {}): MapShown {
     painter.layOut();
     painter.draw(); // at once: a canvas that changed its size is empty
   });
-  const probe = probeOf(state, stage, painter, el);
+  const probe = panelProbe(state, stage, painter, el);
   Object.assign(el, { regard: probe });
-  return { probe, svg: () => svgOf(state, stage, painter), table: () => tableFrom(state) };
+  return { probe, svg: () => panelSvg(state, stage, painter), table: () => panelTable(state) };
 }

@@ -1,6 +1,6 @@
 /** What can be taken along of a map panel: its numbers as drawn, a picture, a table. */
 import { NOTHING } from "../../choose/choice";
-import type { Shown } from "../parts/view";
+import type { ViewExports } from "../parts/view";
 import { figure } from "./figure";
 import { levelOf, xOf, yOf } from "./geometry";
 import type { PanelPainter } from "./panelDraw";
@@ -9,15 +9,15 @@ import type { Stage } from "./stage";
 import { type Cells, tableOf } from "./table";
 
 /** Numbers as drawn, for whoever checks them. */
-export type MapProbe = ReturnType<typeof probeOf>;
+export type MapProbe = ReturnType<typeof panelProbe>;
 
 /** What a panel gives: like every view, with a probe whose functions are known. */
-export interface MapShown extends Shown {
+export interface MapExports extends ViewExports {
   readonly probe: MapProbe;
   readonly svg: () => Promise<string>;
 }
 
-export function probeOf(state: PanelState, stage: Stage, painter: PanelPainter, el: HTMLElement) {
+export function panelProbe(state: PanelState, stage: Stage, painter: PanelPainter, el: HTMLElement) {
   const { lens } = state, { paper, plot } = stage;
   return {
     weight: (query: number, key: number) => state.weightAt(query, key),
@@ -38,7 +38,7 @@ export function probeOf(state: PanelState, stage: Stage, painter: PanelPainter, 
 }
 
 /** The map as SVG, once all of it is drawn; "" where there is nothing. */
-export async function svgOf(state: PanelState, stage: Stage, painter: PanelPainter): Promise<string> {
+export async function panelSvg(state: PanelState, stage: Stage, painter: PanelPainter): Promise<string> {
   await state.frames.settled();
   const { painted, head, scene, options, showsWeights } = state, { say } = scene;
   if (painted === null || head === null) return "";
@@ -52,7 +52,7 @@ export async function svgOf(state: PanelState, stage: Stage, painter: PanelPaint
 }
 
 /** What is in sight as a table, or where that is too much, the row that is picked. */
-export async function tableFrom(state: PanelState): Promise<Cells> {
+export async function panelTable(state: PanelState): Promise<Cells> {
   await state.frames.settled();
   const { head, lens, rows, scene } = state, view = lens.seen(), { choice, say } = scene;
   if (head === null || view === null) return [];

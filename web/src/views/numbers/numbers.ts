@@ -1,7 +1,7 @@
 /** A proof on paper: every step from q and k to what the head gives, with the model's own numbers. */
 import { messageFile } from "../parts/shape";
 import { adoptStyle } from "../parts/sheet";
-import type { Scene, Shown, View } from "../parts/view";
+import type { Scene, ViewExports, View } from "../parts/view";
 import { diagramFile, stationsOf } from "./diagram";
 import { followChoice, listen } from "./input";
 import { NumbersView } from "./numbersView";
@@ -10,7 +10,7 @@ import { type Value, valueIn } from "./value";
 import type { StepName } from "./work";
 
 /** Shows how one weight came about. Without a choice: the last query and its strongest key. */
-export const numbers: View = (scene: Scene): Shown => {
+export const numbers: View = (scene: Scene): ViewExports => {
   const { el, say, signal } = scene;
   adoptStyle(el, PAPER, signal);
   const view = new NumbersView(scene);

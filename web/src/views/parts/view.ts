@@ -18,7 +18,7 @@ export interface Scene {
 }
 
 /** What can be taken along of a view. */
-export interface Shown {
+export interface ViewExports {
   readonly svg?: () => Promise<string>; // a picture with real text
   /** The source whose numbers it shows, where it opens one by itself; null while there is none. */
   readonly of?: ReadonlySignal<Source | null>;
@@ -27,4 +27,4 @@ export interface Shown {
   readonly probe?: Readonly<Record<string, (...about: never[]) => unknown>>;
 }
 
-export type View = (scene: Scene) => Shown;
+export type View = (scene: Scene) => ViewExports;

@@ -1,6 +1,6 @@
 /** The map at a step of a training. The next one is drawn below it and takes its place when it is done: no flicker. */
 import type { Source } from "../../trace/source";
-import { type MapProbe, type MapShown, mapPanel } from "../map/panel";
+import { type MapProbe, type MapExports, mapPanel } from "../map/panel";
 import { h } from "../parts/element";
 import type { Scene } from "../parts/view";
 
@@ -8,7 +8,7 @@ const PATIENCE = 600; // milliseconds that the old map stays at most
 
 export class StepMap {
   readonly element = h("div", { class: "map" });
-  private panel: { readonly shown: MapShown; readonly box: HTMLElement; readonly stop: AbortController } | null = null;
+  private panel: { readonly shown: MapExports; readonly box: HTMLElement; readonly stop: AbortController } | null = null;
 
   /** `tell` hears whose map is shown. */
   constructor(private readonly scene: Scene, private readonly tell: (source: Source | null) => void) {

@@ -8,14 +8,14 @@ import { h } from "../parts/element";
 import { setColours } from "../parts/plainStyle";
 import { messageFile } from "../parts/shape";
 import { adoptStyle } from "../parts/sheet";
-import type { Scene, Shown, View } from "../parts/view";
+import type { Scene, ViewExports, View } from "../parts/view";
 import { Player } from "./player";
 import { TRAINING } from "./style";
 
 const PAUSE = 2000; // milliseconds until it is asked what is new
 
 /** The maps of a training, step by step. */
-export const training: View = (scene: Scene): Shown => {
+export const training: View = (scene: Scene): ViewExports => {
   const { el, choice, say, signal, server } = scene;
   adoptStyle(el, TRAINING, signal);
   const view = new TrainingView(scene);
