@@ -26,13 +26,13 @@ class RegardError(Exception):
         """The same error, with a code.
 
         >>> error = RegardError("the text is empty; give some words").coded("text.empty")
-        >>> error.told()
+        >>> error.to_json()
         {'error': 'the text is empty; give some words', 'code': 'text.empty', 'about': {}}
         """
         self.code, self.about = code, about
         return self
 
-    def told(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """As it goes to a page: the sentence, and its code where there is one."""
         return {"error": str(self), **({"code": self.code, "about": self.about} if self.code else {})}
 

@@ -61,7 +61,7 @@ def test_no_sentence_is_kept_for_a_code_that_nobody_sends():
 
 
 def test_an_error_without_a_code_is_told_by_its_sentence_alone():
-    assert RegardError("what, and what to do").told() == {"error": "what, and what to do"}
+    assert RegardError("what, and what to do").to_json() == {"error": "what, and what to do"}
 
 
 @pytest.fixture(scope="module")

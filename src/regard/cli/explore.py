@@ -43,6 +43,7 @@ def in_terminal() -> bool:
 def explore(where: str, translations: Sequence[Translation]) -> None:
     """Serve the translations until Ctrl-C, the first of them in front; they are kept like every run of the explorer."""
     from regard.app import serving
+    from regard.app.protocol.messages import ModelOutput
     from regard.app.studio.cards import Card, make_id
     from regard.app.studio.studio import Studio, title
 
@@ -55,7 +56,7 @@ def explore(where: str, translations: Sequence[Translation]) -> None:
             model = make_known(studio, where)
             for one in reversed(translations[:MOST]):  # what is kept last stands in front
                 given = {"text": one.source, "source": list(one.shown.source), "written": list(one.shown.written)}
-                output = {"text": one.text, "next": None, "classes": None}  # as Output in source.ts
+                output = ModelOutput(text=one.text, next=None, classes=None).to_json()
                 card = Card(make_id(), title(one.source), model, one.source, output=output, given=given)
                 trouble = studio.traces.keep(card, one.trace())
         if trouble is not None:

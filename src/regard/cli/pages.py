@@ -10,7 +10,7 @@ from regard.views.explorer.page import PageTrace, page_html
 def make_translations_page(title: str, translations: Sequence[tuple[str, Translation]]) -> str:
     """The page; each translation comes with its name."""
     held = [
-        PageTrace(one.trace(), name, {"text": one.text, "next": None, "classes": None})  # as Output in source.ts
+        PageTrace(one.trace(), name, {"text": one.text, "next": None, "classes": None})  # as ModelOutput in messages.ts
         for name, one in translations
     ]
     first, *others = held

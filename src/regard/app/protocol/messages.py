@@ -212,9 +212,5 @@ def describe_error(error: RegardError) -> dict[str, Any]:
     """The code of an error and the values that its sentence names, where there is one."""
     if not error.code:
         return {}
-    return {
-        "code": error.code,
-        "about": {
-            name: value if isinstance(value, str | int | float) else str(value) for name, value in error.about.items()
-        },
-    }
+    about = {name: value if isinstance(value, str | int | float) else str(value) for name, value in error.about.items()}
+    return {"code": error.code, "about": about}

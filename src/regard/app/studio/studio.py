@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from regard.app.protocol.limits import NAME, WAITING, must_be_short
-from regard.app.protocol.messages import EditEffect, EditSpec, RunRequest
+from regard.app.protocol.messages import EditEffect, EditSpec, ModelOutput, RunRequest
 from regard.app.protocol.refusal import Refusal, Stopped, WorkerError, sentence_of
 from regard.app.runners.edits import describe_edits
 from regard.app.runners.monitor import RunMonitor
@@ -178,7 +178,7 @@ class Studio:
         file = training.trace(step, example)
         read, wrote = training.about(step, example)
         card = Card(identity_of(file), f"{training.folder.resolve().name}, step {step:,}", text=read)
-        card.output = {"text": wrote, "next": None, "classes": None}
+        card.output = ModelOutput(text=wrote, next=None, classes=None).to_json()
         return self.traces.add_file(file, card, listed=False)
 
 

@@ -59,7 +59,7 @@ WAIT = (
 
 
 class PageTrace(NamedTuple):
-    """One trace of a page: what it is called, what the model said, the picture it saw; see `Output` in source.ts."""
+    """One trace of a page: what it is called, what the model said, the picture it saw; see `ModelOutput` in messages.ts."""
 
     trace: Trace
     name: str = ""

@@ -105,7 +105,7 @@ def _describe_error(error: Exception) -> dict[str, Any]:
     if not isinstance(error, RegardError):
         why = f"{type(error).__name__}: {error}"
         error = RegardError(f"Python could not answer: {why}").coded("kernel.failed", why=why)
-    return {key: _replace_surrogates(value) for key, value in error.told().items()}
+    return {key: _replace_surrogates(value) for key, value in error.to_json().items()}
 
 
 def _replace_surrogates(value: Any) -> Any:
