@@ -116,7 +116,7 @@ def test_words_and_parts_are_told():
     assert describe(trace.layers, "unverified") == "self-attention; stored weights, float32; unverified"
     merged = look(trace[0], words=True, rows=[0])
     assert merged.head(0).tokens == (("unseen",), ("unseen", "cat"))
-    assert "stored weights, word pieces merged, a part of them, float32" in describe([merged], "")
+    assert "stored weights, word pieces merged, cropped, float32" in describe([merged], "")
 
 
 def test_the_proof_is_told():

@@ -26,7 +26,7 @@ HOW = {
     "stored": "stored weights",
     "implied": "implied by the approximation",
 }
-DONE = {MERGED: "word pieces merged", PART: "a part of them"}
+DONE = {MERGED: "word pieces merged", PART: "cropped"}
 ALL_ROWS, SOME_ROWS = 512, 64  # up to so many queries all are looked at for an overview; of more, so many
 
 
