@@ -11,13 +11,16 @@ import typer
 from pydantic import Field
 
 from regard.data import vocabulary
+from regard.errors import ModelError
 from regard.models import GPTConfig, store
 from regard.tasks import registry
 from regard.tasks.base import BaseTask, EvaluationOptions
+from regard.tasks.translate import Translate
 from regard.training.loss import Loss, smoothed_loss
 from regard.training.settings import Settings, with_defaults
 from regard.training.task import Better
 from tests.cli.run import run
+from tests.tasks.tiny import copied, run_of
 
 # What a task's file holds: here one that learns to count.
 
@@ -141,8 +144,6 @@ def test_help_lists_the_commands_of_tasks_among_its_own(monkeypatch, capsys):
 
 
 def test_no_evaluation_learns_a_vocabulary(monkeypatch, capsys):
-    from tests.tasks.tiny import run_of
-
     folder = str(run_of())
 
     def refuse(*given, **more):
@@ -151,8 +152,18 @@ def test_no_evaluation_learns_a_vocabulary(monkeypatch, capsys):
     monkeypatch.setattr(vocabulary.Vocabulary, "train", refuse)
     code, printed, _ = run(monkeypatch, capsys, "evaluate", folder, "--count", "2", "--beams", "1", "--json")
     assert (code, json.loads(printed)["sentences"]) == (0, 2)
-    from regard.tasks.base import BaseTask as Base
-    from regard.tasks.translate import Translate
-
-    found = Base.evaluate(Translate(), Path(folder) / "model", EvaluationOptions())  # by its validation, as others are
+    found = BaseTask.evaluate(
+        Translate(), Path(folder) / "model", EvaluationOptions()
+    )  # by its validation, as others are
     assert found["scores"]["bleu"] >= 0
+
+
+def test_a_model_that_lost_its_vocabulary_gets_no_other(tmp_path):
+    folder = copied(tmp_path) / "model"
+    (folder / "source.json").unlink()
+    manifest = json.loads((folder / "manifest.json").read_text())
+    del manifest["files"]["source.json"]
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(ModelError, match=r"holds a model without source\.json and target\.json; take a whole copy"):
+        BaseTask.evaluate(Translate(), folder, EvaluationOptions())
+    assert not (folder / "source.json").exists()

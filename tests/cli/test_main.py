@@ -55,7 +55,7 @@ def test_an_error_of_our_own_is_one_sentence(monkeypatch, capsys):
     def fail():
         raise ShapeError("q has width 3 and k has width 4; make them equal")
 
-    monkeypatch.setattr("regard.cli.by_hand.by_hand", fail)
+    monkeypatch.setattr("regard.cli.by_hand.by_hand_text", fail)
     monkeypatch.setattr(sys, "argv", ["regard", "demo", "--by-hand"])
     with pytest.raises(SystemExit) as stopped:
         cli.main()

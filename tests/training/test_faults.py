@@ -124,7 +124,7 @@ def test_starts_in_threads_write_one_description(tmp_path):
             run = RunFolder(folder)
             begin.wait()
             try:
-                with run.alone(new=True):
+                with run.lock_folder(new=True):
                     run.begin("toy", {"seed": seed})
                     won.append(seed)
             except RunError:

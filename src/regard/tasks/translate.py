@@ -13,7 +13,7 @@ from regard.data.pairs import Pair, Pairs, read_pairs
 from regard.data.special import END
 from regard.data.split import references, split
 from regard.data.vocabulary import Vocabulary
-from regard.errors import ConfigError, DataError
+from regard.errors import ConfigError, DataError, ModelError
 from regard.models import store
 from regard.tasks.base import BaseTask, EvaluationOptions
 from regard.tasks.read_and_written import label_ids, show
@@ -123,6 +123,8 @@ def vocabularies(settings: TranslateSettings, train: Sequence[Pair], folder: Pat
     places = folder / SOURCE, folder / TARGET
     if all(place.exists() for place in places):
         return Vocabulary.load(places[0]), Vocabulary.load(places[1])
+    if (folder / store.MANIFEST).exists():  # a model that is done reads by the vocabularies that it was trained with
+        raise ModelError(f"{folder} holds a model without {SOURCE} and {TARGET}; take a whole copy of the model")
     sides = [pair.source for pair in train], [pair.target for pair in train]
     kinds = [
         ("characters" if tokenizer_for(texts) == "zh" else "bpe") if kind == "auto" else kind

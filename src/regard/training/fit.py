@@ -80,7 +80,7 @@ def fit(task: Task, settings: Settings, folder: Path, *, resume: bool = False, t
     task.check_requirements(settings)
     with distributed() as group:
         run = RunFolder(Path(group.share(str(folder))))  # each process may have thought of another one
-        with run.alone(new=not resume) if group.first else nullcontext():
+        with run.lock_folder(new=not resume) if group.first else nullcontext():
             if group.first and not resume:
                 run.begin(task.name, settings.model_dump(mode="json"))
             group.wait()

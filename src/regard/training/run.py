@@ -39,7 +39,7 @@ class RunFolder:
         self.before: set[str] = set()
 
     @contextmanager
-    def alone(self, *, new: bool = False) -> Iterator[None]:
+    def lock_folder(self, *, new: bool = False) -> Iterator[None]:
         """Nobody else trains here meanwhile; a new run makes its folder, and takes it away where it did not begin."""
         if new:
             self.must_be_free()
