@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from typing import get_args
 
 import pytest
 import torch
@@ -25,8 +26,10 @@ from regard.positions.buckets import Buckets
 from regard.tokens import Tokens
 from regard.trace.file import load, save
 from regard.trace.file.container import open_container
+from regard.trace.file.manifest import State
 from regard.trace.record.diagonals import Diagonals
 from regard.trace.record.even import WholeRows, even_softmax
+from regard.trace.record.findings import LayerState
 from regard.trace.record.layer import Layer, ProofSample
 from regard.trace.record.trace import Run, Trace
 
@@ -255,6 +258,22 @@ def test_all_that_a_layer_knows_comes_back(tmp_path):
     for name in ("mix", "allowed", "weights"):
         assert getattr(found.seen, name).equal(getattr(seen, name))
     assert trace.runs[2].layers[0].v.data_ptr() == found.v.data_ptr()
+
+
+def test_states_doubts_edits_and_refusals_come_back(tmp_path):
+    layer = layer_of(asked(), "blocks.0", notes=["a remark"], doubts=["its keys repeat"], edits=["mute(heads 0)"])
+    layer.mark(LayerState.PADDING_ROWS_EMPTY)
+    layer.mark(LayerState.PADDING_ROWS_EMPTY)
+    run = Run([layer], refused={"blocks.1": "it has 3 softmaxes"}, changes=["block(key 1)", "mute(heads 0)"])
+    save(Trace([run]), tmp_path / "a.trace")
+    back = load(tmp_path / "a.trace").runs[0]
+    (found,) = back.layers
+    assert found.states == [LayerState.PADDING_ROWS_EMPTY]
+    assert found.sentences() == layer.sentences()
+    assert (found.doubts, found.edits) == (["its keys repeat"], ["mute(heads 0)"])
+    assert back.edits == ["block(key 1)", "mute(heads 0)"]
+    assert back.sentences() == ["blocks.1 was refused: it has 3 softmaxes"]
+    assert set(get_args(State)) == set(LayerState)
 
 
 def test_what_layers_share_is_written_once(tmp_path):
