@@ -73,9 +73,9 @@ def soften(block: MapBlock, scores: Tensor | None = None) -> SoftmaxRows:
 
 def weights_of(block: MapBlock) -> Float[Tensor, "*b r c"]:
     """The weights of a block, for statistics: no gradient, few passes over the numbers. To be read only."""
-    if not is_softmax(block.part):
+    part = block.part.computed
+    if part is None or not part.is_softmax:
         return block.part.weights(block.rows, block.columns)
-    part = computed_part(block)
     if part.sink is None and part.bias is None and block.is_sighted():  # a bias may blind
         return torch.softmax(mask_scores(block), -1, out=block.room("weights"))
     shifted, _, extra, blind = soften(block)
