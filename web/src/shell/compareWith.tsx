@@ -8,7 +8,8 @@ export function CompareWith({ studio }: { studio: Studio }) {
   const here = studio.trace.value;
   const options = [
     ...studio.cards.value.map((card) => ({ id: card.id, name: card.name || card.text, model: card.model })),
-    ...studio.localTraces.value.map((one, i) => ({ id: localTraceName(studio, i), name: one.name, model: one.source.info.model })),
+    ...studio.localTraces.value.map(({ name, source }, i) =>
+      ({ id: localTraceName(studio, i), name, model: source.info.model })),
   ];
   const now = studio.otherTrace.value, other = studio.other.value;
   if (now !== "" && !options.some(({ id }) => id === now))

@@ -19,7 +19,9 @@ export function monitorSource(source: Source, heard: (error: unknown) => void): 
       throw error;
     }
   }
-  async function fromMemory<T>(memory: Map<string, unknown>, name: string, most: number, ask: () => Promise<T>): Promise<T> {
+  async function fromMemory<T>(
+    memory: Map<string, unknown>, name: string, most: number, ask: () => Promise<T>,
+  ): Promise<T> {
     if (memory.has(name)) return memory.get(name) as T;
     const value = await report(ask());
     memory.set(name, value);

@@ -84,7 +84,8 @@ export function showSource(studio: Studio, source: Source, name: string, run: nu
     studio.run.value = run;
     const now = studio.choice.picked.value;
     const wanted = picked ?? (same ? now : withoutSelection(now));
-    studio.choice.picked.value = fitPicked(first ? { ...wanted, layer: mostTellingLayer(source.info) } : wanted, source.info);
+    const selection = first ? { ...wanted, layer: mostTellingLayer(source.info) } : wanted;
+    studio.choice.picked.value = fitPicked(selection, source.info);
     studio.choice.point(null);
     studio.started.value = true;
     const card = studio.cards.value.find((one) => one.id === name);

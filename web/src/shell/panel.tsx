@@ -44,7 +44,9 @@ export function Panel({ studio }: { studio: Studio }) {
   );
 }
 
-function RowFacts({ studio, hand, row, keys }: { studio: Studio; hand: FocusedCell; row: Row | null; keys: Tokens | null }) {
+function RowFacts(
+  { studio, hand, row, keys }: { studio: Studio; hand: FocusedCell; row: Row | null; keys: Tokens | null },
+) {
   if (row === null) return <p class="pale" aria-busy="true">{say("shell.asking")}</p>;
   const at = hand.key === null ? null : placeIn(row, hand.key);
   const best = strongest(row, STRONGEST);

@@ -70,7 +70,9 @@ export async function refresh(studio: Studio): Promise<void> {
 }
 
 /** Takes the events of one run. Rows are opened one after the other, and only the newest of those that wait. */
-function runEvents(studio: Studio, gone: () => boolean): { event: (event: RunEvent) => void; rest: () => Promise<void> } {
+function runEvents(
+  studio: Studio, gone: () => boolean,
+): { event: (event: RunEvent) => void; rest: () => Promise<void> } {
   let waiting: string | null = null;
   let work: Promise<void> | null = null;
   const grow = async (): Promise<void> => {

@@ -22,7 +22,9 @@ const wholeMap = (queries: number, keys: number, level: number): Cells => ({
   level, row: 0, column: 0, rows: Math.ceil(queries / 2 ** level), columns: Math.ceil(keys / 2 ** level),
 });
 
-export async function thumbs({ heads, queries, keys, map, kept }: LayerMaps, size: number, pace: Pace): Promise<Thumbs> {
+export async function thumbs(
+  { heads, queries, keys, map, kept }: LayerMaps, size: number, pace: Pace,
+): Promise<Thumbs> {
   const level = levelOf(queries, keys, Math.max(1, Math.min(LARGEST, size))), fine = levelOf(queries, keys, FINE);
   const sampled = level > 0 && queries * keys * heads > ALL;
   const cells = wholeMap(queries, keys, level);

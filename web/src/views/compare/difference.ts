@@ -94,7 +94,9 @@ const MOST_TILES = 64; // that are kept
 class SingleDifferences {
   private readonly tiles = new Map<string, Promise<Tile>>();
 
-  constructor(private readonly a: Source, private readonly b: Source, private readonly shape: readonly [number, number]) {}
+  constructor(
+    private readonly a: Source, private readonly b: Source, private readonly shape: readonly [number, number],
+  ) {}
 
   tile(at: TileAt, signal?: AbortSignal): Promise<Tile> {
     const { a, b, tiles } = this, name = [at.layer, at.batch, at.head, at.row, at.column].join(" ");

@@ -8,7 +8,9 @@ import type { Difference, DifferenceFacts } from "./difference";
 import type { Pair } from "./pair";
 
 /** What can be said so far; `facts` is null while they are on their way. */
-export function factLines(scene: Scene, pair: Pair, difference: Difference | null, facts: DifferenceFacts | null): Node[] {
+export function factLines(
+  scene: Scene, pair: Pair, difference: Difference | null, facts: DifferenceFacts | null,
+): Node[] {
   const { say } = scene;
   const note = (words: string): Child => words !== "" && h("p", { class: "note" }, words);
   const lines: Child[] = [h("p", { class: "read" }, say("compare.read"))];

@@ -23,7 +23,9 @@ export class EditState {
   readonly progress: Signal<"" | "running" | { readonly failed: string }> = signal("");
   private request: AbortController | null = null;
 
-  constructor(private readonly source: Source, private readonly server: Server | null, private readonly until: AbortSignal) {
+  constructor(
+    private readonly source: Source, private readonly server: Server | null, private readonly until: AbortSignal,
+  ) {
     this.now = signal(editsBySource.get(source) ?? NONE);
   }
 

@@ -17,7 +17,9 @@ export interface FlowSettings {
   readonly zoom: (factor: number) => void;
 }
 
-export function flowControls({ choice, say, signal }: Scene, { bar, foot }: ViewFrame, settings: FlowSettings): FlowControls {
+export function flowControls(
+  { choice, say, signal }: Scene, { bar, foot }: ViewFrame, settings: FlowSettings,
+): FlowControls {
   const residualWords = styled("span"), byWords = styled("span");
   const residualValue = styled("output", { minWidth: "32px", fontVariantNumeric: "tabular-nums" });
   const share = slider(

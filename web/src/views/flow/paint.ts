@@ -46,7 +46,9 @@ export function barsOf(
   return part === drawing.rawPart ? (drawing.raw?.weights ?? null) : null;
 }
 
-function paintLines(pen: CanvasRenderingContext2D, drawing: FlowDrawing, part: FlowPart, first: number, last: number): void {
+function paintLines(
+  pen: CanvasRenderingContext2D, drawing: FlowDrawing, part: FlowPart, first: number, last: number,
+): void {
   const { plan, flow, scale, theme, top, left } = drawing, colors = ramp(theme.dark);
   const strip = document.createElement("canvas"); // one pixel per cell, painted large at once
   strip.width = Math.max(1, last - first + 1);
@@ -94,7 +96,9 @@ function paintBars(
   }
 }
 
-function paintNames(pen: CanvasRenderingContext2D, drawing: FlowDrawing, part: FlowPart, first: number, last: number): void {
+function paintNames(
+  pen: CanvasRenderingContext2D, drawing: FlowDrawing, part: FlowPart, first: number, last: number,
+): void {
   const { plan, theme, left, names, query, over } = drawing, each = everyName(plan.column);
   for (let token = first; token <= last; token++) {
     const traced = part.name === "target" && token === query;

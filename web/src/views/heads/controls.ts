@@ -6,7 +6,9 @@ import { chips } from "./chips";
 import type { HeadsState } from "./state";
 
 /** Builds the controls; what is returned shows them as they are now. */
-export function headControls({ choice, say, theme, signal }: Scene, { bar }: ViewFrame): (state: HeadsState | null) => void {
+export function headControls(
+  { choice, say, theme, signal }: Scene, { bar }: ViewFrame,
+): (state: HeadsState | null) => void {
   const picker = chips(choice, signal);
   const threshold = slider(
     100, (share) => choice.draw({ threshold: Math.round(share * share * 1000) / 1000 }), signal,

@@ -93,7 +93,9 @@ export function strands(width: number, strand: number | null): readonly number[]
 }
 
 /** One stroke for a bundle; while the reader scrolls, a thin one without dashes. */
-function stroke(context: CanvasRenderingContext2D, { sight, heads, theme, strand }: HeadsDrawing, bundle: Bundle): void {
+function stroke(
+  context: CanvasRenderingContext2D, { sight, heads, theme, strand }: HeadsDrawing, bundle: Bundle,
+): void {
   const { left, right } = sight, third = (right - left) / 3, off = aside(sight, heads, bundle.head);
   const { width, alpha } = strokeOf((bundle.step / STEPS) ** 2, bundle.lit);
   context.setLineDash(strand === null ? dashOf(bundle.head) : []);

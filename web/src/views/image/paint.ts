@@ -47,7 +47,9 @@ const inkFor = (look: PictureLook, patch: number): string => {
 };
 
 /** Draws one frame; `bare` is the picture without weights. */
-export function paintFrame(context: CanvasRenderingContext2D, frame: PictureFrame, look: PictureLook, bare: boolean): void {
+export function paintFrame(
+  context: CanvasRenderingContext2D, frame: PictureFrame, look: PictureLook, bare: boolean,
+): void {
   const { theme, grid, weighed } = look;
   const patches = grid.rows * grid.columns;
   if (look.image) context.drawImage(look.image, frame.x, frame.y, frame.width, frame.height);

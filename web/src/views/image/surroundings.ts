@@ -39,7 +39,9 @@ export function chipsOf({ tokens, at, kind, name, pick, say }: ChipsOf): HTMLEle
 }
 
 /** What the query gives to tokens that are no patches; nothing where all are. */
-export function outsideWords(weights: Float32Array, grid: PatchGrid, name: (token: number) => string, say: Say): string {
+export function outsideWords(
+  weights: Float32Array, grid: PatchGrid, name: (token: number) => string, say: Say,
+): string {
   const out = Array.from(weights, (weight, key) => ({ weight, key })).filter(({ key }) => !grid.patchOf.has(key));
   if (out.length === 0) return "";
   const share = out.reduce((total, one) => total + one.weight, 0);
@@ -51,7 +53,9 @@ export function outsideWords(weights: Float32Array, grid: PatchGrid, name: (toke
 }
 
 /** The colours and the weights that they stand for; over a picture they are viridis. */
-export function legendOf({ top, sorted }: PatchWeights, over: boolean, scale: Scale, dark: boolean, say: Say): HTMLElement[] {
+export function legendOf(
+  { top, sorted }: PatchWeights, over: boolean, scale: Scale, dark: boolean, say: Say,
+): HTMLElement[] {
   const steps = Array.from({ length: 13 }, (_, i) => (over ? viridis(i / 12) : weightColor(i / 12, dark)));
   const strip = h("span", { class: "strip", "aria-hidden": "true" });
   strip.style.backgroundImage = `linear-gradient(to right, ${steps.join(", ")})`;

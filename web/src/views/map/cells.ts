@@ -75,12 +75,13 @@ export function runs(flags: Uint8Array, from: number, to: number): [number, numb
 }
 
 const HATCH_SIDE = 8;
-const hatchesByTheme = new WeakMap<Theme, { readonly ratio: number; readonly of: Readonly<Record<HatchKind, CanvasPattern>> }>();
+type Hatches = Readonly<Record<HatchKind, CanvasPattern>>;
+const hatchesByTheme = new WeakMap<Theme, { readonly ratio: number; readonly of: Hatches }>();
 
 /** The hatches of a theme, made once per sharpness. */
 function hatchesOf(
   context: CanvasRenderingContext2D, theme: Theme, ratio: number,
-): Readonly<Record<HatchKind, CanvasPattern>> {
+): Hatches {
   const known = hatchesByTheme.get(theme);
   if (known?.ratio === ratio) return known.of;
   const of = {

@@ -81,7 +81,9 @@ function drawNumbers(
 }
 
 /** The pinned row and column, and a cross where the pointer is. */
-function drawPicks(context: CanvasRenderingContext2D, { camera, shape, box, theme, hover, query, key }: MapFrame): void {
+function drawPicks(
+  context: CanvasRenderingContext2D, { camera, shape, box, theme, hover, query, key }: MapFrame,
+): void {
   const { left, right, top, bottom } = visiblePart(camera, shape, box);
   const x0 = xOf(camera, box, left), x1 = xOf(camera, box, right), y0 = yOf(camera, box, top);
   const y1 = yOf(camera, box, bottom);

@@ -81,7 +81,9 @@ function hatchRects(frame: MapFrame): Markup[] {
 }
 
 /** The visible cells of a tile, as first row, end row, first column, end column within it. */
-function within({ held, part }: PlacedTile, frame: MapFrame): { top: number; bottom: number; left: number; right: number } {
+function within(
+  { held, part }: PlacedTile, frame: MapFrame,
+): { top: number; bottom: number; left: number; right: number } {
   const view = visiblePart(frame.camera, frame.shape, frame.box), size = 2 ** held.at.level;
   const row = held.at.row * TILE, column = held.at.column * TILE;
   return {

@@ -61,7 +61,9 @@ export function paintTicks(context: CanvasRenderingContext2D, ticks: readonly Ti
 const ANCHOR = { left: "start", center: "middle", right: "end" } as const;
 
 /** One label as SVG text. */
-export function labelSvg(of: AxisLabel, names: AxisNames | null, theme: Theme, measure: (text: string) => number): Markup {
+export function labelSvg(
+  of: AxisLabel, names: AxisNames | null, theme: Theme, measure: (text: string) => number,
+): Markup {
   const parts = stretches(of, names, measure);
   return node(
     "text",

@@ -7,7 +7,9 @@ import type { RowCache } from "./rows";
 
 const AFTER = 200; // milliseconds
 
-export function rowReader(choice: Choice, rows: RowCache, say: Say, speak: (sentence: string) => void): (head: Head) => void {
+export function rowReader(
+  choice: Choice, rows: RowCache, say: Say, speak: (sentence: string) => void,
+): (head: Head) => void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   return (head) => {
     clearTimeout(timer);

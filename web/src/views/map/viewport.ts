@@ -3,8 +3,8 @@ import type { Zoom } from "../../choose/choice";
 import type { Size } from "../../paint/canvas";
 import { type Gutters, NAMED_FROM, type Rooms } from "./axes";
 import {
-  type Box, type Camera, type MapPlace, type MapShape, clampCamera, isWhole, panCamera, reboxCamera, visiblePart, cameraShowing, cameraOf, wholeCamera, xOf, yOf,
-  zoomCamera,
+  type Box, type Camera, type MapPlace, type MapShape, cameraOf, cameraShowing, clampCamera, isWhole, panCamera,
+  reboxCamera, visiblePart, wholeCamera, xOf, yOf, zoomCamera,
 } from "./geometry";
 import type { SharedZoom } from "./sharedZoom";
 

@@ -7,7 +7,9 @@ import type { MeasureStore } from "./measures";
 import { measureName } from "./words";
 
 /** Builds the controls; what is returned shows them as they are now. */
-export function orderControls({ source, choice, say, signal }: Scene, { bar }: ViewFrame, measured: MeasureStore): () => void {
+export function orderControls(
+  { source, choice, say, signal }: Scene, { bar }: ViewFrame, measured: MeasureStore,
+): () => void {
   const total = source.info.layers.length, batch = (): number => choice.picked.value.batch;
   const sortWords = styled("span"), order = select((sort) => choice.draw({ sort }), signal);
   const direction = button(() => choice.draw({ falling: !choice.drawn.value.falling }), signal);

@@ -26,5 +26,6 @@ export function proofWords({ status, output, kernel, ulp, why }: Proof, say: Say
     return why === "" ? words.replace(/[:：]\s*$/, "") : words;
   }
   if (output !== null) return say("proof.verified.output", { error: errorWords(output, ulp, say) });
-  return kernel === null ? say("proof.verified") : say("proof.verified.kernel", { error: errorWords(kernel, ulp, say) });
+  if (kernel !== null) return say("proof.verified.kernel", { error: errorWords(kernel, ulp, say) });
+  return say("proof.verified");
 }

@@ -16,8 +16,8 @@ export interface Scroller {
 /** Fills `stage` with such a window. */
 export function scroller(stage: HTMLElement, signal: AbortSignal): Scroller {
   const box = styled("div", { position: "absolute", inset: "0", overflow: "auto", outline: "none" });
-  const window = styled("div", { position: "sticky", left: "0", top: "0", overflow: "hidden", touchAction: "pan-x pan-y" });
-  const whole = styled("div", { position: "relative", minWidth: "100%", minHeight: "100%" }, window);
+  const pane = styled("div", { position: "sticky", left: "0", top: "0", overflow: "hidden", touchAction: "pan-x pan-y" });
+  const whole = styled("div", { position: "relative", minWidth: "100%", minHeight: "100%" }, pane);
   box.tabIndex = 0;
   box.append(whole);
   const ring = styled("div", {
@@ -30,11 +30,11 @@ export function scroller(stage: HTMLElement, signal: AbortSignal): Scroller {
   };
   for (const name of ["focus", "blur", "keydown"]) box.addEventListener(name, focused, { signal });
   const fit = (): void => {
-    window.style.width = `${box.clientWidth}px`;
-    window.style.height = `${box.clientHeight}px`;
+    pane.style.width = `${box.clientWidth}px`;
+    pane.style.height = `${box.clientHeight}px`;
   };
   fit();
-  const painted = surface(window, signal);
+  const painted = surface(pane, signal);
   const observer = new ResizeObserver(fit);
   observer.observe(box);
   signal.addEventListener("abort", () => observer.disconnect(), { once: true });
