@@ -59,7 +59,7 @@ WAIT = (
 
 
 class PageTrace(NamedTuple):
-    """One trace of a page: what it is called, what the model said, the picture it saw; see `ModelOutput` in messages.ts."""
+    """One trace of a page: its name, what the model said (`ModelOutput` in messages.ts), and the picture it saw."""
 
     trace: Trace
     name: str = ""
