@@ -76,7 +76,7 @@ def test_the_demo_translates_with_both_models_and_writes_a_page(tmp_path):
 
 def test_the_demo_by_hand_shows_every_step_with_the_published_numbers(demo):
     assert demo.returncode == 0, demo.stderr
-    for step in ["1. What is read", "2. Scores", "3. Scaled", "4. Softmax", "5. Mix", "6. Checked", "Next:"]:
+    for step in ["1. What is read", "2. Scores", "3. Scale", "4. Softmax", "5. Mix", "6. Check", "Next:"]:
         assert step in demo.stdout
     for name, row in zip(("x1", "x2", "x3", "x4", "x5"), WEIGHTS.strip().splitlines(), strict=True):
         assert "  ".join([f"   {name}", *(f"0{weight}" for weight in row.split())]) in demo.stdout

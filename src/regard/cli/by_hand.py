@@ -34,7 +34,7 @@ def by_hand_text() -> str:
         "3. Scale: divide by √d = √4 = 2, so that scores do not grow with the width.\n\n"
         + table(scores, TOKENS, TOKENS, digits=2, indent=3),
         "4. Softmax, row by row: the weights of each query add up to 1.\n\n"
-        "   a. Subtract the row's maximum: the weights stay the same, and exp cannot overflow.\n\n"
+        "   a. Subtract the row's maximum: same weights, and exp cannot overflow.\n\n"
         + table(np.hstack([scores - top, top]), TOKENS, [*TOKENS, "max"], digits=2, indent=3),
         "   b. Exponentiate, and sum each row.\n\n"
         + table(np.hstack([powers, total]), TOKENS, [*TOKENS, "sum"], indent=3),
