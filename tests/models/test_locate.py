@@ -17,7 +17,7 @@ from regard.training.run import RunFolder
 def run(tmp_path):
     """A run of training that has come to its end."""
     made = RunFolder(tmp_path / "some run")
-    with made.alone(new=True):
+    with made.lock_folder(new=True):
         made.begin("translate", {})
     shutil.copytree(embedded.folder("en-zh-recurrent"), made.model)
     return made.folder
