@@ -220,8 +220,8 @@ class Computed:
 
     @property
     def weigher(self) -> str:
-        """The name of what makes weights of scores."""
-        return str(getattr(self.weigh, "__name__", self.weigh))
+        """The name of what makes weights of scores; torch.compile follows an f-string, and not `str`."""
+        return f"{getattr(self.weigh, '__name__', self.weigh)}"
 
     def expire(self) -> None:
         """Raise from now on: what was written to is no longer what was attended to."""
