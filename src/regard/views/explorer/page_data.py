@@ -21,7 +21,7 @@ UNSAFE = {ord(one): f"\\u{ord(one):04x}" for one in "<>&"}
 
 @torch.no_grad()
 def describe_run(run: Run, info: Mapping[str, Any], error: RoundingError) -> dict[str, Any]:
-    """`More` of held.ts: proofs, the measures of a small run, and the error of rounding with the rows it is from."""
+    """`KnownOfTrace` of trace/local/source.ts: proofs, measures of a small run, the error of rounding and its rows."""
     facts: dict[str, Any] = {
         "info": {**info, "error": error.largest},
         "sampled": 0 if error.all else error.rows,

@@ -3,6 +3,7 @@ import type { Selection } from "../../choose/choice";
 import type { EditSpec } from "../../trace/messages";
 import { ramp, scaleWeight } from "../../paint/color";
 import { fewDigits } from "../../paint/digits";
+import type { Theme } from "../../paint/theme";
 import type { HeadAt, Row, Tile } from "../../trace/source";
 import type { Scene } from "../parts/view";
 import { h } from "../parts/element";
@@ -46,49 +47,71 @@ export function blockMap(scene: Scene, click: (glance: Glance) => void) {
     const glance = under(event);
     if (glance !== null && tile?.allowed[glance.query * tile.columns + glance.key] !== 0) click(glance);
   });
-  const paint = (of: HeadAt, found: Tile, edits: readonly EditSpec[], picked: Pick<Selection, "query" | "key">): void => {
-    [at, tile] = [of, found];
-    const { rows, columns, max, allowed } = found;
-    size = Math.max(5, Math.min(22, Math.floor(WIDEST / Math.max(rows, columns))));
-    const ratio = globalThis.devicePixelRatio || 1, theme = scene.theme();
-    canvas.width = Math.round(columns * size * ratio);
-    canvas.height = Math.round(rows * size * ratio);
-    canvas.style.width = `${columns * size}px`;
-    canvas.style.height = `${rows * size}px`;
-    const context = canvas.getContext("2d");
-    if (!context) return;
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    const colours = ramp(theme.dark), { scale } = scene.choice.drawn.value;
-    for (let query = 0; query < rows; query++)
-      for (let key = 0; key < columns; key++) {
-        const cell = query * columns + key, x = key * size, y = query * size;
-        const colour = 4 * Math.min(255, Math.round(255 * scaleWeight(max[cell]!, scale === "rank" ? "linear" : scale, 1)));
-        context.fillStyle = allowed[cell] === 0 ? theme.raised
-          : `rgb(${colours[colour]},${colours[colour + 1]},${colours[colour + 2]})`;
-        context.fillRect(x, y, size - 1, size - 1);
-        const line = (fx: number, fy: number, tx: number, ty: number): void => {
-          context.beginPath();
-          context.moveTo(x + fx * (size - 1), y + fy * (size - 1));
-          context.lineTo(x + tx * (size - 1), y + ty * (size - 1));
-          context.stroke();
-        };
-        context.lineWidth = 1;
-        context.strokeStyle = theme.hatch;
-        if (allowed[cell] === 0) line(0, 1, 1, 0);
-        if (isBlocked(edits, of.layer, of.head, query, key)) {
-          context.lineWidth = 2;
-          context.strokeStyle = theme.warn;
-          line(0, 0, 1, 1);
-          line(0, 1, 1, 0);
-        }
-        if (query === picked.query && key === picked.key) {
-          context.lineWidth = 2;
-          context.strokeStyle = theme.focus;
-          context.strokeRect(x, y, size - 1, size - 1);
-        }
-      }
+  const paint = (of: HeadAt, shown: Tile, edits: readonly EditSpec[], picked: Pair): void => {
+    [at, tile] = [of, shown];
+    size = Math.max(5, Math.min(22, Math.floor(WIDEST / Math.max(shown.rows, shown.columns))));
+    paintCells(canvas, size, scene, of, shown, edits, picked);
   };
   return { box, paint };
+}
+
+type Pair = Pick<Selection, "query" | "key">;
+
+/** Every cell of a small map, `size` pixels on a side; what is blocked is crossed out, what is picked has a frame. */
+function paintCells(
+  canvas: HTMLCanvasElement, size: number, scene: Scene, of: HeadAt, tile: Tile, edits: readonly EditSpec[],
+  picked: Pair,
+): void {
+  const { rows, columns, max, allowed } = tile, ratio = globalThis.devicePixelRatio || 1, theme = scene.theme();
+  canvas.width = Math.round(columns * size * ratio);
+  canvas.height = Math.round(rows * size * ratio);
+  canvas.style.width = `${columns * size}px`;
+  canvas.style.height = `${rows * size}px`;
+  const context = canvas.getContext("2d");
+  if (!context) return;
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  const colours = ramp(theme.dark), { scale } = scene.choice.drawn.value;
+  for (let query = 0; query < rows; query++)
+    for (let key = 0; key < columns; key++) {
+      const cell = query * columns + key, share = scaleWeight(max[cell]!, scale === "rank" ? "linear" : scale, 1);
+      const at = 4 * Math.min(255, Math.round(255 * share)), isMasked = allowed[cell] === 0;
+      context.fillStyle = isMasked ? theme.raised : `rgb(${colours[at]},${colours[at + 1]},${colours[at + 2]})`;
+      context.fillRect(key * size, query * size, size - 1, size - 1);
+      const isPicked = query === picked.query && key === picked.key;
+      const isCut = isBlocked(edits, of.layer, of.head, query, key);
+      markCell(context, key * size, query * size, size - 1, theme, { isMasked, isCut, isPicked });
+    }
+}
+
+interface CellMarks {
+  readonly isMasked: boolean;
+  readonly isCut: boolean; // by an edit
+  readonly isPicked: boolean;
+}
+
+function markCell(
+  context: CanvasRenderingContext2D, x: number, y: number, side: number, theme: Theme,
+  { isMasked, isCut, isPicked }: CellMarks,
+): void {
+  const stroke = (color: string, width: number): void => {
+    context.strokeStyle = color;
+    context.lineWidth = width;
+  };
+  const line = (from: number, to: number): void => { // from the left side to the right one
+    context.beginPath();
+    context.moveTo(x, y + from * side);
+    context.lineTo(x + side, y + to * side);
+    context.stroke();
+  };
+  stroke(theme.hatch, 1);
+  if (isMasked) line(1, 0);
+  stroke(theme.warn, 2);
+  if (isCut) {
+    line(0, 1);
+    line(1, 0);
+  }
+  stroke(theme.focus, 2);
+  if (isPicked) context.strokeRect(x, y, side, side);
 }
 
 /** The strongest keys of the picked query as buttons; pressed where they are blocked. */
