@@ -258,13 +258,13 @@ def test_ctrl_c_before_the_first_step_says_how_to_go_on(monkeypatch, capsys, tmp
 
 
 def test_starts_at_once_get_a_folder_each(monkeypatch, tmp_path):
-    from regard.cli.train import fresh
+    from regard.cli.train import make_run_folder
 
     monkeypatch.chdir(tmp_path)
     with ThreadPoolExecutor(8) as pool:
-        list_checkpoints = list(pool.map(lambda _: fresh("copy", Path("runs")), range(50)))
-    assert len(set(list_checkpoints)) == 50
-    assert all(folder.is_dir() for folder in list_checkpoints)
+        folders = list(pool.map(lambda _: make_run_folder("copy", Path("runs")), range(50)))
+    assert len(set(folders)) == 50
+    assert all(folder.is_dir() for folder in folders)
 
 
 BARE = """
