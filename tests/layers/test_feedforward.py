@@ -19,11 +19,13 @@ def bend(name, x):
         return x.clamp(min=0)
     if name == "gelu":
         return x * (1 + torch.erf(x / math.sqrt(2))) / 2
+    if name == "gelu_tanh":
+        return x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) / 2
     return x / (1 + torch.exp(-x))
 
 
 @pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("activation", ["relu", "gelu", "swiglu"])
+@pytest.mark.parametrize("activation", ["relu", "gelu", "gelu_tanh", "swiglu"])
 def test_feed_forward_is_its_formula_at_every_position(activation, bias):
     layer, x = FeedForward(5, 7, activation=activation, bias=bias).double(), draw(2, 3, 4, 5)
     parameters = dict(layer.named_parameters())
@@ -75,7 +77,10 @@ def test_residual_drops_the_sublayer_and_keeps_the_input():
 @pytest.mark.parametrize(
     ("build", "words"),
     [
-        (lambda: FeedForward(4, 8, activation="tanh"), "activation is 'tanh'; choose one of 'relu', 'gelu', 'swiglu'"),
+        (
+            lambda: FeedForward(4, 8, activation="tanh"),
+            "activation is 'tanh'; choose one of 'relu', 'gelu', 'gelu_tanh', ",
+        ),
         (lambda: Residual(4, order="both"), "order is 'both'; choose one of 'pre', 'post'"),
         (lambda: Residual(4, norm="batch"), "norm is 'batch'; choose one of 'layer', 'rms'"),
     ],

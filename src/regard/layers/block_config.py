@@ -31,7 +31,8 @@ class BlockConfig:
     dropout: float = 0.0  # share dropped in training
     order: str = "post"  # where norms stand: "pre" or "post"
     norm: str = "layer"  # "layer" or "rms"
-    activation: str = "relu"  # what bends the feed-forward network: "relu", "gelu", "swiglu"
+    norm_eps: float | None = None  # what norms add before the root; 1e-5 ("layer") or 1e-6 ("rms") unless given
+    activation: str = "relu"  # what bends the feed-forward network: "relu", "gelu", "gelu_tanh", "swiglu"
     qk_norm: bool = False  # whether each head of q and k has an RMS norm
     bias: bool = True  # whether projections and norms add one
     score: str = "scaled dot"  # how a query is compared with a key, by name
@@ -58,4 +59,4 @@ class BlockConfig:
 
     def make_residual(self) -> Residual:
         """What stands around a sublayer."""
-        return Residual(self.width, self.order, self.norm, self.dropout, bias=self.bias)
+        return Residual(self.width, self.order, self.norm, self.dropout, bias=self.bias, eps=self.norm_eps)

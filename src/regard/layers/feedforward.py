@@ -1,6 +1,7 @@
 """Each position on its own: widen, bend, narrow."""
 
 from collections.abc import Callable
+from functools import partial
 
 import torch.nn.functional as F
 from jaxtyping import Float
@@ -8,16 +9,21 @@ from torch import Tensor, nn
 
 from regard.layers.dropout import Dropout
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "swiglu": F.silu}
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "gelu_tanh": partial(F.gelu, approximate="tanh"),
+    "swiglu": F.silu,
+}
 
 
 class FeedForward(nn.Module):
     r"""The same two-layer network at every position; the shape stays.
 
     "relu": $\max(0, x W_1 + b_1) W_2 + b_2$ (Vaswani et al. 2017, eq. 2). "gelu": the same with the exact
-    $x\,\Phi(x)$ (Hendrycks & Gimpel 2016). "swiglu": $(\mathrm{silu}(x W_g) \odot x W_1) W_2$ (Shazeer 2020,
-    eq. 6), a third matrix, so that `hidden` is usually chosen 2/3 as wide. `dropout` falls on the hidden layer,
-    in training only.
+    $x\,\Phi(x)$, "gelu_tanh" with its approximation by tanh, as GPT-2 has it (Hendrycks & Gimpel 2016). "swiglu":
+    $(\mathrm{silu}(x W_g) \odot x W_1) W_2$ (Shazeer 2020, eq. 6), a third matrix, so that `hidden` is usually chosen
+    2/3 as wide. `dropout` falls on the hidden layer, in training only.
 
     >>> import torch
     >>> FeedForward(4, 9, activation="swiglu")(torch.ones(2, 3, 4)).shape

@@ -28,13 +28,20 @@ class Residual(nn.Module):
     """
 
     def __init__(
-        self, width: int, order: str = "post", norm: str = "layer", dropout: float = 0.0, *, bias: bool = True
+        self,
+        width: int,
+        order: str = "post",
+        norm: str = "layer",
+        dropout: float = 0.0,
+        *,
+        bias: bool = True,
+        eps: float | None = None,
     ) -> None:
         super().__init__()
         if order not in ORDERS:
             raise ValueError(f"order is {order!r}; choose one of {', '.join(map(repr, ORDERS))}")
         self.order = order
-        self.norm = make_norm(norm, width, bias=bias)
+        self.norm = make_norm(norm, width, bias=bias, eps=eps)
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Float[Tensor, "*b m"], sublayer: Callable[[Tensor], Tensor]) -> Float[Tensor, "*b m"]:
@@ -46,10 +53,10 @@ class Residual(nn.Module):
         return f"order={self.order!r}"
 
 
-def make_norm(name: str, width: int, *, bias: bool = True) -> nn.Module:
-    """A norm over the last axis; an RMS norm has no bias."""
+def make_norm(name: str, width: int, *, bias: bool = True, eps: float | None = None) -> nn.Module:
+    """A norm over the last axis; an RMS norm has no bias. `eps` is 1e-5, of an RMS norm 1e-6, unless given."""
     if name == "layer":
-        return nn.LayerNorm(width, bias=bias)
+        return nn.LayerNorm(width, eps=1e-5 if eps is None else eps, bias=bias)
     if name == "rms":
-        return nn.RMSNorm(width, eps=1e-6)
+        return nn.RMSNorm(width, eps=1e-6 if eps is None else eps)
     raise ValueError(f"norm is {name!r}; choose one of {', '.join(map(repr, NORMS))}")

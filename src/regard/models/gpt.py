@@ -43,11 +43,13 @@ class GPTConfig(ModelConfig):
     positions: str = "learned"  # how it knows where a token stands: "learned", "sinusoid", "rotary", "alibi", "none"
     kv_heads: int | None = None  # key heads of a layer; as many as heads unless given
     hidden: int | None = None  # channels of the feed-forward network; 4 · width unless given, 0 leaves it away
-    activation: str = "gelu"  # what bends them: "relu", "gelu", "swiglu"
+    activation: str = "gelu"  # what bends them: "relu", "gelu", "gelu_tanh", "swiglu"
     norm: str = "layer"  # "layer" or "rms"
     dropout: float = 0.0  # share dropped in training
     bias: bool = True  # whether projections and norms add one
     tied: bool = True  # whether the embeddings are the head, too
+    norm_eps: float | None = None  # what norms add before the root; 1e-5 ("layer") or 1e-6 ("rms") unless given
+    rotary_base: float = 10000.0  # of the wavelengths of rotary positions
 
     @property
     def block(self) -> BlockConfig:
@@ -60,6 +62,7 @@ class GPTConfig(ModelConfig):
             dropout=self.dropout,
             order="pre",
             norm=self.norm,
+            norm_eps=self.norm_eps,
             activation=self.activation,
             bias=self.bias,
         )
@@ -101,10 +104,10 @@ class GPT(nn.Module):
         self.embed = nn.Embedding(config.vocab_size, config.width)
         self.added = input_positions(config.positions, config.context, config.width)
         self.dropout = Dropout(config.dropout)
-        inside = attention_positions(config.positions, config.width, config.heads)
+        inside = attention_positions(config.positions, config.width, config.heads, config.rotary_base)
         block = EncoderBlock if config.block.hidden else AttentionBlock
         self.blocks = nn.ModuleList(block(config.block, positions=inside) for _ in range(config.layers))
-        self.norm = make_norm(config.norm, config.width, bias=config.bias)
+        self.norm = make_norm(config.norm, config.width, bias=config.bias, eps=config.norm_eps)
         self.head = None if config.tied else nn.Linear(config.width, config.vocab_size, bias=False)
         self.reset_parameters()
 

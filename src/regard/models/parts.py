@@ -12,10 +12,10 @@ def input_positions(positions: str, context: int, width: int) -> Learned | Sinus
     return Sinusoid(width) if positions == "sinusoid" else None
 
 
-def attention_positions(positions: str, width: int, heads: int) -> Rotary | Bias | None:
+def attention_positions(positions: str, width: int, heads: int, base: float = 10000.0) -> Rotary | Bias | None:
     """What attention does about positions, where it does; one for all layers: it keeps a table, and learns nothing."""
     if positions == "rotary":
-        return Rotary(width // heads)
+        return Rotary(width // heads, base=base)
     return ALiBi(heads) if positions == "alibi" else None
 
 

@@ -91,6 +91,7 @@ def invert_keys(table: ConversionTable, config: Any) -> dict[str, Any]:
                     "save the model in the layout of regard"
                 )
             value = names[0]
+        value = key.unset if value is None else value
         if value is None and key.default is not None:
             raise ModelError(
                 f"the config leaves {key.ours} open, but {key.theirs} of a {table.family!r} is a number; give one"

@@ -6,6 +6,7 @@ from regard.models.convert.table import ConfigKey, ConversionTable, TensorRule, 
 from regard.models.gpt import GPTConfig
 
 OURS, THEIRS = "blocks.{layer}", "transformer.h.{layer}"
+ACTIVATIONS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu": "gelu", "relu": "relu"}
 PACKED = tuple(f"{OURS}.attention.to_{letter}" for letter in "qkv")
 
 GPT2 = ConversionTable(
@@ -18,12 +19,12 @@ GPT2 = ConversionTable(
         ConfigKey("n_layer", "layers"),
         ConfigKey("n_positions", "context"),
         ConfigKey("n_inner", "hidden", default=None),
-        ConfigKey("activation_function", "activation", "gelu_new", {"gelu": "gelu", "relu": "relu"}),
+        ConfigKey("activation_function", "activation", "gelu_new", ACTIVATIONS),
+        ConfigKey("layer_norm_epsilon", "norm_eps", default=1e-5, unset=1e-5),
         ConfigKey("tie_word_embeddings", "tied", default=True),
     ),
     always={"positions": "learned", "norm": "layer", "bias": True, "kv_heads": None},
     fixed={
-        "layer_norm_epsilon": 1e-5,
         "scale_attn_weights": True,
         "scale_attn_by_inverse_layer_idx": False,
         "reorder_and_upcast_attn": False,

@@ -19,6 +19,7 @@ class ConfigKey:
     ours: str
     default: Any = REQUIRED  # what it means that the key is missing
     values: Mapping[Any, Any] | None = None  # their value → ours; None: the same, and any is taken
+    unset: Any = None  # what it means that ours is None
 
 
 @dataclass(frozen=True)
