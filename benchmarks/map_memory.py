@@ -23,7 +23,6 @@ QUESTIONS = {
     "a row": "m[0, 0, 9000]",
     "a tile": "m[0, 0, 9000:9256, 100:356]",
     "a column": "m[0, 0, :, 77]",
-    "iter_blocks": "[None for _ in m.iter_blocks()]",
 }
 
 CHILD = """

@@ -24,7 +24,7 @@ with torch.no_grad():
     layer.to_k.weight.mul_(2)
 
 a = layer.attend(x, mask=regard.causal())
-head = a.weights.named(words)[0, 0]
+head = a.weights.with_names(words)[0, 0]
 print(head)
 for word, strongest in zip(words[-3:], head.top(3)[1][-3:].tolist()):
     print(f"{word!r} looks at", ", ".join(f"{words[k]!r} ({k})" for k in strongest))

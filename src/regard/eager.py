@@ -11,14 +11,14 @@ from torch import Tensor
 _PLAIN = (Tensor, torch.nn.Parameter)
 
 
-def transformed() -> bool:
+def is_transformed() -> bool:
     """Whether a torch.func transform (vmap, grad, jvp, …) is running; a compiler's own do not count."""
     return not torch.compiler.is_compiling() and torch._C._functorch.peek_interpreter_stack() is not None
 
 
 def plain(*xs: Tensor) -> bool:
     """Whether these hold numbers of their own: eager, no transform, neither fake nor meta."""
-    if torch.compiler.is_compiling() or transformed():
+    if torch.compiler.is_compiling() or is_transformed():
         return False
     return all(type(x) in _PLAIN and not x.is_meta for x in xs)
 

@@ -22,10 +22,10 @@ class RegardError(Exception):
 
     code: str = ""
 
-    def coded(self: Failed, code: str, **about: Any) -> Failed:
+    def with_code(self: Failed, code: str, **about: Any) -> Failed:
         """The same error, with a code.
 
-        >>> error = RegardError("the text is empty; give some words").coded("text.empty")
+        >>> error = RegardError("the text is empty; give some words").with_code("text.empty")
         >>> error.to_json()
         {'error': 'the text is empty; give some words', 'code': 'text.empty', 'about': {}}
         """

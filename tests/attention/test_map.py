@@ -277,11 +277,11 @@ def test_a_map_asked_after_its_tensors_changed_is_stale_not_wrong():
 
 def test_tokens_are_counted():
     map, *_ = made()
-    named = map.named(list("abcde"), list("tuvwxyz"))
+    named = map.with_names(list("abcde"), list("tuvwxyz"))
     assert named.tokens[1][6] == "z"
     assert named[0, 3].tokens == named.tokens
     with pytest.raises(ShapeError, match="3 queries and 3 keys were named, but the map has 5 and 7"):
-        map.named(list("abc"))
+        map.with_names(list("abc"))
 
 
 def test_a_map_shows_itself():
@@ -297,7 +297,7 @@ def test_a_map_shows_itself():
 
 def test_a_map_draws_one_head_with_its_tokens(tmp_path):
     map, weights, allowed, _ = made(regard.causal())
-    figure = map.named(list("abcde"), list("tuvwxyz"))[1, 3].draw(title="head 3", to=tmp_path / "map.svg")
+    figure = map.with_names(list("abcde"), list("tuvwxyz"))[1, 3].draw(title="head 3", to=tmp_path / "map.svg")
     shown = figure.axes[0].collections[0].get_array()
     assert_close(torch.tensor(shown.filled(0.0)).reshape(5, 7), weights[1, 3])
     assert torch.equal(torch.tensor(~shown.mask).reshape(5, 7), allowed[1, 3])
@@ -310,7 +310,7 @@ def test_a_map_draws_one_head_with_its_tokens(tmp_path):
 
 def test_a_map_travels_between_processes_and_copies():
     q, k, v = qkv()
-    map = regard.attend(q, k, v, mask=regard.causal() & regard.padding([3, 7])).weights.named(
+    map = regard.attend(q, k, v, mask=regard.causal() & regard.padding([3, 7])).weights.with_names(
         list("abcde"), list("tuvwxyz")
     )
     for twin in (pickle.loads(pickle.dumps(map)), copy.deepcopy(map)):

@@ -7,10 +7,10 @@ from torch.testing import assert_close
 import regard
 from regard.attention.axes.select import places, take
 from regard.attention.map import AttentionMap, Computed, Source
-from regard.attention.map.edited import Edited
+from regard.attention.map.edited import EditedSource
 from regard.attention.map.grouped import group
 from regard.attention.map.source import MapPiece, WeightsSource
-from regard.attention.map.stitched import Stitched
+from regard.attention.map.stitched import StitchedSource
 from regard.attention.map.stored import Stored
 from regard.attention.mask import Sizes
 from regard.attention.mask.lead import whole
@@ -62,8 +62,8 @@ def sources() -> dict[str, Source]:
         "computed": computed(),
         "stored": Stored(torch.rand(B, H, Q, K), regard.causal()),
         "implied": performer.weights.source,
-        "stitched": Stitched([MapPiece(computed(3, 6)), MapPiece(computed(2, 5), 2)]),
-        "edited": Edited(computed(), [Halves()]),
+        "stitched": StitchedSource([MapPiece(computed(3, 6)), MapPiece(computed(2, 5), 2)]),
+        "edited": EditedSource(computed(), [Halves()]),
         "grouped": group(AttentionMap(computed()), rows, [[0, 3], [1, 2], [6]], "merged from").source,
         "uniform": Uniform(Sizes((B, H), Q, K)),
     }
@@ -94,7 +94,7 @@ def test_pieces_say_where_their_rows_and_keys_stand():
 
 def test_a_change_holds_for_the_rows_that_it_touches_and_for_what_they_see():
     before = computed()
-    after = AttentionMap(Edited(before, [Halves()]))
+    after = AttentionMap(EditedSource(before, [Halves()]))
     assert_close(after.dense()[..., 1, :], before.weights()[..., 1, :] / 2)
     assert_close(after.dense()[..., 2:, :], before.weights()[..., 2:, :])
     seen = before.allowed().expand(B, H, Q, K)

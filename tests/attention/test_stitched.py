@@ -7,7 +7,7 @@ from torch.testing import assert_close
 import regard
 from regard.attention.map import AttentionMap, Computed
 from regard.attention.map.source import MapPiece
-from regard.attention.map.stitched import Stitched
+from regard.attention.map.stitched import StitchedSource
 from regard.attention.mask import Sizes
 from regard.errors import MapError, ShapeError
 from regard.trace.record.even import even_softmax
@@ -33,7 +33,7 @@ def test_a_stitched_map_is_its_pieces_one_below_the_other():
         expected[..., at : at + q, column : column + k] = AttentionMap(part).dense()
         allowed[..., at : at + q, column : column + k] = AttentionMap(part).allowed[...]
         at += q
-    ours = AttentionMap(Stitched([MapPiece(part, column) for part, column in zip(parts, COLUMNS, strict=True)]))
+    ours = AttentionMap(StitchedSource([MapPiece(part, column) for part, column in zip(parts, COLUMNS, strict=True)]))
     assert (ours.kind, ours.shape) == ("computed", (B, H, 7, 8))
     assert ours.dense().equal(expected)
     assert ours.allowed[...].equal(allowed)
@@ -49,7 +49,7 @@ def test_a_stitched_map_is_its_pieces_one_below_the_other():
 def test_pieces_of_different_batches_are_refused():
     one, other = Computed(torch.zeros(1, 1, 2, 3), torch.zeros(1, 1, 2, 3), Sizes((1, 1), 2, 2)), pieces()[0]
     with pytest.raises(ShapeError, match="one batch"):
-        Stitched([MapPiece(one, 0), MapPiece(other, 0)])
+        StitchedSource([MapPiece(one, 0), MapPiece(other, 0)])
 
 
 def test_even_softmax_is_softmax_with_finite_numbers_for_hidden_cells():

@@ -8,7 +8,7 @@ import torch
 import regard
 from regard.decode import Limits, beam, greedy, sample, stream
 from regard.models import GPTConfig
-from regard.models.decoder_state import DecoderState, HasHead, Prompted, Replayable
+from regard.models.decoder_state import DecoderState, HasHead, HasPrompt, Replayable
 
 V, B, T = 7, 3, 5
 PROMPT = torch.tensor([[3, 1, 4, 1, 5], [6, 2, 5, 3, 0], [2, 2, 6, 0, 1]])
@@ -53,7 +53,7 @@ def likeliest(model, row, longest, end=None, never=()):
 
 def test_a_state_is_what_every_way_of_decoding_asks_for(model):
     state = model.begin(PROMPT)
-    for wanted in (DecoderState, HasHead, Prompted, Replayable):
+    for wanted in (DecoderState, HasHead, HasPrompt, Replayable):
         assert isinstance(state, wanted)
     assert state.attention() is None
 

@@ -55,11 +55,11 @@ async def answer_unknown(_: Request, error: Any) -> Response:
     """An address or a method that is not there."""
     status = error.status_code
     sentence = f"there is nothing here ({status}); open the front page"
-    return respond_error(RegardError(sentence).coded("server.unknown", status=status), status)
+    return respond_error(RegardError(sentence).with_code("server.unknown", status=status), status)
 
 
 async def answer_failure(_: Request, error: Exception) -> Response:
     """What nobody thought of; the terminal shows where."""
     kind = type(error).__name__
     sentence = f"the server failed ({kind}); its terminal says where"
-    return respond_error(RegardError(sentence).coded("server.failed", kind=kind), 500)
+    return respond_error(RegardError(sentence).with_code("server.failed", kind=kind), 500)

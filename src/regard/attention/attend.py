@@ -14,7 +14,7 @@ from regard.attention.kernels.explicit import attend_explicitly
 from regard.attention.kernels.fast_path import attend_usual
 from regard.attention.kernels.finite import expose, needs_care
 from regard.attention.kernels.fused import attend_fused
-from regard.attention.map import AttentionMap, Computed, Dropped
+from regard.attention.map import AttentionMap, Computed, DropoutRecord
 from regard.attention.map.computed import Weigh
 from regard.attention.mask import Mask, Sizes, as_mask
 from regard.attention.matrix_free.error import Error, error
@@ -23,7 +23,7 @@ from regard.attention.observe import notify
 from regard.attention.score.base import Score
 from regard.attention.score.bias import Bias
 from regard.attention.weigh.softmax import softmax
-from regard.eager import autocasts, has_tangent, readable, transformed
+from regard.eager import autocasts, has_tangent, is_transformed, readable
 from regard.errors import PathError, ShapeError
 
 Maskable = Mask | Tensor | Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
@@ -166,7 +166,7 @@ def attend(
     if not why_not:
         mix, took = attend_fused(q, k, v, sizes, seen, bias, scale, dropout, live)
         if not live or not needs_care(mix, computed, v, flagged=took == "sliced"):
-            weights = AttentionMap(computed, dropped=Dropped(dropout, None) if dropout else None)
+            weights = AttentionMap(computed, dropped=DropoutRecord(dropout, None) if dropout else None)
             return notify(Attended(mix, weights, took, v), v)
     computed = expose(computed) if live else computed
     dropped = as_dropped(dropout, generator, q)
@@ -197,16 +197,16 @@ def as_sink(sink_logits: Tensor, sizes: Sizes) -> Tensor:
     return full_rank("sink_logits", sink_logits, (*sizes.lead, sizes.q, 1))
 
 
-def as_dropped(dropout: float, generator: Generator | None, q: Tensor) -> Dropped | None:
+def as_dropped(dropout: float, generator: Generator | None, q: Tensor) -> DropoutRecord | None:
     """A seed of its own for each call, so that what was dropped can be shown later."""
     if not 0.0 <= dropout <= 1.0:
         raise ValueError(f"dropout is {dropout}, but it is a share; give a number from 0 to 1")
     if not dropout:
         return None
-    if torch.compiler.is_compiling() or transformed() or q.is_meta:
-        return Dropped(dropout, None)
+    if torch.compiler.is_compiling() or is_transformed() or q.is_meta:
+        return DropoutRecord(dropout, None)
     device = q.device if generator is None else generator.device
-    return Dropped(dropout, int(torch.randint(2**62, (), generator=generator, device=device)))
+    return DropoutRecord(dropout, int(torch.randint(2**62, (), generator=generator, device=device)))
 
 
 def why_unfused(computed: Computed, v: Tensor, dropout: float, generator: Generator | None, live: bool) -> str:
@@ -226,7 +226,7 @@ def why_unfused(computed: Computed, v: Tensor, dropout: float, generator: Genera
         return "there is nothing to fuse: an axis has size 0"
     if computed.bias is not None and torch.is_grad_enabled() and wants_gradient(computed.bias):
         return "the bias asks for a gradient"
-    if not live and transformed():
+    if not live and is_transformed():
         return "a torch.func transform is running"
     if live and has_tangent(q, k, v):
         return "forward-mode derivatives flow through it"

@@ -44,4 +44,4 @@ def check_length(tokens: int, limit: int | None, place: str = "") -> None:
         raise ModelError(
             f"{place or 'the text'} has {tokens:,} tokens, but the model takes at most {limit:,}; "
             f"truncate it with --length {limit}"
-        ).coded("text.longer", tokens=tokens, limit=limit)
+        ).with_code("text.longer", tokens=tokens, limit=limit)

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from regard.decode.decoded import Decoded
+from regard.decode.decoded import DecodedText
 from regard.decode.finished import StopRule
 from regard.decode.limits import Limits, make_first_ids
 from regard.decode.log_probs import LogProbs, list_banned, make_nan_error
@@ -26,7 +26,7 @@ def beam(
     coverage_penalty: float | int = 0.0,
     stop: str = "likely",
     limits: Limits,
-) -> list[list[Decoded]]:
+) -> list[list[DecodedText]]:
     r"""For each of the `rows` texts that `steps` is in the middle of, the `best` texts found, best first.
 
     Every row keeps its `beams` likeliest beginnings. Each step looks at all their continuations in the order of

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 
-class Decoded(NamedTuple):
+class DecodedText(NamedTuple):
     """The ids of a text, without BEGIN and END, and how well the model likes it.
 
     From `greedy` and `sample` the score is log p(ids END), the sum of the model's own log-probabilities. `beam`

@@ -2,14 +2,14 @@
 
 import torch
 
-from regard.decode.decoded import Decoded
+from regard.decode.decoded import DecodedText
 from regard.decode.limits import Limits
 from regard.decode.single import write
 from regard.models.decoder_state import DecoderState
 
 
 @torch.no_grad()
-def greedy(steps: DecoderState, rows: int, *, limits: Limits) -> list[Decoded]:
+def greedy(steps: DecoderState, rows: int, *, limits: Limits) -> list[DecodedText]:
     """For each of the `rows` texts that `steps` is in the middle of, the likeliest token until it ends.
 
     Of equally likely tokens the lowest id is said. A row that has ended leaves the batch, and its model's state with

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from regard.errors import ConfigError, ShapeError
-from regard.models.decoder_state import DecoderState, Prompted
+from regard.models.decoder_state import DecoderState, HasPrompt
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,6 @@ def make_first_ids(steps: DecoderState, rows: int, limits: Limits) -> Tensor:
     """
     if rows < 0:
         raise ShapeError(f"rows is {rows}, but it counts texts; give 0 or more")
-    if isinstance(steps, Prompted):
+    if isinstance(steps, HasPrompt):
         return steps.take_prompt(rows, limits.steps)
     return torch.full((rows, 1), limits.begin, dtype=torch.int64, device=getattr(steps, "device", None))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Generator, Tensor
 
-from regard.decode.decoded import Decoded
+from regard.decode.decoded import DecodedText
 from regard.decode.filters import keep_min_p, keep_top_k, keep_top_p
 from regard.decode.limits import Limits
 from regard.decode.single import write
@@ -24,7 +24,7 @@ def sample(
     min_p: float | int | None = None,
     generator: Generator | Sequence[Generator] | None = None,
     limits: Limits,
-) -> list[Decoded]:
+) -> list[DecodedText]:
     """For each of the `rows` texts that `steps` is in the middle of, tokens drawn by their probability until it ends.
 
     The logits are divided by `temperature` (0 says the likeliest, as `greedy`), then the `top_k` likeliest stay, of

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from regard.decode.back_pointers import BackPointers
 from regard.decode.candidates import candidates
-from regard.decode.decoded import Decoded
+from regard.decode.decoded import DecodedText
 from regard.decode.finished import FinishedTexts, StopRule
 from regard.decode.limits import Limits
 from regard.decode.penalties import LengthPenalty
@@ -92,11 +92,11 @@ class Search:
             index, tokens = index[going], tokens[going]
         return index.flatten(), tokens.flatten()
 
-    def texts(self, best: int) -> list[list[Decoded]]:
+    def texts(self, best: int) -> list[list[DecodedText]]:
         """The `best` finished texts of every row, best first."""
         scores, places = (part[:, :best] for part in self.done)
         written = self.pointers.trace(places % self.beams, places // self.beams)
         return [
-            [Decoded(ids, score) for ids, score in zip(texts, row) if score > -torch.inf]
+            [DecodedText(ids, score) for ids, score in zip(texts, row) if score > -torch.inf]
             for texts, row in zip(written, scores.tolist())
         ]

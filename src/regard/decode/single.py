@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from regard.decode.decoded import Decoded
+from regard.decode.decoded import DecodedText
 from regard.decode.limits import Limits, make_first_ids
 from regard.decode.log_probs import LogProbs, list_banned, make_nan_error
 from regard.decode.replay import replay_once
@@ -17,7 +17,7 @@ Choose = Callable[[Tensor, Tensor], Tensor]  # log-probabilities (b, n) and the 
 NOTHING = -1  # stands behind the text of a row that has ended, where no token ends it
 
 
-def write(steps: DecoderState, rows: int, limits: Limits, choose: Choose) -> list[Decoded]:
+def write(steps: DecoderState, rows: int, limits: Limits, choose: Choose) -> list[DecodedText]:
     """Every row to its end, each token as `choose` says. Rows that have ended leave the batch."""
     ids = make_first_ids(steps, rows, limits)
     alive = torch.arange(rows, device=ids.device)  # which row stands where
@@ -52,7 +52,7 @@ def write(steps: DecoderState, rows: int, limits: Limits, choose: Choose) -> lis
                     steps.reorder(going)
             ids = token[:, None]
         rows_of_ids = torch.stack(written, 1).tolist() if written else []
-        texts = [Decoded(text_of(row, stop), value) for row, value in zip(rows_of_ids, score.tolist())]
+        texts = [DecodedText(text_of(row, stop), value) for row, value in zip(rows_of_ids, score.tolist())]
         keep([text.ids for text in texts])
     return texts
 

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.eager import transformed
+from regard.eager import is_transformed
 
 Pair = tuple[Float[Tensor, "*_b k d"], Float[Tensor, "*_b k e"]]
 
@@ -96,4 +96,4 @@ class Buffer:
         """Whether a graph or a transform needs the tensors as they are."""
         if torch.is_grad_enabled() and any(x.requires_grad for x in (*new, self.k, self.v)):
             return True
-        return transformed()
+        return is_transformed()

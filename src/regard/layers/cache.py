@@ -55,7 +55,7 @@ class KeyValueCache:
         self._buffer: Buffer | None = None
 
     def __len__(self) -> int:
-        return self._held()
+        return self._length()
 
     @property
     def keys(self) -> Float[Tensor, "*_b k d"]:
@@ -71,7 +71,7 @@ class KeyValueCache:
     def positions(self) -> Int[Tensor, " k"]:
         """Where each key that is held stands, counted from the first token ever appended."""
         device = None if self._buffer is None else self._buffer.k.device
-        held = self._held()
+        held = self._length()
         at = torch.arange(self.seen - held, self.seen, device=device)
         first = min(self.keep_first, held)
         at[:first] = torch.arange(first, device=device)
@@ -81,7 +81,7 @@ class KeyValueCache:
         """(keys, values): all that was held, followed by these."""
         if self.fixed:
             raise CacheError(
-                f"the cache holds the {self._held()} keys of a source, for cross-attention, and "
+                f"the cache holds the {self._length()} keys of a source, for cross-attention, and "
                 f"{k.shape[-2]} more came; give each attention layer its own KeyValueCache()"
             )
         self._check(k, v)
@@ -103,7 +103,7 @@ class KeyValueCache:
     def store(self, k: Float[Tensor, "*_b k d"], v: Float[Tensor, "*_c _k e"]) -> Pair:
         """Hold the keys and values of a source, once and for all: cross-attention asks the same every time."""
         if self._buffer is not None or self.window is not None:
-            what = "has a window" if self._buffer is None else f"already holds {self._held()} keys"
+            what = "has a window" if self._buffer is None else f"already holds {self._length()} keys"
             raise CacheError(f"a source came to be held, but the cache {what}; give a new KeyValueCache()")
         if self.capacity is not None and k.shape[-2] > self.capacity:
             raise CacheError(
@@ -119,9 +119,9 @@ class KeyValueCache:
         """Go back to when `length` tokens had been seen; a window that has dropped keys cannot."""
         if not 0 <= length <= self.seen:
             raise CacheError(f"crop to {length} tokens came, but {self.seen} were seen; give 0 to {self.seen}")
-        if length < self.seen and self._held() < self.seen:
+        if length < self.seen and self._length() < self.seen:
             raise CacheError(
-                f"crop to {length} tokens came, but of the {self.seen} seen the window holds only {self._held()} "
+                f"crop to {length} tokens came, but of the {self.seen} seen the window holds only {self._length()} "
                 "and would need earlier ones; clear it and append again"
             )
         if self._buffer is not None:
@@ -148,7 +148,7 @@ class KeyValueCache:
                 self._buffer.replace(k.to(what), v.to(what))
         return self
 
-    def _held(self) -> int:
+    def _length(self) -> int:
         length = 0 if self._buffer is None else self._buffer.held
         return length if self.window is None else min(length, self.keep_first + self.window)
 
@@ -197,4 +197,4 @@ class KeyValueCache:
     def __repr__(self) -> str:
         limits = {"capacity": self.capacity, "window": self.window, "keep_first": self.keep_first or None}
         sizes = ", ".join(f"{name}={size}" for name, size in limits.items() if size is not None)
-        return f"KeyValueCache({sizes}), {self._held()} keys held, {self.seen} tokens seen"
+        return f"KeyValueCache({sizes}), {self._length()} keys held, {self.seen} tokens seen"

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from regard.attention.attend import Attended, Maskable, attend
-from regard.attention.map import AttentionMap, Dropped
+from regard.attention.map import AttentionMap, DropoutRecord
 from regard.attention.mask import Sizes, as_mask, longformer
 from regard.attention.mask.longformer import LongformerMask as Pattern
 from regard.attention.score.bias import Bias
@@ -118,7 +118,7 @@ class LongformerAttention(nn.Module):
         must_be_kept(self.before, global_at, cache)
         at = where(x, places, cache)
         q, k, v = (split_heads(project(x), self.heads) for project in self.near())  # … h t d
-        q, k = self._turned(q, at), self._turned(k, at)
+        q, k = self._rotate(q, at), self._rotate(k, at)
         if cache is not None:
             k, v = cache.append(k, v)
         sizes = Sizes(tuple(q.shape[:-2]), q.shape[-2], k.shape[-2])
@@ -139,12 +139,12 @@ class LongformerAttention(nn.Module):
     def _globals(self, x: Tensor, rows: Int[Tensor, " r"], at: Int[Tensor, "*_p t"]) -> tuple[Tensor, Tensor, Tensor]:
         """q, k, v of global tokens; a token that is none asks 0."""
         asked = split_heads(self.to_global_q(x.index_select(-2, rows)), self.heads)
-        asked = self._turned(asked, at.index_select(-1, rows))
+        asked = self._rotate(asked, at.index_select(-1, rows))
         q = asked.new_zeros(*asked.shape[:-2], x.shape[-2], self.head_width).index_copy(-2, rows, asked)
         k, v = (split_heads(project(x), self.heads) for project in self.far()[1:])
-        return q, self._turned(k, at), v
+        return q, self._rotate(k, at), v
 
-    def _turned(self, x: Tensor, at: Int[Tensor, "*_p t"]) -> Tensor:
+    def _rotate(self, x: Tensor, at: Int[Tensor, "*_p t"]) -> Tensor:
         return x if self.positions is None else self.positions(x, at)
 
     @classmethod
@@ -178,7 +178,7 @@ def together(near: Attended, far: Attended) -> Attended:
     weights = AttentionMap(JoinedSource(near.weights.source, far.weights.source))
     if near.weights.dropped is not None:
         both = near.weights, far.weights
-        weights.dropped = Dropped(near.weights.dropped.p, None, lambda: both[0].used() + both[1].used())
+        weights.dropped = DropoutRecord(near.weights.dropped.p, None, lambda: both[0].used() + both[1].used())
     return Attended(near.mix + far.mix, weights, near.path)
 
 

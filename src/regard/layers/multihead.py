@@ -138,7 +138,7 @@ class MultiHead(nn.Module):
         """The same up to the output projection: each head's mix (…, h, q, d), and the map to ask."""
         must_end_in("x", x, self.width, "width")
         first = self._first(source is not None, cache, places)
-        q = self._turned(split_heads(self.to_q(x), self.heads), self.q_norm, first)  # … h q d
+        q = self._rotate(split_heads(self.to_q(x), self.heads), self.q_norm, first)  # … h q d
         if source is None:
             k, v, bias = self._own(x, x if values is None else values, first, cache)  # … g k d
         else:
@@ -212,10 +212,10 @@ class MultiHead(nn.Module):
     def _keys_values(self, source: Tensor, values: Tensor, first: int | Tensor) -> tuple[Tensor, Tensor]:
         must_end_in("the source", source, self.key_width, "key_width")
         must_end_in("the source of the values", values, self.value_width, "value_width")
-        k = self._turned(split_heads(self.to_k(source), self.kv_heads), self.k_norm, first)
+        k = self._rotate(split_heads(self.to_k(source), self.kv_heads), self.k_norm, first)
         return k, split_heads(self.to_v(values), self.kv_heads)
 
-    def _turned(self, x: Tensor, norm: nn.RMSNorm | None, first: int | Tensor) -> Tensor:
+    def _rotate(self, x: Tensor, norm: nn.RMSNorm | None, first: int | Tensor) -> Tensor:
         """q or k, normed and turned where the layer does that."""
         if norm is not None:
             x = norm(x).to(x.dtype)  # autocast would leave float32

@@ -52,7 +52,7 @@ class Replayable(Protocol):
 
 
 @runtime_checkable
-class Prompted(Protocol):
+class HasPrompt(Protocol):
     """A `DecoderState` that goes on with texts of its own instead of beginning with BEGIN."""
 
     def take_prompt(self, rows: int, steps: int) -> Tensor:

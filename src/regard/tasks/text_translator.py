@@ -80,14 +80,14 @@ class TextTranslator:
         """The ids of a text as the model reads them, END at their end; refused where it cannot read them."""
         ids = [*self.source.encode(text), END]
         if not text.strip() or len(ids) == 1:
-            raise DataError("there is nothing to translate: a text is empty; give some words").coded("text.empty")
+            raise DataError("there is nothing to translate: a text is empty; give some words").with_code("text.empty")
         if "\0" in text:
-            raise DataError(f"{text!r:.40} holds NUL, which no text has; leave it out").coded("text.nul")
+            raise DataError(f"{text!r:.40} holds NUL, which no text has; leave it out").with_code("text.nul")
         if len(ids) > LONGEST + 1:
             raise DataError(
                 f"{text[:30]!r}… has {len(ids) - 1:,} tokens, but at most {LONGEST:,} are read at once; "
                 "give one sentence at a time"
-            ).coded("text.longer", tokens=len(ids) - 1, limit=LONGEST)
+            ).with_code("text.longer", tokens=len(ids) - 1, limit=LONGEST)
         return ids
 
 
@@ -97,7 +97,7 @@ def check_looks_across(interpreter: TextTranslator) -> None:
         raise ModelError(
             "this model looks at nothing while it writes (attention = none), so there is no alignment to see; "
             "take one with attention"
-        ).coded("model.blind")
+        ).with_code("model.blind")
 
 
 def open_translator(where: str | Path) -> TextTranslator:

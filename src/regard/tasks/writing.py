@@ -11,7 +11,7 @@ from torch import nn
 from regard.attention.observe import muted
 from regard.data.batches import batches, share
 from regard.data.examples import PairBatch, PairExamples
-from regard.decode import Decoded, Limits, beam, greedy
+from regard.decode import DecodedText, Limits, beam, greedy
 from regard.models.seq2seq import Seq2SeqConfig
 from regard.models.translator import POSITIONS, TranslatorConfig
 from regard.tasks.model_settings import Hyperparameter, fill_config, with_hyperparameters
@@ -103,12 +103,12 @@ class PreparedPairs:
 @torch.inference_mode()
 def write(
     model: Any, sources: Sequence[Sequence[int]], *, beams: int = 1, tokens: int = 8192, **more: Any
-) -> list[Decoded]:
+) -> list[DecodedText]:
     """What the model writes for each source (ids that end in END), free of any target.
 
     Sources of like length go together, so that little is computed for padding.
     """
-    written: dict[int, Decoded] = {}
+    written: dict[int, DecodedText] = {}
     device = next(model.parameters()).device
     order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
     start = 0

@@ -59,7 +59,7 @@ def watch(
     writer = None if to is None else Writer(to)
     keeper = Retention(values, dtype, None if device is None else torch.device(device), graph, writer)
     watcher = Watcher(model, keeper, Naming(tokenizer), layers=chosen, gradients=gradients)
-    if chosen is not None and not any(watcher.wanted(path) for path, _ in watcher.tree.values()):
+    if chosen is not None and not any(watcher.wants(path) for path, _ in watcher.tree.values()):
         known = ", ".join(path for path, _ in list(watcher.tree.values())[1:9])
         raise WatchError(f"no part of the model fits layers={layers!r}; its first parts are: {known}")
     trace = Trace(model=type(model).__name__)

@@ -58,7 +58,7 @@ def test_time_and_memory_are_measured_for_every_layer():
         assert met.new.bytes > 0
         assert met.matrix == 3 * 600 * 600 * 8
         assert met.path == "banded"
-    own_seconds, new_seconds = found.spent()
+    own_seconds, new_seconds = found.attention_seconds()
     assert found.attention_time == pytest.approx(own_seconds / new_seconds)
     assert found.time == pytest.approx(found.seconds / max(found.seconds - own_seconds + new_seconds, new_seconds))
     assert found.memory == pytest.approx(met.own.bytes / met.new.bytes)

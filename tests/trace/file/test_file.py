@@ -12,9 +12,9 @@ from safetensors.numpy import load_file
 from torch.testing import assert_close
 
 import regard
-from regard.attention.map import AttentionMap, Computed, Dropped
+from regard.attention.map import AttentionMap, Computed, DropoutRecord
 from regard.attention.map.source import MapPiece
-from regard.attention.map.stitched import Stitched
+from regard.attention.map.stitched import StitchedSource
 from regard.attention.mask import Sizes, rule
 from regard.attention.mask.bits import Bits
 from regard.attention.mask.spans import SpanMask
@@ -181,7 +181,7 @@ def test_what_softmax_over_a_product_does_not_give_is_kept_as_weights(tmp_path, 
 def test_a_stitched_map_comes_back_from_its_parts(tmp_path):
     first = asked(mask=regard.causal(), sizes=Sizes((B, H), 5, 5))
     second = asked(groups=G, sizes=Sizes((B, H), 2, 9))
-    source = Stitched([MapPiece(first, 0), MapPiece(second, 2)])
+    source = StitchedSource([MapPiece(first, 0), MapPiece(second, 2)])
     (layer,) = trip(tmp_path, layer_of(source))
     back = layer.weights.source
     assert layer.weights.kind == "computed"
@@ -233,7 +233,7 @@ def test_all_that_a_layer_knows_comes_back(tmp_path):
     layer = Layer(
         "décodeur.1",
         "cross",
-        AttentionMap(source, dropped=Dropped(0.25, 2**63 + 5)),
+        AttentionMap(source, dropped=DropoutRecord(0.25, 2**63 + 5)),
         q=source.q,
         k=source.k,
         v=torch.randn(B, G, K, E),
@@ -252,7 +252,7 @@ def test_all_that_a_layer_knows_comes_back(tmp_path):
     assert (found.name, found.kind, found.door, found.notes) == ("décodeur.1", "cross", "kernel", ["one", "two"])
     assert found.v.equal(layer.v)
     assert found.gradient.equal(layer.gradient)
-    assert found.weights.dropped == Dropped(0.25, 2**63 + 5)
+    assert found.weights.dropped == DropoutRecord(0.25, 2**63 + 5)
     for name in ("rows", "causal", "scale", "dropout", "keys"):
         assert getattr(found.seen, name) == getattr(seen, name)
     for name in ("mix", "allowed", "weights"):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import regard
 from regard.attention.map import AttentionMap, Computed
 from regard.attention.map.source import MapPiece
-from regard.attention.map.stitched import Stitched
+from regard.attention.map.stitched import StitchedSource
 from regard.attention.mask import Sizes
 from regard.errors import RegardError, TraceError
 from regard.tokens import Tokens
@@ -36,7 +36,7 @@ def sound():
     seen = ProofSample((0, 2), draw(B, H, 2, E), torch.rand(B, 1, 2, K) > 0.5, None, False, 0.5, 0.0, K)
     full = Computed(q, k, sizes, scale=0.4, mask=regard.causal(), bias=Diagonals(draw(H, Q + K - 1), keys=K))
     holes = Computed(q, k, sizes, mask=regard.window(2, 2, dilation=2), sink=draw(1, H, 1, 1), softcap=3.0)
-    parts = Stitched([MapPiece(full, 0), MapPiece(Computed(q[:, :, :1], k, Sizes((B, H), 1, K)), 1)])
+    parts = StitchedSource([MapPiece(full, 0), MapPiece(Computed(q[:, :, :1], k, Sizes((B, H), 1, K)), 1)])
     layers = [
         Layer(
             "a.0", "self", AttentionMap(full), q, k, v, "kernel", (queries,) * B, (keys,) * B, seen, draw(B, H, Q, E)

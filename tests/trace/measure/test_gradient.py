@@ -91,13 +91,13 @@ def test_sums_by_key_and_by_query_are_taken_block_by_block(mask, budget, positiv
     layer, a, slope = attended(mask=mask)
     whole = (a * slope).clamp_min(0) if positive else a * slope
     assert_close(gradient_map(layer).received(positive=positive), whole.sum(-2))
-    assert_close(gradient_map(layer).given(positive=positive), whole.sum(-1))
+    assert_close(gradient_map(layer).sum_over_keys(positive=positive), whole.sum(-1))
 
 
 def test_what_a_query_gives_is_its_gradient_times_its_mix():
     layer, a, _ = attended()
     mix = a @ layer.v.repeat_interleave(2, 1)
-    assert_close(gradient_map(layer).given(), (mix * layer.gradient).sum(-1))
+    assert_close(gradient_map(layer).sum_over_keys(), (mix * layer.gradient).sum(-1))
 
 
 def test_half_precision_is_summed_in_single():

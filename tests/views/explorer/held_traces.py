@@ -13,7 +13,7 @@ from safetensors.torch import save
 import regard
 from regard.attention.map import AttentionMap, Computed
 from regard.attention.map.source import MapPiece
-from regard.attention.map.stitched import Stitched
+from regard.attention.map.stitched import StitchedSource
 from regard.attention.mask import Sizes
 from regard.attention.mask.bits import Bits, pack
 from regard.positions.alibi import ALiBi
@@ -76,7 +76,7 @@ def kinds() -> Trace:
         Layer("even", "self", asked(q, k, mask=WholeRows(blind), weigh=even_softmax)),
         Layer("stored", "self", AttentionMap.stored(stored)),
         Layer("stored-masked", "self", AttentionMap.stored(stored, mask=regard.causal())),
-        Layer("stitched", "self", AttentionMap(Stitched(parts, width=8))),
+        Layer("stitched", "self", AttentionMap(StitchedSource(parts, width=8))),
         Layer("cross", "cross", attend(q, draw(2, 3, 4, 5), draw(2, 3, 4, 5)).weights),
         Layer("half", "self", asked(q.half(), k.half())),
         Layer("brain", "unknown", asked(q.bfloat16(), k.bfloat16())),

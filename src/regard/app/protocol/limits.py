@@ -29,8 +29,8 @@ def too_large(came: int | None, most: int, what: str) -> Refusal:
     amount = "more" if came is None else size(came)
     refused = Refusal(f"{what} has {amount}, but at most {size(most)} are taken; send less", 413)
     if came is None:
-        return refused.coded("sent.large", limit=size(most))
-    return refused.coded("sent.larger", size=amount, limit=size(most))
+        return refused.with_code("sent.large", limit=size(most))
+    return refused.with_code("sent.larger", size=amount, limit=size(most))
 
 
 def stated_length(headers: Any) -> int | None:
@@ -57,7 +57,7 @@ def must_be_measurable(name: str, cells: int) -> None:
     if cells > CELLS:
         raise Refusal(
             f"{name} has {cells:.3g} weights, too many to measure here; measure it in Python with trace.summary()", 413
-        ).coded("trace.large", layer=name, cells=f"{cells:.3g}")
+        ).with_code("trace.large", layer=name, cells=f"{cells:.3g}")
 
 
 def must_be_short(text: str) -> None:
@@ -65,7 +65,7 @@ def must_be_short(text: str) -> None:
     if len(text) > TEXT:
         raise Refusal(
             f"the text has {len(text):,} characters, but at most {TEXT:,} are read at once; shorten it"
-        ).coded("text.characters", characters=len(text), limit=TEXT)
+        ).with_code("text.characters", characters=len(text), limit=TEXT)
 
 
 def must_fit(tokens: int, most: int | None, model: str, steps: int = 0) -> None:
@@ -73,10 +73,10 @@ def must_fit(tokens: int, most: int | None, model: str, steps: int = 0) -> None:
     if most is None or tokens + steps <= most:
         return
     if tokens > most or not steps:
-        raise Refusal(f"the text has {tokens:,} tokens, but {model} reads at most {most:,}; shorten it").coded(
+        raise Refusal(f"the text has {tokens:,} tokens, but {model} reads at most {most:,}; shorten it").with_code(
             "text.long", tokens=tokens, limit=most, model=model
         )
     raise Refusal(
         f"the text has {tokens:,} tokens and {steps:,} more were asked for, but {model} reads at most {most:,}; "
         f"ask for at most {most - tokens:,}, or shorten the text"
-    ).coded("text.steps", tokens=tokens, steps=steps, limit=most, rest=most - tokens, model=model)
+    ).with_code("text.steps", tokens=tokens, steps=steps, limit=most, rest=most - tokens, model=model)

@@ -11,7 +11,7 @@ class Refusal(RegardError):
         self.status = status
 
 
-class Stopped(RegardError):
+class RunStopped(RegardError):
     """Somebody closed the connection while a model ran."""
 
 
@@ -41,4 +41,4 @@ def refusal_of(error: BaseException, model: str, status: int = 500) -> RegardErr
     """What is told of an error that came out of a model: ours as it is, another library's in short."""
     if isinstance(error, RegardError):
         return error
-    return Refusal(sentence_of(error, model), status).coded("model.failed", model=model, why=short(error))
+    return Refusal(sentence_of(error, model), status).with_code("model.failed", model=model, why=short(error))

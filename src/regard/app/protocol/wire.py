@@ -19,7 +19,7 @@ def parse(kind: type[Message], data: bytes | str) -> Message:
         return kind.model_validate(parse_object(data))
     except ValidationError as error:
         sentence = describe_fault(error.errors(include_url=False)[0])
-        raise Refusal(sentence, 422).coded("sent.wrong", why=sentence) from None
+        raise Refusal(sentence, 422).with_code("sent.wrong", why=sentence) from None
 
 
 def describe_fault(fault: Any) -> str:
@@ -40,9 +40,9 @@ def parse_object(data: bytes | str) -> dict[str, Any]:
     try:
         parsed = json.loads(data)
     except (ValueError, RecursionError):
-        raise Refusal("what was sent is no JSON; send a JSON object").coded("sent.odd") from None
+        raise Refusal("what was sent is no JSON; send a JSON object").with_code("sent.odd") from None
     if not isinstance(parsed, dict):
-        raise Refusal("what was sent is no JSON object; send one").coded("sent.odd")
+        raise Refusal("what was sent is no JSON object; send one").with_code("sent.odd")
     return parsed
 
 

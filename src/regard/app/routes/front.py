@@ -39,7 +39,7 @@ def add(app: FastAPI, policy: AccessPolicy) -> None:
         if not policy.fits(token):
             if "text/html" in request.headers.get("accept", ""):
                 return HTMLResponse(PAGE, 401)  # it says so itself, in the reader's language
-            raise Refusal(SENTENCES["token"], 401).coded("access.token")
+            raise Refusal(SENTENCES["token"], 401).with_code("access.token")
         answer = RedirectResponse("/", 303)
         answer.set_cookie(policy.cookie, policy.token, max_age=AGE, path="/", httponly=True, samesite="strict")
         return answer

@@ -18,7 +18,7 @@ from regard.app.protocol.messages import (
     RunRequest,
     describe_error,
 )
-from regard.app.protocol.refusal import Stopped, refusal_of
+from regard.app.protocol.refusal import RunStopped, refusal_of
 from regard.app.protocol.wire import parse, respond
 from regard.app.runners.monitor import RunMonitor
 from regard.app.security.access import with_token
@@ -108,7 +108,7 @@ def finish(studio: Studio, request: RunRequest, monitor: RunMonitor, tell: Calla
     """Run, and tell how it ended; whatever a model raises becomes one sentence."""
     try:
         trace, text = studio.run(request, monitor)
-    except Stopped:
+    except RunStopped:
         return
     except BaseException as error:  # also the panic of a tokenizer: this is the end of a worker's work
         tell(describe_failure(refusal_of(error, request.model)))

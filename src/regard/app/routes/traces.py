@@ -66,7 +66,7 @@ def run_of(request: Request) -> int:
     """Which run of a trace is meant; the last one unless a number says."""
     number = request.query_params.get("run", "-1")
     if not RUN.fullmatch(number):
-        raise Refusal("run is no whole number; give one, or leave it out for the last").coded("sent.odd")
+        raise Refusal("run is no whole number; give one, or leave it out for the last").with_code("sent.odd")
     return int(number)
 
 
@@ -74,7 +74,7 @@ def look_of(request: Request) -> int:
     """Which look at a run that was not over then; 0 for what is whole."""
     number = request.query_params.get("look", "0")
     if not RUN.fullmatch(number) or int(number) < 0:
-        raise Refusal("look is no number of a look; open the trace again").coded("trace.older")
+        raise Refusal("look is no number of a look; open the trace again").with_code("trace.older")
     return int(number)
 
 

@@ -26,7 +26,9 @@ def add(app: FastAPI, studio: Studio) -> None:
     @with_token
     async def open_one(wanted: str, step: str, example: str) -> Response:
         if not NUMBER.fullmatch(step) or not NUMBER.fullmatch(example):
-            raise Refusal("a step and an example are whole numbers; open the list again", 404).coded("training.none")
+            raise Refusal("a step and an example are whole numbers; open the list again", 404).with_code(
+                "training.none"
+            )
         loop = asyncio.get_running_loop()
         opening = loop.run_in_executor(studio.asking, studio.open_training, wanted, int(step), int(example))
         return respond(TraceLink(trace=await opening))

@@ -32,7 +32,7 @@ def apply_edit(editor: Editor | None, layers: list[str], one: EditSpec, *, stepw
         editor.replace(path, heads)
     elif one.kind == "scale":
         if one.factor is None:
-            raise Refusal("an edit that scales needs a factor, and none came; give one", 422).coded("edit.factor")
+            raise Refusal("an edit that scales needs a factor, and none came; give one", 422).with_code("edit.factor")
         editor.scale(path, heads, one.factor)
     elif stepwise and one.query is not None:
         editor.block(0, one.key, f"{path}#{one.query + 1}", heads)
@@ -42,7 +42,7 @@ def apply_edit(editor: Editor | None, layers: list[str], one: EditSpec, *, stepw
 
 def layer_name(layers: list[str], number: int) -> str:
     if number >= len(layers):
-        raise Refusal(f"an edit names layer {number}, but there are {len(layers)}; count from 0", 422).coded(
+        raise Refusal(f"an edit names layer {number}, but there are {len(layers)}; count from 0", 422).with_code(
             "layer.none", layer=number, layers=len(layers)
         )
     return layers[number]

@@ -76,7 +76,7 @@ class TransformersRunner(TextRunner):
         if tokenizer is None:
             raise ModelError(
                 f"{name} has no tokenizer beside it, so it cannot read a text; add its tokenizer files"
-            ).coded("model.mute", model=name)
+            ).with_code("model.mute", model=name)
         self.name, self.model, self.tokenizer, self.task = name, model, tokenizer, task
         self.token_name = Names(tokenizer)
         self.max_tokens = max_tokens(model, tokenizer)
@@ -119,7 +119,7 @@ class TransformersRunner(TextRunner):
         """
         more = 0 if self.is_pair else 1
         ids = torch.tensor([inputs["ids"]])
-        with seeded(inputs["seed"]), quiet():
+        with fork_seed(inputs["seed"]), quiet():
             generated = self.model.generate(
                 input_ids=ids,
                 attention_mask=torch.ones_like(ids),
@@ -174,7 +174,7 @@ class TokenStream:
 
 
 @contextmanager
-def seeded(seed: int) -> Iterator[None]:
+def fork_seed(seed: int) -> Iterator[None]:
     """That library draws from torch's own numbers; afterwards they are as they were."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

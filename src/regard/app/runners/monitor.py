@@ -6,7 +6,7 @@ from typing import Literal
 
 from regard.app.protocol.limits import SECONDS
 from regard.app.protocol.messages import ProgressEvent, RowsEvent, RunEvent, TokenEvent, TroubleEvent, describe_error
-from regard.app.protocol.refusal import Refusal, Stopped
+from regard.app.protocol.refusal import Refusal, RunStopped
 from regard.errors import RegardError
 from regard.trace.record.trace import Trace
 
@@ -57,10 +57,10 @@ class RunMonitor:
     def must_go_on(self) -> None:
         """Raise where nobody waits for the run any more, or where it takes too long."""
         if self._stopped is not None and self._stopped():
-            raise Stopped("the run was stopped")
+            raise RunStopped("the run was stopped")
         if time.monotonic() - self.started > SECONDS:
             raise Refusal(
                 f"the model wrote for more than {SECONDS:.0f} seconds and was stopped; ask for fewer tokens"
-            ).coded("model.slow", seconds=round(SECONDS))
+            ).with_code("model.slow", seconds=round(SECONDS))
         if self.give_way is not None:
             self.give_way()

@@ -35,7 +35,7 @@ class PictureRunner(Runner):
 
     def read(self, request: RunRequest, monitor: RunMonitor) -> Inputs:
         if request.picture is None:
-            raise Refusal(f"{self.name} looks at a picture, and none came; choose one").coded(
+            raise Refusal(f"{self.name} looks at a picture, and none came; choose one").with_code(
                 "picture.none", model=self.name
             )
         return {"picture": encode_picture(decode_picture(request.picture).resize((self.size[1], self.size[0])))}
@@ -59,20 +59,20 @@ def decode_picture(address: str) -> Any:
 
     matched = DATA.fullmatch(address)
     if matched is None:
-        raise Refusal("the picture is no data: address of a PNG, JPEG, WebP, GIF or BMP; choose another file").coded(
-            "picture.kind"
-        )
+        raise Refusal(
+            "the picture is no data: address of a PNG, JPEG, WebP, GIF or BMP; choose another file"
+        ).with_code("picture.kind")
     try:
         picture = Image.open(io.BytesIO(base64.b64decode(matched[2], validate=True)), formats=FORMATS)
         if picture.width * picture.height > PIXELS:
             raise Refusal(
                 f"the picture has {picture.width} × {picture.height} pixels, but at most {PIXELS:,} are read; shrink it"
-            ).coded("picture.large", width=picture.width, height=picture.height, limit=PIXELS)
+            ).with_code("picture.large", width=picture.width, height=picture.height, limit=PIXELS)
         return picture.convert("RGB")
     except (binascii.Error, UnidentifiedImageError, OSError, ValueError, SyntaxError) as error:
         if isinstance(error, Refusal):
             raise
-        raise Refusal(f"the picture cannot be read ({type(error).__name__}); choose another file").coded(
+        raise Refusal(f"the picture cannot be read ({type(error).__name__}); choose another file").with_code(
             "picture.damaged"
         ) from error
 

@@ -28,7 +28,7 @@ class TextRunner(Runner):
     def read(self, request: RunRequest, monitor: RunMonitor) -> Inputs:
         ids = self.encode(request.text)
         if not ids:
-            raise Refusal("the text is empty, so there is nothing to look at; give some words").coded("text.empty")
+            raise Refusal("the text is empty, so there is nothing to look at; give some words").with_code("text.empty")
         steps = self.count_steps(request)
         must_fit(len(ids), self.max_tokens, self.name, 0 if self.is_pair else steps)
         seed = int(torch.randint(1 << 31, ()).item())

@@ -66,11 +66,11 @@ class SymbolPair:
         ids = self.tokenizer.encode(text)
         if not ids:
             some = " ".join(self.words[len(SPECIAL) :][:4])
-            raise Refusal(f"the text is empty; give some words, such as {some}").coded("text.words", words=some)
+            raise Refusal(f"the text is empty; give some words, such as {some}").with_code("text.words", words=some)
         if len(ids) > LONGEST:
             raise Refusal(
                 f"the text has {len(ids):,} words, but at most {LONGEST:,} are read at once; shorten it"
-            ).coded("text.longer", tokens=len(ids), limit=LONGEST)
+            ).with_code("text.longer", tokens=len(ids), limit=LONGEST)
         return [*ids, END]
 
     def decode(self, ids: Sequence[int]) -> str:

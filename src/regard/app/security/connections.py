@@ -90,7 +90,7 @@ class BoundedProtocol(H11Protocol):
     def pause_writing(self) -> None:
         super().pause_writing()
         if self.stall is None:
-            self.stall = self.loop.call_later(STALLED, self.stalled, self.transport.get_write_buffer_size())
+            self.stall = self.loop.call_later(STALLED, self.drop_stalled, self.transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -98,13 +98,13 @@ class BoundedProtocol(H11Protocol):
             self.stall.cancel()
             self.stall = None
 
-    def stalled(self, before: int) -> None:
+    def drop_stalled(self, before: int) -> None:
         """Drop who has read nothing of an answer since there were so many bytes left of it."""
         left = self.transport.get_write_buffer_size()
         if left >= before:
             self.drop()
         else:
-            self.stall = self.loop.call_later(STALLED, self.stalled, left)
+            self.stall = self.loop.call_later(STALLED, self.drop_stalled, left)
 
     def drop(self) -> None:
         self.unset()

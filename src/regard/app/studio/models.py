@@ -61,7 +61,7 @@ class Models:
     def find(self, name: str) -> KnownModel:
         if name not in self.known:
             known = ", ".join(self.known)
-            raise Refusal(f"there is no model {name[:80]!r} here; there are: {known}", 404).coded(
+            raise Refusal(f"there is no model {name[:80]!r} here; there are: {known}", 404).with_code(
                 "model.none", model=name[:80], models=known
             )
         return self.known[name]
@@ -83,8 +83,8 @@ class Models:
                     raise
                 failed = ModelError(sentence_of(error, f"opening {name}"))
                 if isinstance(error, RegardError):
-                    raise (failed.coded(error.code, **error.about) if error.code else failed) from error
-                raise failed.coded("model.open", model=name, why=short(error)) from error
+                    raise (failed.with_code(error.code, **error.about) if error.code else failed) from error
+                raise failed.with_code("model.open", model=name, why=short(error)) from error
             return self.open_ones[name]
 
 

@@ -12,7 +12,7 @@ import torch
 
 from regard.app.protocol.limits import NAME, WAITING, must_be_short
 from regard.app.protocol.messages import EditEffect, EditSpec, ModelOutput, RunRequest
-from regard.app.protocol.refusal import Refusal, Stopped, WorkerError, sentence_of
+from regard.app.protocol.refusal import Refusal, RunStopped, WorkerError, sentence_of
 from regard.app.runners.edits import describe_edits
 from regard.app.runners.monitor import RunMonitor
 from regard.app.runners.runner import RunResult
@@ -90,13 +90,13 @@ class Studio:
             if self.waiting >= WAITING:
                 raise Refusal(
                     f"{self.waiting} runs are waiting already; wait until some are done, then run again", 429
-                ).coded("runs.many", count=self.waiting)
+                ).with_code("runs.many", count=self.waiting)
             self.waiting += 1
         future = self.running.submit(run_contained, work)
-        future.add_done_callback(self.done)
+        future.add_done_callback(self.release)
         return future
 
-    def done(self, _: "Future[Any]") -> None:
+    def release(self, _: "Future[Any]") -> None:
         with self.lock:
             self.waiting -= 1
 
@@ -119,7 +119,7 @@ class Studio:
         monitor.must_go_on()
         try:
             ran = model.run(request, monitor)
-        except Stopped:
+        except RunStopped:
             if seen:  # what was shown last stays: somebody may be looking at it
                 self.traces.keep(begun, seen[-1])
             raise
@@ -138,13 +138,13 @@ class Studio:
         if card.edits:
             raise Refusal(
                 "this run is edited already; open the plain one, and add the edits to those of that", 409
-            ).coded("edit.twice")
+            ).with_code("edit.twice")
         if card.given is None or not card.model:
             raise Refusal(
                 "this trace came without the model that made it, so nothing can be run again; "
                 "choose a model, run it here, and edit that",
                 409,
-            ).coded("edit.alone")
+            ).with_code("edit.alone")
         model, trace = self.models.open(card.model), self.traces.trace_of(entry)
         trace.check(model.model)  # a folder may hold other weights by now
         layers = [layer.name for layer in trace.runs[run].layers]
@@ -152,7 +152,7 @@ class Studio:
             changed = model.run_again(card.given, layers, edits, monitor)
         except WatchError as error:
             if not error.code:
-                error.coded("edit.refused", why=str(error))
+                error.with_code("edit.refused", why=str(error))
             raise
         specs = [one.model_dump() for one in edits]
         name = f"{title(card.text)} · {describe_edits(edits, layers)}"[:NAME]

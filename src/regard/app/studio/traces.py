@@ -71,8 +71,8 @@ class Traces:
         if known and entry is not None:
             return entry
         if known and look:
-            raise Refusal("the run has gone on since this was drawn; open it again", 410).coded("trace.older")
-        raise Refusal("there is no such trace here any more; choose one from the list, or run it again", 404).coded(
+            raise Refusal("the run has gone on since this was drawn; open it again", 410).with_code("trace.older")
+        raise Refusal("there is no such trace here any more; choose one from the list, or run it again", 404).with_code(
             "trace.none"
         )
 
@@ -93,7 +93,7 @@ class Traces:
         except OSError as error:
             raise TraceError(
                 f"the file of {entry.card.name!r} cannot be read ({error.strerror}); it was moved or taken away"
-            ).coded("file.unreadable", why=str(error.strerror)) from error
+            ).with_code("file.unreadable", why=str(error.strerror)) from error
 
     def answers(self, wanted: str, run: int = -1, look: int = 0) -> Answers:
         """Somebody who answers questions about a trace; those asked last stay ready."""
@@ -171,7 +171,7 @@ class Traces:
             f"the run could not be kept in {self.folder} ({why}), so it is only here until the server ends; "
             "free some space, or start the server with --keep and another folder",
             507,
-        ).coded("disk.memory", folder=str(self.folder), why=why)
+        ).with_code("disk.memory", folder=str(self.folder), why=why)
 
     def pass_by(self, card: Card, trace: Trace) -> None:
         """What was seen of a run that is not over: in memory, and only the last few looks.
@@ -197,7 +197,7 @@ class Traces:
             trace = load(part)
         except TraceError as error:
             refused = Refusal(str(error).replace(str(part), f"{name!r}"), 422)
-            raise (refused.coded(error.code, **error.about) if error.code else refused) from error
+            raise (refused.with_code(error.code, **error.about) if error.code else refused) from error
         card = Card(make_id(), name, text=text_of(trace))
         file = self.folder / f"{card.id}.trace"
         try:
@@ -255,4 +255,4 @@ def disk_refusal(folder: Path, error: OSError) -> Refusal:
         f"the trace could not be kept in {folder} ({why}); free some space, or start the server with --keep and "
         "another folder",
         507,
-    ).coded("disk.full" if error.errno in FULL else "disk.wrong", folder=str(folder), why=why)
+    ).with_code("disk.full" if error.errno in FULL else "disk.wrong", folder=str(folder), why=why)

@@ -77,17 +77,17 @@ class Training:
         if folder is None:
             raise Refusal(
                 f"nothing was shown at step {step} of {self.folder.name}; choose one that is listed", 404
-            ).coded("training.step", step=step, name=self.folder.name)
+            ).with_code("training.step", step=step, name=self.folder.name)
         names = trace_names(folder)
         if not 0 <= example < len(names):
             raise Refusal(
                 f"step {step} shows {len(names)} examples, but {example} was asked for; count from 0", 404
-            ).coded("training.example", step=step, examples=len(names), example=example)
+            ).with_code("training.example", step=step, examples=len(names), example=example)
         file = (folder / names[example]).resolve()
         if not file.is_relative_to(self.folder.resolve()) or not file.is_file():
             raise Refusal(
                 f"the trace of example {example} at step {step} is not in the run's folder any more", 404
-            ).coded("training.moved", step=step, example=example)
+            ).with_code("training.moved", step=step, example=example)
         return file
 
     def about(self, step: int, example: int) -> tuple[str, str]:
@@ -150,4 +150,4 @@ class Trainings:
         for one in self.all():
             if one.id == wanted:
                 return one
-        raise Refusal("there is no such run of training here; open the list again", 404).coded("training.none")
+        raise Refusal("there is no such run of training here; open the list again", 404).with_code("training.none")

@@ -13,12 +13,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.kernels.finite import is_finite
-from regard.attention.map import Computed, Dropped
+from regard.attention.map import Computed, DropoutRecord
 from regard.attention.weigh.dropout import draw_kept
 from regard.eager import has_tangent, plain
 
 
-def attend_dropping(computed: Computed, v: Tensor, dropped: Dropped) -> Float[Tensor, "b h q e"] | None:
+def attend_dropping(computed: Computed, v: Tensor, dropped: DropoutRecord) -> Float[Tensor, "b h q e"] | None:
     """The mix, or None where the call is not a usual one: softmax of the scaled product, four axes, equal heads."""
     q, k = computed.q, computed.k
     if dropped.seed is None or not 0.0 < dropped.p < 1.0 or not plain(q, k, v) or not q.is_cpu:
@@ -43,7 +43,7 @@ class DroppedSoftmax(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, q: Tensor, k: Tensor, v: Tensor, added: Tensor | None, scale: float, dropped: Dropped
+        ctx: Any, q: Tensor, k: Tensor, v: Tensor, added: Tensor | None, scale: float, dropped: DropoutRecord
     ) -> Float[Tensor, "b h q e"]:
         fq, fk, fv = q.flatten(0, 1), k.flatten(0, 1), v.flatten(0, 1)  # bh t d: bmm wants one stride for both
         scores = torch.bmm(fq, fk.mT).unflatten(0, q.shape[:2])  # b h q k

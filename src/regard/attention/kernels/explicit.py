@@ -10,14 +10,14 @@ from torch import Tensor
 from regard.attention.axes.as_4d import add_leading_axes
 from regard.attention.axes.heads import multiply_grouped
 from regard.attention.kernels.finite import is_finite
-from regard.attention.map import Computed, Dropped, drop
+from regard.attention.map import Computed, DropoutRecord, drop
 from regard.attention.map.blocks import BUDGET
 from regard.attention.map.computed import find_seen_keys
 from regard.eager import autocasts, readable
 
 
 def attend_explicitly(
-    computed: Computed, v: Float[Tensor, "*_b k e"], dropped: Dropped | None = None
+    computed: Computed, v: Float[Tensor, "*_b k e"], dropped: DropoutRecord | None = None
 ) -> Float[Tensor, "*_c q e"]:
     """scores → mask → weights → mix, in float32 or better, the mix in the dtype of v.
 

@@ -18,14 +18,20 @@ from regard.attention.kernels.fused import SLICED_FROM, forbid_second_derivative
 from regard.attention.map import AttentionMap, Computed
 from regard.attention.mask.base import Mask
 from regard.attention.mask.causal import Causal
-from regard.eager import transformed
+from regard.eager import is_transformed
 
 
 def attend_usual(q: Tensor, k: Tensor, v: Tensor, mask: object) -> tuple[Tensor, AttentionMap] | None:
     """The mix and its map, or None where the call is not a usual one."""
     if type(q) is not Tensor or type(k) is not Tensor or type(v) is not Tensor or not q.is_cpu or q.is_nested:
         return None
-    if k.is_nested or v.is_nested or torch.compiler.is_compiling() or transformed() or forward_ad._current_level >= 0:
+    if (
+        k.is_nested
+        or v.is_nested
+        or torch.compiler.is_compiling()
+        or is_transformed()
+        or forward_ad._current_level >= 0
+    ):
         return None
     qs, ks = q.shape, k.shape
     if len(qs) != 4 or ks != v.shape:

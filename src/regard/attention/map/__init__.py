@@ -3,7 +3,7 @@
 from regard.attention.map.computed import Computed
 from regard.attention.map.map import AttentionMap
 from regard.attention.map.source import Source
-from regard.attention.map.statistics import Pooled
-from regard.attention.weigh.dropout import Dropped, drop
+from regard.attention.map.statistics import PooledMap
+from regard.attention.weigh.dropout import DropoutRecord, drop
 
-__all__ = ["AttentionMap", "Computed", "Dropped", "Pooled", "Source", "drop"]
+__all__ = ["AttentionMap", "Computed", "DropoutRecord", "PooledMap", "Source", "drop"]

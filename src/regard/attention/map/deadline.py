@@ -31,4 +31,4 @@ def check_time() -> None:
     if limit is not None and time.monotonic() > limit[0]:
         raise MapError(
             f"this took more than {limit[1]:g} seconds and was stopped; look at a smaller part, or measure it in Python"
-        ).coded("trace.slow", seconds=limit[1])
+        ).with_code("trace.slow", seconds=limit[1])

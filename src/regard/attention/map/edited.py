@@ -25,7 +25,7 @@ class MapChange(Protocol):
         """The cells of these rows that it hid before weights were made; None where it hid nothing."""
 
 
-class Edited(WeightsSource):
+class EditedSource(WeightsSource):
     """A map with edits: rows that none of them is for are the other map's, the rest is computed when asked for."""
 
     kind = "implied"
@@ -35,8 +35,8 @@ class Edited(WeightsSource):
         self.sizes, self.lead = source.sizes, source.leading_index()
         self.device, self.dtype, self.precision = source.device, source.dtype, source.precision
 
-    def pick(self, chosen: tuple[Index, ...]) -> "Edited":
-        return Edited(self.source.pick(chosen), self.changes)
+    def pick(self, chosen: tuple[Index, ...]) -> "EditedSource":
+        return EditedSource(self.source.pick(chosen), self.changes)
 
     def weights(self, rows: Where = slice(None), columns: slice = slice(None)) -> Float[Tensor, "*_b r c"]:
         wanted = places(rows, self.sizes.q, "cpu")

@@ -30,7 +30,7 @@ def group(map: AttentionMap, rows: Groups, columns: Groups, kind: str) -> Attent
     """
     source = map.source
     q, k = source.shape[-2:]
-    return AttentionMap(Grouped(source, Members.of(rows, q, "row"), Members.of(columns, k, "column"), kind))
+    return AttentionMap(GroupedSource(source, Members.of(rows, q, "row"), Members.of(columns, k, "column"), kind))
 
 
 class Members:
@@ -62,7 +62,7 @@ class Members:
         return self.order[self.starts[groups][position] + within], position
 
 
-class Grouped(WeightsSource):
+class GroupedSource(WeightsSource):
     """Rows averaged and columns added, from a source that stays as lazy as it was."""
 
     def __init__(self, source: Source, rows: Members, columns: Members, kind: str) -> None:
@@ -72,8 +72,8 @@ class Grouped(WeightsSource):
         self.lead = whole(self.sizes, source.device)
         self.kind = f"{kind} {source.kind}"
 
-    def pick(self, chosen: tuple[Index, ...]) -> "Grouped":
-        return Grouped(self.source.pick(chosen), self.rows, self.columns, self.done)
+    def pick(self, chosen: tuple[Index, ...]) -> "GroupedSource":
+        return GroupedSource(self.source.pick(chosen), self.rows, self.columns, self.done)
 
     def weights(self, rows: Where = slice(None), columns: slice = slice(None)) -> Float[Tensor, "*_b r c"]:
         groups = places(rows, len(self.rows), "cpu")

@@ -13,10 +13,10 @@ from regard.attention.map.implied import Implied, Implying
 from regard.attention.map.index import as_where, parse
 from regard.attention.map.rows import weights_at
 from regard.attention.map.source import Source
-from regard.attention.map.statistics import Pooled
+from regard.attention.map.statistics import PooledMap
 from regard.attention.map.stored import Stored
 from regard.attention.mask import Mask, Sizes
-from regard.attention.weigh.dropout import Dropped, drop
+from regard.attention.weigh.dropout import DropoutRecord, drop
 from regard.errors import MapError, ShapeError
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class AttentionMap:
         source: Source,
         *,
         tokens: tuple[Sequence[str], Sequence[str]] | None = None,
-        dropped: Dropped | None = None,
+        dropped: DropoutRecord | None = None,
     ) -> None:
         self.source, self.tokens, self.dropped = source, tokens, dropped
 
@@ -103,7 +103,7 @@ class AttentionMap:
         """What the weights are computed in."""
         return self.source.dtype
 
-    def named(self, queries: Sequence[str], keys: Sequence[str] | None = None) -> "AttentionMap":
+    def with_names(self, queries: Sequence[str], keys: Sequence[str] | None = None) -> "AttentionMap":
         """The same map with the tokens that its rows and columns stand for."""
         keys = queries if keys is None else keys
         if (len(queries), len(keys)) != self.shape[-2:]:
@@ -156,7 +156,7 @@ class AttentionMap:
         """
         return statistics.top(self.source, k)
 
-    def pool(self, rows: int, columns: int) -> Pooled:
+    def pool(self, rows: int, columns: int) -> PooledMap:
         """An overview of at most rows × columns cells: (max, mean), the mean over allowed cells."""
         return statistics.pool(self.source, rows, columns)
 

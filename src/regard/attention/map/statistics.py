@@ -20,7 +20,7 @@ from regard.errors import MapError, ShapeError
 Place = tuple[int | slice | EllipsisType, ...]
 
 
-class Pooled(NamedTuple):
+class PooledMap(NamedTuple):
     """An overview: the largest and the mean weight of each cell's block (the mean over allowed cells)."""
 
     max: Float[Tensor, "*b rows columns"]
@@ -222,7 +222,7 @@ def find_largest(values: Float[Tensor, "*b r c"], k: int) -> tuple[Tensor, Tenso
 
 
 @torch.no_grad()
-def pool(source: Source, rows: int, columns: int) -> Pooled:
+def pool(source: Source, rows: int, columns: int) -> PooledMap:
     q, k = source.shape[-2:]
     if rows < 1 or columns < 1:
         raise ShapeError(f"pool({rows}, {columns}) asks for no cells; give at least 1 × 1")
@@ -239,4 +239,4 @@ def pool(source: Source, rows: int, columns: int) -> Pooled:
         most[here][..., cells].scatter_reduce_(-2, to[:, None].expand_as(highest), highest, "amax")
         total[here][..., cells].index_add_(-2, to, sums)
         count[here].index_add_(-2, to, grid.count_seen(block, weights.shape).to(total.dtype))
-    return Pooled(most, total / count.clamp_min(1))
+    return PooledMap(most, total / count.clamp_min(1))

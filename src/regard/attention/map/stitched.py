@@ -13,7 +13,7 @@ from regard.attention.map.source import MapPiece, WeightsSource
 from regard.errors import ShapeError
 
 
-class Stitched(WeightsSource):
+class StitchedSource(WeightsSource):
     """Rows of several computed maps as one map; a row knows nothing of keys that it was not computed with.
 
     >>> x, y = torch.zeros(1, 1, 2, 3), torch.zeros(1, 1, 1, 3)
@@ -43,9 +43,9 @@ class Stitched(WeightsSource):
     def pieces(self) -> tuple[MapPiece, ...]:
         return self._pieces
 
-    def pick(self, chosen: tuple[Index, ...]) -> "Stitched":
+    def pick(self, chosen: tuple[Index, ...]) -> "StitchedSource":
         picked = [MapPiece(piece.source.pick(chosen), piece.column) for piece in self._pieces]
-        return Stitched(picked, width=self.sizes.k)
+        return StitchedSource(picked, width=self.sizes.k)
 
     def weights(self, rows: Where = slice(None), columns: slice = slice(None)) -> Float[Tensor, "*_b r c"]:
         return take(self.fill(rows, self.dtype, lambda source, some: source.weights(some)), -1, columns)

@@ -8,12 +8,12 @@ import torch
 from jaxtyping import Float
 from torch import Generator, Tensor
 
-from regard.eager import transformed
+from regard.eager import is_transformed
 
 STEPS = 1 << 16  # sixteen random bits decide over one number
 
 
-class Dropped(NamedTuple):
+class DropoutRecord(NamedTuple):
     """How one call dropped weights: with which probability, and from which seed (None: not to be replayed).
 
     `replay` gives all weights as used, where another random state than ours decided.
@@ -35,7 +35,7 @@ def draw_kept(
     """
     generator = None if seed is None else Generator(device=device).manual_seed(seed)
     dropped = round(p * STEPS)
-    if device.type != "cpu" or not 0 < dropped < STEPS or torch.compiler.is_compiling() or transformed():
+    if device.type != "cpu" or not 0 < dropped < STEPS or torch.compiler.is_compiling() or is_transformed():
         drawn = torch.rand(tuple(shape), generator=generator, device=device)
         return (drawn >= p).to(dtype) / (1.0 - p)
     count = math.prod(shape)
@@ -46,7 +46,7 @@ def draw_kept(
     return found.mul_(STEPS / (STEPS - dropped)).view(tuple(shape))
 
 
-def drop(weights: Float[Tensor, "..."], dropped: Dropped) -> Float[Tensor, "..."]:
+def drop(weights: Float[Tensor, "..."], dropped: DropoutRecord) -> Float[Tensor, "..."]:
     """Set a share p of the weights to 0 and raise the others to 1 / (1 − p); p = 1 leaves nothing."""
     if dropped.p >= 1.0:
         return torch.zeros_like(weights)

@@ -41,18 +41,18 @@ class BeamAncestry:
         """Whether every kept sequence had ended before this step."""
         return block.sizes.lead[0] == self.batch and block.step > max(self.entries)
 
-    def ended(self, held: LayerCapture) -> Tensor:
+    def find_ended_rows(self, held: LayerCapture) -> Tensor:
         """(b, q): which rows come after the end of their sequence."""
         taken = [(self.of(block), block.sizes.q) for block in held.blocks if not self.over(block)]
         return torch.cat([entries[:, None].expand(-1, rows) < 0 for entries, rows in taken if entries is not None], 1)
 
-    def padded(self, held: LayerCapture, ids: Tensor) -> Tensor:
+    def pad_ids(self, held: LayerCapture, ids: Tensor) -> Tensor:
         """Token ids of all rows; after the end of a sequence those with which it was filled up."""
         if self.text is None or held.blocks[0].sizes.lead[0] != self.batch:
             return ids
         text = self.text[:, : ids.shape[1]]
         filled = torch.cat([text, torch.zeros_like(ids[:, text.shape[1] :])], 1)
-        return torch.where(self.ended(held), filled.to(ids), ids)
+        return torch.where(self.find_ended_rows(held), filled.to(ids), ids)
 
 
 @dataclass(frozen=True)
@@ -261,5 +261,5 @@ def text_fits(
     size = min(ids.shape[1], most)
     wrong = ids[:, :size] != sequences[:, :size]
     if kept is not None:
-        wrong = wrong & ~kept.ended(held)[:, :size]
+        wrong = wrong & ~kept.find_ended_rows(held)[:, :size]
     return not bool(wrong.any())

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from regard.attention.axes.as_4d import broadcast_4d
-from regard.attention.map import AttentionMap, Computed, Dropped
-from regard.attention.map.edited import Edited
+from regard.attention.map import AttentionMap, Computed, DropoutRecord
+from regard.attention.map.edited import EditedSource
 from regard.attention.map.source import MapPiece
-from regard.attention.map.stitched import Stitched
+from regard.attention.map.stitched import StitchedSource
 from regard.attention.mask import Mask, Sizes
 from regard.attention.mask.spans import SpanMask
 from regard.attention.score.bias import Bias
@@ -19,7 +19,7 @@ from regard.attention.weigh.softmax import softmax
 from regard.trace.capture.ancestry import BeamAncestry
 from regard.trace.capture.layer_capture import CapturedCall, LayerCapture
 from regard.trace.change.call_edits import CallEdits
-from regard.trace.doors.compact_form import Shifted
+from regard.trace.doors.compact_form import ShiftedBias
 from regard.trace.record.compact import compact_any_mask, compact_mask, dense_of
 from regard.trace.record.diagonals import Diagonals
 from regard.trace.record.even import WholeRows, even_softmax
@@ -44,7 +44,7 @@ def assemble_layer(held: LayerCapture, kept: BeamAncestry | None) -> Layer:
         if first.map is not None:
             layer.weights.dropped = first.map.dropped
         elif held.dropout:
-            layer.weights.dropped = Dropped(held.dropout, None, replay_of(layer, first, held.dropout))
+            layer.weights.dropped = DropoutRecord(held.dropout, None, replay_of(layer, first, held.dropout))
         layer.seen = first.seen
     else:
         stretches = sorted({block.stretch for block in blocks})
@@ -53,7 +53,7 @@ def assemble_layer(held: LayerCapture, kept: BeamAncestry | None) -> Layer:
         layer.weights = AttentionMap(
             parts[0].source
             if len(parts) == 1
-            else Stitched([MapPiece(part.source, part.column, part.v) for part in parts])
+            else StitchedSource([MapPiece(part.source, part.column, part.v) for part in parts])
         )
         layer.k, layer.v = parts[-1].k, parts[-1].v
         if len(parts) > 1 and layer.v is not None:  # the last keys are known; earlier rows saw others
@@ -61,15 +61,15 @@ def assemble_layer(held: LayerCapture, kept: BeamAncestry | None) -> Layer:
             layer.v = torch.nn.functional.pad(layer.v, (0, 0, parts[-1].column, gap))
         layer.seen = join_samples(blocks, layer.weights.shape[-1])
     layer.take_findings(held)
-    if held.written("v"):
+    if held.was_written("v"):
         layer.v = None
         layer.notes.append("v was written to after the call, so it is not shown")
     stored = layer.weights.source.stored
-    if held.written("weights") and stored is not None:
+    if held.was_written("weights") and stored is not None:
         stored.expire()
     layer.gradient = first.gradient if len(blocks) == 1 else None
     if any(block.edits for block in blocks):
-        layer.weights = AttentionMap(Edited(layer.weights.source, edits_of(blocks)))
+        layer.weights = AttentionMap(EditedSource(layer.weights.source, edits_of(blocks)))
     return layer
 
 
@@ -142,7 +142,7 @@ def compute_from(
     source = Computed(
         q, k, sizes, score=score, scale=held.scale, mask=mask, bias=bias, softcap=held.softcap, sink=sink, weigh=weigh
     )
-    if held.written("q", "k"):
+    if held.was_written("q", "k"):
         source.expire()  # what was written to is no longer what the model used
     return source
 
@@ -258,7 +258,7 @@ def join_distances(blocks: list[CapturedCall], sizes: Sizes, column: int) -> Bia
     last = blocks[-1].row + blocks[-1].sizes.q - 1 - column  # where the last query stands among the keys
     turn = sizes.k - 1 - last  # rows are aligned at the end of the map
     for block in blocks:
-        if isinstance(block.bias, Diagonals | Shifted) or block.sizes.q == 1 or block.bias is None:
+        if isinstance(block.bias, Diagonals | ShiftedBias) or block.sizes.q == 1 or block.bias is None:
             part = dense_bias(block)
             if part.shape[0] != 1:
                 return None

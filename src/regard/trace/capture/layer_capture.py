@@ -21,7 +21,7 @@ from regard.trace.capture.key_buffer import KeyBuffer
 from regard.trace.capture.match import choose, match
 from regard.trace.capture.retention import Retention
 from regard.trace.change.edits import PlacedEdit
-from regard.trace.doors.compact_form import CompactForm, Memo, Shifted
+from regard.trace.doors.compact_form import CompactForm, Memo, ShiftedBias
 from regard.trace.doors.rows import SAMPLED, row_numbers, sample_rows
 from regard.trace.doors.scope import Call
 from regard.trace.record.compact import compact_mask, dense_of
@@ -277,7 +277,7 @@ class LayerCapture(Findings):
                     block.bias = block.bias[..., : max(1, rows), : max(1, columns)]
                 elif block.bias is not None:
                     shift = (block.sizes.k - block.sizes.q) - (columns - rows)
-                    block.bias = Shifted(block.bias, shift)
+                    block.bias = ShiftedBias(block.bias, shift)
                 block.ids = None if block.ids is None else block.ids[:, :rows]
                 block.sizes = fewer
                 block.seen = ProofSample()
@@ -286,7 +286,7 @@ class LayerCapture(Findings):
         if self.keys is not None:
             self.keys.shrink(position - base)
 
-    def written(self, *which: str) -> bool:
+    def was_written(self, *which: str) -> bool:
         """Whether somebody wrote since to a kept reference: "q", "k", "v" or "weights"."""
         return any(
             was is not None and name in which and (x := getattr(block, name)) is not None and version(x) != was

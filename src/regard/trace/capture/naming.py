@@ -169,4 +169,4 @@ def ids_of(held: LayerCapture, kept: BeamAncestry | None) -> Tensor | None:
     if len({len(part) for part in parts}) != 1:
         return None
     ids = torch.cat(parts, -1)
-    return ids if kept is None else kept.padded(held, ids)
+    return ids if kept is None else kept.pad_ids(held, ids)

@@ -77,7 +77,7 @@ class Watcher(ModelListener):
 
     def refuse(self, place: CallSite | None, why: str) -> None:
         path = self.path(place)
-        if not self.wanted(path):
+        if not self.wants(path):
             return
         if not self.sessions:
             self.sessions.append(Session(None))
@@ -87,7 +87,7 @@ class Watcher(ModelListener):
         if text not in self.notes:
             self.notes.append(text)
 
-    def wanted(self, path: str) -> bool:
+    def wants(self, path: str) -> bool:
         return self.chosen is None or any(f".{part}." in f".{path}." for part in self.chosen)
 
     def hear(self, call: Call) -> None:
@@ -95,7 +95,7 @@ class Watcher(ModelListener):
         if torch._C._current_graph_task_id() != -1:  # activation checkpointing computes it again for the backward pass
             self.compare(path, call)
             return
-        if not self.wanted(path):
+        if not self.wants(path):
             self.note_changes(call)
             return
         stack = stack_of(call.place, self.tree, self.stack)

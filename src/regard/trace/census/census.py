@@ -82,7 +82,7 @@ class CensusTotals:
             for name, values in (both | {f"rows {name}": x for name, x in found.rows.items()}).items():
                 kept[name] = kept[name] + values.sum(0) if name in kept else values.sum(0)
 
-    def merged(self, failed: str = "") -> "CensusTotals":
+    def merge_processes(self, failed: str = "") -> "CensusTotals":
         """The sums of all processes."""
         flat = {"\n".join((*key, name)): x for key, some in self.layers.items() for name, x in some.items()}
         flat["texts"] = torch.tensor([self.texts, self.tokens], dtype=torch.float64)
@@ -180,7 +180,7 @@ def census(
             if count == 1:
                 raise
         try:
-            whole = adding.merged("" if failed is None else f"{type(failed).__name__}: {failed}")
+            whole = adding.merge_processes("" if failed is None else f"{type(failed).__name__}: {failed}")
         except TraceError as error:
             raise failed or error from None
     if not whole.layers:

@@ -109,7 +109,7 @@ def heads_of(named: Named, count: int, layer: str) -> Tensor:
     if wrong:
         raise WatchError(
             f"{layer} has {count} heads, but head {wrong[0]} was asked for; count from 0 to {count - 1}"
-        ).coded("head.none", layer=layer, heads=count, head=wrong[0])
+        ).with_code("head.none", layer=layer, heads=count, head=wrong[0])
     return torch.tensor(sorted({head % count for head in named}))
 
 

@@ -11,13 +11,13 @@ from regard.attention.axes.as_4d import add_leading_axes, broadcast_4d
 from regard.attention.axes.select import pick
 from regard.attention.map import AttentionMap
 from regard.attention.map.blocks import BUDGET
-from regard.attention.map.edited import Edited
+from regard.attention.map.edited import EditedSource
 from regard.attention.map.source import Source
 from regard.attention.map.stored import Stored
 from regard.attention.mask import Sizes
 from regard.errors import WatchError
 from regard.trace.change.call_edits import CallEdits
-from regard.trace.change.edited_rows import Base, ScoreBase, base_of, blocked_cells, edit_rows, shared
+from regard.trace.change.edited_rows import Base, ScoreBase, base_of, blocked_cells, edit_rows, key_heads_of
 from regard.trace.change.edits import Block, EditRows, MapEdit, MixEdit, PlacedEdit
 from regard.trace.doors.scope import Call
 
@@ -51,7 +51,7 @@ class CallChange:
         if not edits:
             return whole
         part = CallEdits(edits, row, self.own.shape[2], column)
-        return AttentionMap(Edited(whole.source, [part]), tokens=whole.tokens)
+        return AttentionMap(EditedSource(whole.source, [part]), tokens=whole.tokens)
 
     @property
     def of_map(self) -> list[PlacedEdit]:
@@ -99,7 +99,7 @@ def recompute_mix(call: Call, editing: CallChange, edits: list[PlacedEdit]) -> T
     batch = torch.arange(found.shape[0], device=device)[:, None]
     for heads, rows in spots(edits, count):
         base = base_of(call, editing.source, heads)
-        values = pick(v, (slice(None), shared(heads, count, v.shape[1])))
+        values = pick(v, (slice(None), key_heads_of(heads, count, v.shape[1])))
         those, fused = heads.to(device), can_fuse(base, call, editing, edits)
         cells = found.shape[0] * len(heads) * width
         for some in rows.to(device).split(max(1, (FUSED if fused else BUDGET) // max(1, cells))):

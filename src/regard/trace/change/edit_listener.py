@@ -114,7 +114,7 @@ class EditListener(ChangeListener):
             reach = self.reach.get(id(edit), EditReach())
             for part in edit.at or (None,):
                 if not reach.layers.get(part):
-                    raise WatchError(self.missed(edit, part))
+                    raise WatchError(self.explain_miss(edit, part))
             if isinstance(edit, MapEdit):
                 beyond(edit, edit.queries, "query", reach.queries)
                 beyond(edit, edit.keys, "key", reach.keys)
@@ -123,7 +123,7 @@ class EditListener(ChangeListener):
                     f"{edit.said} names no cell: the longest call had {reach.queries} queries and {reach.keys} keys"
                 )
 
-    def missed(self, edit: Edit, part: LayerName | None) -> str:
+    def explain_miss(self, edit: Edit, part: LayerName | None) -> str:
         """Why an edit fell nowhere."""
         why = [
             f"{path or 'the model'}: {why}" for path, why in self.refused.items() if part is None or part.fits(path, 1)

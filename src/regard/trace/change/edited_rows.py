@@ -45,7 +45,7 @@ class ScoreBase:
         sizes = Sizes((q.shape[0], q.shape[1]), q.shape[2], width)
         given = [pick(broadcast_4d(x, sizes), chosen)[..., :width] for x in (call.bias, call.mask) if x is not None]
 
-        def seen(rows: Tensor) -> Seen:
+        def see_rows(rows: Tensor) -> Seen:
             allowed, added = None, None
             if call.causal:
                 allowed = rows[:, None] >= torch.arange(width, device=device)
@@ -59,20 +59,20 @@ class ScoreBase:
             return allowed, added
 
         sink = None if call.sink is None else call.sink.to(device)[heads.to(device)][:, None, None]
-        keys = pick(k, (slice(None), shared(heads, q.shape[1], k.shape[1])))
-        return ScoreBase(pick(q, chosen), keys, seen, scale=call.scale, softcap=call.softcap, sink=sink)
+        keys = pick(k, (slice(None), key_heads_of(heads, q.shape[1], k.shape[1])))
+        return ScoreBase(pick(q, chosen), keys, see_rows, scale=call.scale, softcap=call.softcap, sink=sink)
 
     @staticmethod
     def of_map(source: Computed) -> "ScoreBase":
         """Of a map whose heads have a key head each, as they have after `pick`."""
 
-        def seen(rows: Tensor) -> Seen:
+        def see_rows(rows: Tensor) -> Seen:
             return source.allowed(rows), None if source.bias is None else source.bias_at(rows, slice(None))
 
         q, k, heads = source.q, source.k, source.q.shape[-3] if source.q.ndim > 2 else 1
         if k.ndim > 2 and k.shape[-3] not in (1, heads):
             k = k.repeat_interleave(heads // k.shape[-3], -3)
-        return ScoreBase(q, k, seen, scale=source.scale, softcap=source.softcap, sink=source.sink)
+        return ScoreBase(q, k, see_rows, scale=source.scale, softcap=source.softcap, sink=source.sink)
 
     def logs(self, rows: Tensor, hidden: Tensor | None) -> Logs:
         """log weights of these rows, where some more cells are hidden."""
@@ -158,7 +158,7 @@ def edit_rows(base: Base, at: EditRows, edits: Sequence[PlacedEdit], rows: Tenso
     at.whole = isinstance(base, ScoreBase)
     for placed in left[first:]:
         cells = placed.columns(at.logs.shape[-1], at.column).to(at.logs.device)
-        other, meant = placed.edit.on(at, cells), placed.meant(at)  # type: ignore[attr-defined]
+        other, meant = placed.edit.on(at, cells), placed.concerns(at)  # type: ignore[attr-defined]
         at.logs = other if bool(meant.all()) else torch.where(meant[..., None].to(other.device), other, at.logs)
         at.whole = at.whole and isinstance(placed.edit, Block)
     return at.weights()
@@ -168,7 +168,7 @@ def blocked_cells(edits: Sequence[PlacedEdit], at: EditRows) -> Tensor | None:
     """The cells that these blocks hide, (…, r, k); with fewer axes where all rows and heads are alike."""
     hidden = None
     for placed in edits:
-        meant, cells = placed.meant(at), placed.columns(at.width, at.column).to(at.h.device)
+        meant, cells = placed.concerns(at), placed.columns(at.width, at.column).to(at.h.device)
         some = cells.expand(1, -1) if bool(meant.all()) else meant[..., None] & cells
         hidden = some if hidden is None else hidden | some
     return hidden
@@ -192,7 +192,7 @@ def normalise(scores: Tensor, sink: Tensor | None) -> Logs:
     return spread(scores, scores.new_zeros(())), sink is not None
 
 
-def shared(heads: Tensor, count: int, groups: int) -> Tensor:
+def key_heads_of(heads: Tensor, count: int, groups: int) -> Tensor:
     """Which key heads these query heads use."""
     found = pick_key_heads(heads, count, groups)
     assert isinstance(found, Tensor)

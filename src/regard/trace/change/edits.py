@@ -152,7 +152,7 @@ class PlacedEdit:
         some = bool(len(self.heads) and len(self.queries))
         return some and (isinstance(self.edit, MixEdit) or bool(len(self.keys)))
 
-    def meant(self, rows: EditRows) -> Tensor:
+    def concerns(self, rows: EditRows) -> Tensor:
         """(…, r): whether the edit is for these rows."""
         heads, queries = self.heads.to(rows.h.device), self.queries.to(rows.q.device)
         return torch.isin(rows.h, heads)[..., None] & torch.isin(rows.q, queries)

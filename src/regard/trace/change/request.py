@@ -26,7 +26,7 @@ BY_HAND = (
 )
 
 
-class Prepared:
+class PreparedScore:
     """A score function whose queries and keys are prepared already."""
 
     is_dot = False
@@ -74,7 +74,7 @@ class Request:
             self.q,
             self.k,
             self.v,
-            score=None if dot or self.score is None else Prepared(self.score),
+            score=None if dot or self.score is None else PreparedScore(self.score),
             mask=self.mask,
             weigh=None if self.weigh is softmax else self.weigh,
             scale=self.scale,

@@ -72,13 +72,13 @@ class SwapReport(HasTable):
     @property
     def attention_time(self) -> float | None:
         """How many times faster the swapped layers compute their attention."""
-        own, new = self.spent()
+        own, new = self.attention_seconds()
         return own / new if own and new else None
 
     @property
     def time(self) -> float | None:
         """How many times faster the model is: its seconds, less its attention's, plus the other's."""
-        own, new = self.spent()
+        own, new = self.attention_seconds()
         return self.seconds / max(self.seconds - own + new, new) if own and new else None
 
     @property
@@ -88,7 +88,7 @@ class SwapReport(HasTable):
         new = max((layer.new.bytes or 0 for layer in self.layers.values() if layer.new), default=0)
         return own / new if own and new else None
 
-    def spent(self) -> tuple[float, float]:
+    def attention_seconds(self) -> tuple[float, float]:
         """Seconds of attention in all swapped layers, both ways; 0 where they were not measured."""
         both = [(layer.own.seconds, layer.new.seconds) for layer in self.layers.values() if layer.own and layer.new]
         return sum(own for own, _ in both), sum(new for _, new in both)
@@ -104,13 +104,13 @@ class SwapReport(HasTable):
         for row in rows:
             if not self.kept:
                 del row["left as it is, because"]
-        return SmallNumbers(rows, self.title, [*self.said(), *self.notes])
+        return SmallNumbers(rows, self.title, [*self.sentences(), *self.notes])
 
     @property
     def title(self) -> str:
         return f"{self.attention} in {len(self.swapped)} of {len(self.layers)} layers"
 
-    def said(self) -> list[str]:
+    def sentences(self) -> list[str]:
         """What changed, how much faster, how much smaller, and how that was measured."""
         off = f"{self.effect.what}: off by {self.error:.2%} of its size, {self.largest:.3g} at most"
         if self.agreement is not None and self.kl is not None:

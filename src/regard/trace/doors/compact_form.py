@@ -91,7 +91,7 @@ def form(call: Call, sizes: Sizes) -> CompactForm:
             if isinstance(bias, Tensor):
                 less = bias[..., :stop].clone()
             elif bias is not None:
-                less = Shifted(bias, sizes.k - stop)
+                less = ShiftedBias(bias, sizes.k - stop)
             return CompactForm(compact_mask(seen, fewer), less, False, stop, padding_rows_empty=uniform)
     if isinstance(bias, Tensor) and bias.data_ptr() in {x.data_ptr() for x in (call.mask, call.bias) if x is not None}:
         bias = bias.clone()
@@ -109,7 +109,7 @@ def add_biases(a: Tensor | Diagonals, b: Tensor | Diagonals, sizes: Sizes) -> Te
     return found
 
 
-class Shifted:
+class ShiftedBias:
     """A bias by distance whose queries now stand elsewhere on the axis of keys."""
 
     def __init__(self, bias: Bias, by: int) -> None:

@@ -44,9 +44,9 @@ class Container:
         if not stat.S_ISREG(status.st_mode):
             raise TraceError(
                 f"{path} is no file but something else, such as a folder; give the trace file itself"
-            ).coded("file.foreign")
+            ).with_code("file.foreign")
         if self.size < 8:
-            raise TraceError(f"{path} holds {self.size} bytes, too few for a trace; write it again").coded(
+            raise TraceError(f"{path} holds {self.size} bytes, too few for a trace; write it again").with_code(
                 "file.small", size=self.size
             )
         self.metadata, self.infos, self.begin, self.sealed = read_header(path, self.size, self.bytes)
@@ -62,15 +62,15 @@ class Container:
         key = (self.serial, first, last)
         chunks = RECENT.get(key)
         if chunks is None:
-            chunks = self.checked(first, last)
+            chunks = self.read_checked(first, last)
             RECENT.put(key, chunks)
         at = start - self.begin - first * CHUNK
         found = chunks[at : at + size]
         if dtype == torch.bool and bool((found > 1).any()):
-            raise self.damaged("an array of truths holds something between true and false")
+            raise self.damage_error("an array of truths holds something between true and false")
         return found.view(dtype).view(shape)
 
-    def checked(self, first: int, last: int) -> Tensor:
+    def read_checked(self, first: int, last: int) -> Tensor:
         """The bytes of these chunks, each compared with its digest."""
         digests, end = self.digests
         start, stop = self.begin + first * CHUNK, min(self.begin + last * CHUNK, end)
@@ -82,8 +82,10 @@ class Container:
             at = (number - first) * CHUNK
             if sha256(view[at : at + CHUNK]).digest() != digests[number * WIDTH : (number + 1) * WIDTH]:
                 if stamp(os.fstat(self.file)) != self.stamp:
-                    raise self.changed()
-                raise self.damaged(f"its bytes {start + at} to {min(start + at + CHUNK, stop)} are not those written")
+                    raise self.stale_error()
+                raise self.damage_error(
+                    f"its bytes {start + at} to {min(start + at + CHUNK, stop)} are not those written"
+                )
         return found
 
     @cached_property
@@ -94,13 +96,13 @@ class Container:
             raise TraceError(
                 f"{self.path} holds no digests, so nobody can check whether its numbers are those that were written; "
                 "write it again with trace.save"
-            ).coded("file.unchecked")
+            ).with_code("file.unchecked")
         count = chunks_of(info.start - self.begin)
         if info.stop != self.size or info.dtype != torch.uint8 or info.shape != (count, WIDTH):
-            raise self.damaged(f"its digests are not those of {count} chunks")
+            raise self.damage_error(f"its digests are not those of {count} chunks")
         found = self.bytes(info.start, info.stop)
         if sha256(found).hexdigest() != self.metadata["digests"]:
-            raise self.damaged("its digests are not those that were written")
+            raise self.damage_error("its digests are not those that were written")
         return found, info.start
 
     def read(self, into: memoryview, start: int) -> None:
@@ -117,11 +119,11 @@ class Container:
                     count = len(piece)
                     into[done : done + count] = piece
                 if not count:
-                    raise self.changed()
+                    raise self.stale_error()
                 done += count
         except OSError as error:
             why = str(error.strerror or error)
-            raise TraceError(f"{self.path} cannot be read: {why}").coded("file.unreadable", why=why) from error
+            raise TraceError(f"{self.path} cannot be read: {why}").with_code("file.unreadable", why=why) from error
 
     def bytes(self, start: int, stop: int) -> bytes:
         """Bytes that have no digest of their own: the header, and the digests."""
@@ -129,14 +131,14 @@ class Container:
         self.read(memoryview(found), start)
         return bytes(found)
 
-    def changed(self) -> Stale:
+    def stale_error(self) -> Stale:
         return Stale(
             f"{self.path} was changed after it was opened, so its numbers can no longer be read; load it again, "
             "or write it again"
-        ).coded("file.changed")
+        ).with_code("file.changed")
 
-    def damaged(self, what: str) -> TraceError:
-        return TraceError(f"{self.path} is damaged: {what}; copy it again, or write it again").coded("file.bytes")
+    def damage_error(self, what: str) -> TraceError:
+        return TraceError(f"{self.path} is damaged: {what}; copy it again, or write it again").with_code("file.bytes")
 
 
 def stamp(status: os.stat_result) -> tuple[int, ...]:
@@ -150,5 +152,5 @@ def open_container(path: Path) -> Container:
         number = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
     except (OSError, ValueError) as error:
         why = str(getattr(error, "strerror", None) or error)
-        raise TraceError(f"{path} cannot be opened: {why}").coded("file.unreadable", why=why) from error
+        raise TraceError(f"{path} cannot be opened: {why}").with_code("file.unreadable", why=why) from error
     return Container(path, number)

@@ -52,7 +52,7 @@ def check(trace: Trace, model: nn.Module) -> None:
         raise TraceError(
             f"the trace was made by other weights ({trace.model or 'a model'}, {trace.fingerprint[:8]}) than this "
             f"{type(model).__name__} has ({found[:8]}); load the weights that made it, or watch this model"
-        ).coded("edit.weights")
+        ).with_code("edit.weights")
 
 
 def saved_tensors(model: nn.Module) -> Iterator[tuple[str, Tensor]]:

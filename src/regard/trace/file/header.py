@@ -54,28 +54,28 @@ def read_header(path: Path, size: int, read: Callable[[int, int], bytes]) -> Hea
     start = read(0, min(9, size))
     length = int.from_bytes(start[:8], "little")
     if length == 0:
-        raise TraceError(f"{path} was never finished: whoever wrote it stopped before the end; watch again").coded(
+        raise TraceError(f"{path} was never finished: whoever wrote it stopped before the end; watch again").with_code(
             "file.unfinished"
         )
     if length > LONGEST or start[8:] != b"{":
         raise TraceError(
             f"{path} is no trace file: it does not begin like safetensors; give a file from trace.save"
-        ).coded("file.foreign")
+        ).with_code("file.foreign")
     if length > size - 8:
         raise TraceError(
             f"{path} is cut off: its header alone has {length} bytes, the file {size}; copy it again"
-        ).coded("file.cut", size=size)
+        ).with_code("file.cut", size=size)
     text = read(8, 8 + length)
     if has_seal(text) and not has_valid_seal(text):
         raise TraceError(
             f"{path} is damaged: its header is not the one that was written; copy it again, or write it again"
-        ).coded("file.bytes")
+        ).with_code("file.bytes")
     header = parse_json(path, text, at_most=max(1 << 18, size >> 4))
     if not isinstance(header, dict):
-        raise TraceError(f"{path} has a header that is no JSON object; write it again").coded("file.header")
+        raise TraceError(f"{path} has a header that is no JSON object; write it again").with_code("file.header")
     metadata = header.pop("__metadata__", {})
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
-        raise TraceError(f"{path} has metadata that are not text by name; write it again").coded("file.header")
+        raise TraceError(f"{path} has metadata that are not text by name; write it again").with_code("file.header")
     infos = {name: info_of(path, name, entry, 8 + length, size) for name, entry in header.items()}
     must_fill(path, infos, 8 + length, size)
     return Header(metadata, infos, 8 + length, has_seal(text))
@@ -85,14 +85,14 @@ def parse_json(path: Path, text: bytes | str, *, at_most: int) -> Any:
     """JSON as Python objects; refused where it is malformed, repeats a name, or would take far more memory."""
     text = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
     if sum(text.count(mark) for mark in (b"[", b"{", b",")) > at_most:
-        raise TraceError(f"{path} describes more than its size can hold; it is damaged or was made to do harm").coded(
-            "file.greedy"
-        )
+        raise TraceError(
+            f"{path} describes more than its size can hold; it is damaged or was made to do harm"
+        ).with_code("file.greedy")
     try:
         return json.loads(str(text, "utf-8"), object_pairs_hook=once, parse_constant=no_number)
     except (ValueError, RecursionError) as error:
         why = "nested too deeply" if isinstance(error, RecursionError) else f"{error!s:.200}"
-        raise TraceError(f"{path} has a header that cannot be read ({why}); it is damaged, write it again").coded(
+        raise TraceError(f"{path} has a header that cannot be read ({why}); it is damaged, write it again").with_code(
             "file.header"
         ) from error
 
@@ -112,7 +112,7 @@ def info_of(path: Path, name: str, entry: Any, begin: int, size: int) -> Info:
     """What the header says of one array, if that can be true of a file of this size."""
 
     def wrong(what: str) -> TraceError:
-        return TraceError(f"{path} {what}").coded("file.array", array=f"{name:.80}")
+        return TraceError(f"{path} {what}").with_code("file.array", array=f"{name:.80}")
 
     if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
         raise wrong(f"describes the array {name!r:.80} by other words than dtype, shape and data_offsets")
@@ -131,7 +131,7 @@ def info_of(path: Path, name: str, entry: Any, begin: int, size: int) -> Info:
     if begin + last > size:
         raise TraceError(
             f"{path} is cut off: {name!r:.80} would end at byte {begin + last} of {size}; copy it again"
-        ).coded("file.cut", size=size)
+        ).with_code("file.cut", size=size)
     if first % dtype.itemsize:
         raise wrong(f"holds the array {name!r:.80} at byte {first} of its arrays, between two numbers")
     return Info(dtype, tuple(shape), begin + first, begin + last)
@@ -147,11 +147,11 @@ def must_fill(path: Path, infos: dict[str, Info], begin: int, size: int) -> None
     for name, info in sorted(infos.items(), key=lambda item: (item[1].start, item[1].stop)):
         if info.start != at:
             how = "overlaps with another" if info.start < at else "leaves a gap before it"
-            raise TraceError(f"{path} holds an array, {name!r:.80}, that {how}; it is damaged, write it again").coded(
-                "file.array", array=f"{name:.80}"
-            )
+            raise TraceError(
+                f"{path} holds an array, {name!r:.80}, that {how}; it is damaged, write it again"
+            ).with_code("file.array", array=f"{name:.80}")
         at = info.stop
     if at != size:
-        raise TraceError(f"{path} has {size - at} bytes at its end that belong to no array; it is damaged").coded(
+        raise TraceError(f"{path} has {size - at} bytes at its end that belong to no array; it is damaged").with_code(
             "file.long", more=size - at
         )

@@ -145,18 +145,18 @@ def manifest_of(path: Path, words: Any) -> Manifest:
     if type(version) is not int:
         raise TraceError(
             f"{path} holds a manifest without a version, so it is no trace; give a file from trace.save"
-        ).coded("file.bare")
+        ).with_code("file.bare")
     if version != VERSION:
         raise TraceError(
             f"{path} is a trace of version {version}, but this regard reads version {VERSION}; "
             f"{'update regard' if version > VERSION else 'write it again with this one'}"
-        ).coded("file.newer" if version > VERSION else "file.older", version=version, known=VERSION)
+        ).with_code("file.newer" if version > VERSION else "file.older", version=version, known=VERSION)
     try:
         return Manifest.model_validate(words)
     except (ValidationError, RecursionError) as error:
         first = error.errors(include_url=False, include_input=False)[0] if isinstance(error, ValidationError) else None
         where = ".".join(map(str, first["loc"])) if first else "its manifest"
         why = first["msg"] if first else "nested too deeply"
-        raise TraceError(f"{path} says something wrong at {where:.120}: {why:.120}; it is damaged").coded(
+        raise TraceError(f"{path} says something wrong at {where:.120}: {why:.120}; it is damaged").with_code(
             "file.damaged", where=f"{where:.120}"
         ) from error

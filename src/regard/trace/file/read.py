@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import torch
 
-from regard.attention.map import AttentionMap, Dropped
+from regard.attention.map import AttentionMap, DropoutRecord
 from regard.attention.map.source import MapPiece, Source
-from regard.attention.map.stitched import Stitched
+from regard.attention.map.stitched import StitchedSource
 from regard.attention.mask import Mask, Sizes
 from regard.attention.mask.spans import SpanMask
 from regard.attention.weigh.softmax import softmax
@@ -56,7 +56,7 @@ def read_trace(path: Path, *, known_as: Path | None = None) -> Trace:
     if "regard" not in file.metadata:
         raise TraceError(
             f"{path} is a safetensors file, but no trace: it has no manifest; give a file from trace.save"
-        ).coded("file.bare")
+        ).with_code("file.bare")
     words = parse_json(path, file.metadata["regard"], at_most=max(1 << 18, file.size >> 4))
     manifest = manifest_of(path, words)
     _ = file.digests  # without them nothing else is believed
@@ -78,7 +78,7 @@ class TraceReader:
         self.tokens = [self.tokens_of(words) for words in manifest.tokens]
 
     def wrong(self, what: str) -> TraceError:
-        return TraceError(f"{self.path} is damaged at {self.where:.120}: {what}").coded(
+        return TraceError(f"{self.path} is damaged at {self.where:.120}: {what}").with_code(
             "file.damaged", where=f"{self.where:.120}"
         )
 
@@ -101,23 +101,23 @@ class TraceReader:
             raise TraceError(
                 f"{self.path} has {self.file.size} bytes, too few for its maps (at {self.where:.120}: {sizes}); it is "
                 "damaged or was made to do harm"
-            ).coded("file.greedy")
+            ).with_code("file.greedy")
 
     def layer(self, words: LayerWords) -> Layer:
         b, h, q, k = axes = Axes(*words.shape)
         if max(axes) > self.file.size:
             raise self.wrong(f"a map of {tuple(axes)} does not come from a file of {self.file.size} bytes")
         self.spend(*axes)
-        dropped = None if words.dropped is None else Dropped(words.dropped.p, words.dropped.seed)
+        dropped = None if words.dropped is None else DropoutRecord(words.dropped.p, words.dropped.seed)
         weights = AttentionMap(self.map(words.parts, axes), dropped=dropped)
         found = FileLayer(
             words.name,
             words.kind,
             weights,
             door=words.door,
-            queries=self.named(words.queries, b, q),
-            keys=self.named(words.keys, b, k),
-            seen=None if words.seen is None else self.seen(words.seen, axes),
+            queries=self.sequences_of(words.queries, b, q),
+            keys=self.sequences_of(words.keys, b, k),
+            seen=None if words.seen is None else self.read_proof_sample(words.seen, axes),
             notes=list(words.notes),
             states=[LayerState(state) for state in words.states],
             doubts=list(words.doubts),
@@ -144,7 +144,7 @@ class TraceReader:
             raise self.wrong(f"its parts have {at} rows, but the map has {axes.q}")
         if len(stitches) == 1 and stitches[0].source.sizes.k == axes.k:
             return stitches[0].source
-        return Stitched(stitches, width=axes.k)
+        return StitchedSource(stitches, width=axes.k)
 
     def stored(self, parts: list[PartWords], axes: Axes) -> FileStored:
         (part,), (b, h, q, k) = parts[:1], axes
@@ -215,7 +215,7 @@ class TraceReader:
             self.biases[words, axes] = found
         return self.biases[words, axes]
 
-    def seen(self, words: SeenWords, axes: Axes) -> FileSeen:
+    def read_proof_sample(self, words: SeenWords, axes: Axes) -> FileSeen:
         b, h, q, k = axes
         rows, keys = len(words.rows), {k, words.keys or k}
         if any(row >= q for row in words.rows) or max(keys) > self.file.size:
@@ -229,7 +229,7 @@ class TraceReader:
         found.weights = self.array(words.weights, (1, b), (1, h), rows, tuple(keys))
         return found
 
-    def named(self, numbers: list[int] | None, batch: int, length: int) -> tuple[Tokens, ...] | None:
+    def sequences_of(self, numbers: list[int] | None, batch: int, length: int) -> tuple[Tokens, ...] | None:
         """The tokens of every batch entry."""
         if numbers is None:
             return None

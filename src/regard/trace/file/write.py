@@ -90,9 +90,9 @@ class ManifestWriter:
             "k": self.array("k", unread(layer, "k")),
             "v": self.array("v", unread(layer, "v")),
             "gradient": self.array("gradient", unread(layer, "gradient")),
-            "queries": self.named(layer.queries),
-            "keys": self.named(layer.keys),
-            "seen": None if layer.seen is None else self.seen(layer.seen),
+            "queries": self.number_sequences(layer.queries),
+            "keys": self.number_sequences(layer.keys),
+            "seen": None if layer.seen is None else self.write_proof_sample(layer.seen),
             "dropped": None if dropped is None else {"p": float(dropped.p), "seed": dropped.seed},
             "notes": notes,
             "states": list(layer.states),
@@ -175,7 +175,7 @@ class ManifestWriter:
             return {"diagonals": self.array("bias/diagonals", unread(found, "values"))}
         return {"tensor": self.array("bias", found)}
 
-    def seen(self, seen: ProofSample) -> dict[str, Any]:
+    def write_proof_sample(self, seen: ProofSample) -> dict[str, Any]:
         return {
             "rows": [int(row) for row in seen.rows],
             "mix": self.array("seen/mix", unread(seen, "mix")),
@@ -187,7 +187,7 @@ class ManifestWriter:
             "keys": None if seen.keys is None else int(seen.keys),
         }
 
-    def named(self, tokens: tuple[Tokens, ...] | None) -> list[int] | None:
+    def number_sequences(self, tokens: tuple[Tokens, ...] | None) -> list[int] | None:
         """The numbers of these sequences in the manifest."""
         return None if tokens is None else [self.tokens.setdefault(one, len(self.tokens)) for one in tokens]
 

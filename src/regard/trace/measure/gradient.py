@@ -86,14 +86,14 @@ class GradientMap:
 
     def received(self, *, positive: bool = False) -> Float[Tensor, "*_b k"]:
         """What each key adds over all queries, Σ_i a_ij ∂L/∂a_ij, (…, k); `positive` leaves out what is below 0."""
-        return self.added(-2, positive)
+        return self.sum_along(-2, positive)
 
-    def given(self, *, positive: bool = False) -> Float[Tensor, "*_b q"]:
+    def sum_over_keys(self, *, positive: bool = False) -> Float[Tensor, "*_b q"]:
         """What each query adds over all keys, Σ_j a_ij ∂L/∂a_ij, (…, q); without `positive` it is do_i · o_i."""
-        return self.added(-1, positive)
+        return self.sum_along(-1, positive)
 
     @torch.no_grad()
-    def added(self, axis: int, positive: bool) -> Tensor:
+    def sum_along(self, axis: int, positive: bool) -> Tensor:
         """Sums along queries (−2) or keys (−1), block by block."""
         *lead, q, k = self.shape
         out = torch.zeros((*lead, k if axis == -2 else q), dtype=torch.float64, device=self.v.device)

@@ -235,9 +235,9 @@ def norms_of(layer: Layer, by: str, entry: int) -> Float[Tensor, "h k"]:
     if by != "values":
         raise TraceError(f"by is {by!r}; give 'weights', or 'values' to weigh each by the norm of its value")
     if layer.v is None:
-        raise TraceError(f"{layer.name} kept no values to weigh by; watch with values=True, or use by='weights'").coded(
-            "flow.values", layer=layer.name
-        )
+        raise TraceError(
+            f"{layer.name} kept no values to weigh by; watch with values=True, or use by='weights'"
+        ).with_code("flow.values", layer=layer.name)
     norms = torch.linalg.vector_norm(layer.v[entry % layer.batch].detach().double(), dim=-1)  # g k
     return norms.repeat_interleave(layer.heads // norms.shape[0], 0)
 

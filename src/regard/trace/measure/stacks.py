@@ -38,9 +38,9 @@ def stacks_of(trace: Trace, layers: str | Sequence[int] | None = None, *, entry:
     chosen = choose(trace.layers, layers)
     if not chosen:
         which = "" if layers is None else f" that fit {layers!r}"
-        raise TraceError(f"the trace has no layers{which}, so nothing flows; watch a call of the model first").coded(
-            "flow.empty"
-        )
+        raise TraceError(
+            f"the trace has no layers{which}, so nothing flows; watch a call of the model first"
+        ).with_code("flow.empty")
     ours = in_decoder(chosen)
     ours = ours if any(ours) else [True] * len(chosen)
     source = tuple(layer for layer, our in zip(chosen, ours) if not our)
@@ -94,7 +94,7 @@ def must_chain(stacks: Stacks, entry: int) -> None:
             raise TraceError(
                 f"{layer.name} saw a batch of {layer.batch} and {first.name} one of {first.batch}, as windows of a "
                 "picture do, so tokens cannot be followed from layer to layer; choose layers= that belong together"
-            ).coded("flow.windows", layer=layer.name)
+            ).with_code("flow.windows", layer=layer.name)
     for some, length in ((stacks.source, stacks.source_length), (stacks.target, stacks.length)):
         names: tuple[str, ...] | None = None
         for layer in some:
@@ -104,7 +104,7 @@ def must_chain(stacks: Stacks, entry: int) -> None:
                 raise TraceError(
                     f"{layer.name} has {q} queries and {k} keys, but {length} tokens flow through its stack, so it "
                     "does not continue the others; choose layers= of one stack, watched without an older cache"
-                ).coded("flow.broken", layer=layer.name, queries=q, keys=k, tokens=length)
+                ).with_code("flow.broken", layer=layer.name, queries=q, keys=k, tokens=length)
             # Rows of a cross-attention may be named after what they write, the others after what they read.
             queries = None if layer.queries is None or cross else layer.queries[entry].shown
             keys = None if layer.keys is None or cross else layer.keys[entry].shown
@@ -113,5 +113,5 @@ def must_chain(stacks: Stacks, entry: int) -> None:
                     raise TraceError(
                         f"the tokens of {layer.name} are not those of the layers before it (shifted windows, or "
                         "another input), so they cannot be followed; choose layers= that belong together"
-                    ).coded("flow.windows", layer=layer.name)
+                    ).with_code("flow.windows", layer=layer.name)
                 names = names if shown is None else shown

@@ -75,7 +75,7 @@ class Layer(Findings):
         one: AttentionMap = self.weights[batch, head]
         if self.queries is None or self.keys is None:
             return one
-        return one.named(self.queries[batch].shown, self.keys[batch].shown)
+        return one.with_names(self.queries[batch].shown, self.keys[batch].shown)
 
     def measure(self) -> "Measures":
         """Entropy, distance and shares of every head."""

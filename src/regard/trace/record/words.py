@@ -44,7 +44,7 @@ def merge_words(
     if tokens is None:
         raise TraceError("a map does not know its words; give its tokens")
     rows, columns = words_of(tokens, what.shape[-2]), words_of(keys or tokens, what.shape[-1])
-    return group(what, rows[0], columns[0], MERGED).named(rows[1].shown, columns[1].shown)
+    return group(what, rows[0], columns[0], MERGED).with_names(rows[1].shown, columns[1].shown)
 
 
 def words_of(tokens: Tokens, size: int) -> tuple[Groups, Tokens]:

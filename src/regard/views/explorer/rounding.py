@@ -8,7 +8,7 @@ from torch import Tensor
 
 from regard.attention.map import AttentionMap, Computed
 from regard.attention.map.source import MapPiece, Source
-from regard.attention.map.stitched import Stitched
+from regard.attention.map.stitched import StitchedSource
 from regard.attention.map.stored import Stored
 from regard.errors import TraceError
 from regard.trace.file.stream import key_of
@@ -83,7 +83,7 @@ def round_source(source: Source, rounding: Rounding) -> Source:
     stored = source.stored
     if can_round(source):
         pieces = [MapPiece(round_computed(piece.source, rounding), piece.column) for piece in source.pieces()]
-        return pieces[0].source if source.computed is not None else Stitched(pieces, width=source.sizes.k)
+        return pieces[0].source if source.computed is not None else StitchedSource(pieces, width=source.sizes.k)
     if stored is not None:
         return Stored(rounding(stored.kept), stored.mask, stored.lead)
     how_held = to_half if rounding.precision == "float16" else Tensor.contiguous

@@ -104,7 +104,7 @@ def _widget_class() -> "type[AnyWidget]":
 def _describe_error(error: Exception) -> dict[str, Any]:
     if not isinstance(error, RegardError):
         why = f"{type(error).__name__}: {error}"
-        error = RegardError(f"Python could not answer: {why}").coded("kernel.failed", why=why)
+        error = RegardError(f"Python could not answer: {why}").with_code("kernel.failed", why=why)
     return {key: _replace_surrogates(value) for key, value in error.to_json().items()}
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from regard.attention.map import AttentionMap
 from regard.attention.map.blocks import BUDGET
-from regard.attention.map.grouped import Grouped
+from regard.attention.map.grouped import GroupedSource
 from regard.errors import TraceError
 from regard.trace.proof.verify import prove
 from regard.trace.record.layer import Layer
@@ -107,7 +107,7 @@ def describe(layers: Sequence[Layer], proof: str) -> str:
 def describe_source(layer: Layer) -> str:
     """How the map was obtained, in words, and what was done to it since."""
     source, since = layer.weights.source, []
-    while isinstance(source, Grouped):
+    while isinstance(source, GroupedSource):
         since.append(DONE[source.done])
         source = source.source
     return ", ".join([HOW.get(source.kind, source.kind), *dict.fromkeys(reversed(since))])

@@ -14,7 +14,7 @@ import regard
 from regard.attention.map import AttentionMap
 from regard.attention.map.computed import Computed
 from regard.attention.map.source import MapPiece
-from regard.attention.map.stitched import Stitched
+from regard.attention.map.stitched import StitchedSource
 from regard.attention.mask import Sizes
 from regard.decode import stream
 from regard.models import GPTConfig
@@ -92,7 +92,7 @@ def stitched() -> Case:
         scores[:, :, first : first + rows, start:stop] = some.double() @ keys.double().mT * 0.5
         allowed[:, :, first : first + rows, start:stop] = triangle(rows, stop - start)
         first += rows
-    layer = Layer("ring", "self", AttentionMap(Stitched(parts)), q, k, v)
+    layer = Layer("ring", "self", AttentionMap(StitchedSource(parts)), q, k, v)
     return Case(layer, softened(scores.nan_to_num(-1e3), allowed), allowed, scores)
 
 

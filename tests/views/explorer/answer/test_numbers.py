@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from regard.attention.map.stitched import Stitched
+from regard.attention.map.stitched import StitchedSource
 from regard.views.explorer.answer import Answers, numbers
 from tests.views.explorer.answer.cases import CASES, ask, close
 from tests.views.explorer.answer.test_tiles import near
@@ -98,7 +98,7 @@ def test_scale_and_softcap_are_told():
 
 def test_the_stitched_case_is_stitched_and_has_pairs_that_never_met():
     case = CASES["stitched"]()
-    assert isinstance(case.layer.weights.source, Stitched)
+    assert isinstance(case.layer.weights.source, StitchedSource)
     _, found = ask(Answers(case.trace), "numbers", layer=0, batch=0, head=0, query=0, key=0)
     assert np.isnan(found["dot"]).any()
     assert not np.isnan(found["k"]).any()

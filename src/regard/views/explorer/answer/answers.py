@@ -51,7 +51,7 @@ class Answers:
     ) -> None:
         runs = trace.runs
         if not -len(runs) <= run < len(runs):
-            raise TraceError(f"run {run} was asked for, but the trace has {len(runs)}; count from 0").coded(
+            raise TraceError(f"run {run} was asked for, but the trace has {len(runs)}; count from 0").with_code(
                 "run.none", run=run, runs=len(runs)
             )
         self.number, self.count = run % len(runs), len(runs)
@@ -131,14 +131,14 @@ class Answers:
         if question.layer >= len(layers):
             raise TraceError(
                 f"layer {question.layer} was asked for, but the run has {len(layers)}; count from 0"
-            ).coded("layer.none", layer=question.layer, layers=len(layers))
+            ).with_code("layer.none", layer=question.layer, layers=len(layers))
         layer = layers[question.layer]
         if isinstance(question, questions.EntryQuestion) and question.batch >= layer.batch:
             raise TraceError(
                 f"{layer.name} saw a batch of {layer.batch}, but entry {question.batch} was asked for"
-            ).coded("batch.none", layer=layer.name, batches=layer.batch, batch=question.batch)
+            ).with_code("batch.none", layer=layer.name, batches=layer.batch, batch=question.batch)
         if isinstance(question, questions.HeadQuestion) and question.head >= layer.heads:
-            raise TraceError(f"{layer.name} has {layer.heads} heads, but head {question.head} was asked for").coded(
+            raise TraceError(f"{layer.name} has {layer.heads} heads, but head {question.head} was asked for").with_code(
                 "head.none", layer=layer.name, heads=layer.heads, head=question.head
             )
         return layer

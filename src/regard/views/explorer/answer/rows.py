@@ -112,6 +112,6 @@ def answer_hidden(head: HeadRows) -> Answer:
 def check_place(place: int, length: int, one: str, many: str) -> None:
     """Raise unless there is such a query or key."""
     if place >= length:
-        raise TraceError(f"{one} {place} was asked for, but the map has {length} {many}; count from 0").coded(
+        raise TraceError(f"{one} {place} was asked for, but the map has {length} {many}; count from 0").with_code(
             "place.none", place=place, count=length
         )

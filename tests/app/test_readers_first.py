@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from regard.app.protocol.refusal import Stopped
+from regard.app.protocol.refusal import RunStopped
 from regard.app.runners.monitor import RunMonitor
 from regard.app.studio.readers_first import ReadersFirst
 from regard.views.explorer.answer.questions import MeasuresQuestion, Question, RowQuestion, TileQuestion
@@ -61,7 +61,7 @@ def test_a_run_gives_way_before_every_step_and_is_stopped_before_that():
     assert given == [0, 1, 2]
     stopped = RunMonitor(stopped=lambda: True)
     stopped.give_way = lambda: given.append("late")
-    with pytest.raises(Stopped):
+    with pytest.raises(RunStopped):
         stopped.must_go_on()
     assert given == [0, 1, 2]
 
