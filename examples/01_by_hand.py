@@ -16,7 +16,7 @@ print("scores of the first token: ", plain.scores[0])
 print("its weights:               ", plain.weights[0].round(4))
 print("its mix:                   ", plain.mix[0].round(4))
 
-# By the fastest kernel that can. The weights are not stored: they are asked.
+# The mix comes from the fastest kernel that applies. The weights are not stored: any part is computed on demand.
 x = torch.from_numpy(X)
 fast = regard.attend(x, x, x)
 print("the same by path", repr(fast.path) + ":", fast.weights[0].numpy().round(4))

@@ -1,4 +1,4 @@
-"""A sentence, a layer, and what each word looks at: a map asked from q and k, drawn with its tokens.
+"""A sentence, a layer, and what each word looks at: a map computed from q and k, drawn with its tokens.
 
 Run it: python examples/03_a_map_of_words.py [folder for the picture]
 """

@@ -30,7 +30,7 @@ assert torch.equal(plain, watched)  # the watched model is the same model, bit f
 print(trace)
 proofs = trace.verify()
 print(proofs)
-assert proofs  # every map is proven to be what the model used
+assert proofs  # every map is verified: it is what the model used
 trace.print("layers.1", head=2)
 trace.figure("layers.1", to=folder / "encoder.svg")
 print(f"\nAll heads of that layer: {folder / 'encoder.svg'}\n")

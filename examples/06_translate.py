@@ -25,7 +25,7 @@ for name in ("en-zh", "en-zh-recurrent"):
         best = int(weights[row].argmax())
         print(f"  {token} looks at {read[best]} ({weights[row, best]:.2f})")
 
-# The trace behind it: encoder, decoder and what looks across, every map asked and proven.
+# The trace behind it: encoder, decoder and what looks across, every map computed from q and k, and verified.
 translator = regard.open_translator("en-zh")
 trace = translator.translate([sentence])[0].trace()
 print(trace.verify())

@@ -13,7 +13,7 @@ DOORS = {
     "score": ("from regard.tasks.score import load_sacrebleu as f; f()", "sacrebleu", "regard[train]"),
     "widget": ("from regard.views.explorer.widget import _widget_class as f; f()", "anywidget", "regard[notebook]"),
     "table": ("from regard.trace.measure.table import library as f; f('polars')", "polars", "pip install polars"),
-    "folder": ("from regard.models.folder import library as f; f()", "transformers", "regard[hf]"),
+    "folder": ("from regard.models.pretrained import import_transformers as f; f()", "transformers", "regard[hf]"),
     "hub": ("from regard.models.hub import check_reachable as f; f('a/b')", "huggingface_hub", "regard[hf]"),
     "serve": ("from regard.cli.serve import serve as f; f([])", "uvicorn", "regard[app]"),
     "see": ("from regard.cli import explore as e; e.in_terminal = bool(1).__bool__; print(e.why_not())", "fastapi",

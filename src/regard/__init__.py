@@ -49,6 +49,8 @@ _HOMES = {
         "Sinusoid",
     ),
     "regard.layers": (
+        "DecoderBlock",
+        "EncoderBlock",
         "KeyValueCache",
         "LongformerAttention",
         "MultiHead",

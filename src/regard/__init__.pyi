@@ -43,6 +43,8 @@ from regard.positions import (
     Sinusoid as Sinusoid,
 )
 from regard.layers import (
+    DecoderBlock as DecoderBlock,
+    EncoderBlock as EncoderBlock,
     KeyValueCache as KeyValueCache,
     LongformerAttention as LongformerAttention,
     MultiHead as MultiHead,

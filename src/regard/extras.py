@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
 
 from regard.errors import RegardError
 
@@ -31,6 +33,16 @@ def importing(*packages: str, missing: RegardError) -> Iterator[None]:
             f"{packages[0]} is installed but cannot be imported ({type(error).__name__}: {error}); install it again, "
             "or what it lacks"
         ) from error
+
+
+def load_named(path: str) -> Any:
+    """What "module:name" stands for, imported now. Registries name classes so, and load none before it is used.
+
+    >>> load_named("math:pi")
+    3.141592653589793
+    """
+    module, _, name = path.partition(":")
+    return getattr(import_module(module), name)
 
 
 def is_missing(error: ImportError, packages: tuple[str, ...]) -> bool:

@@ -28,7 +28,7 @@ def codes():
     """(code, the names of what it tells) of every error in the package that has one."""
     for file in SOURCE.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "coded":
+            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "with_code":
                 named = {word.arg for word in node.keywords}
                 strings = [one.value for one in ast.walk(node.args[0]) if isinstance(one, ast.Constant)]
                 yield from ((code, named) for code in strings)

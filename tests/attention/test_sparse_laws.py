@@ -116,7 +116,7 @@ def test_bigbird_is_that_of_transformers_where_the_same_blocks_are_drawn(theirs,
     layer, x = theirs
     n = x.shape[1]
     mask = bigbird(BLOCK, window=1, first=1, last=1, random=RANDOM, heads=HEADS, seed=6)
-    drawn = mask.chosen(Sizes((2, HEADS), n, n))[:, 1:-1]
+    drawn = mask.choose_blocks(Sizes((2, HEADS), n, n))[:, 1:-1]
     assert (drawn >= 0).all()
     monkeypatch.setattr(layer, "_bigbird_block_rand_mask_with_head", lambda **_: list(drawn.int().numpy()))
     expected, _ = layer(x, **given(x, lengths))

@@ -196,7 +196,7 @@ def test_our_own_translator_cuts_at_its_tokens(monkeypatch, capsys):
     assert code == 0
     assert '"source": "My fr"' in printed
     assert '"read": ["My", "fr", "<eos>"]' in printed
-    assert said.startswith("the text: the first 2 of ")
+    assert said.startswith("the text: truncated to the first 2 of ")
 
 
 # Help

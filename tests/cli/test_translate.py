@@ -258,7 +258,7 @@ def test_nothing_at_all_is_refused(monkeypatch, capsys, tmp_path):
     for words in ((), ("--file", tmp_path / "empty.txt")):
         assert "there is nothing to translate" in refused(monkeypatch, capsys, *words, stdin=b"")[0]
     assert "nothing to translate" in refused(monkeypatch, capsys, "--to", tmp_path / "x.html", stdin=b"\n\n")[0]
-    assert "give the one or the other" in refused(monkeypatch, capsys, CAT, "--file", tmp_path / "empty.txt")[0]
+    assert "give one of them" in refused(monkeypatch, capsys, CAT, "--file", tmp_path / "empty.txt")[0]
 
 
 BAD = {

@@ -13,7 +13,6 @@ from torch.testing import assert_close
 
 import regard
 from regard.models import embedded
-from regard.trace.census.census import repeated
 from regard.trace.record.layer import Layer
 from regard.trace.record.trace import Trace
 from tests.shared import SHARED
@@ -284,10 +283,22 @@ def test_smollm2_keeps_its_sink_on_the_first_token(read: tuple[Trace, Any]) -> N
     assert_close(ours, shares, atol=0.02, rtol=0, check_dtype=False)
 
 
+def say_twice(vocabulary: range, *, length: int, sequences: int, seed: int) -> list[list[int]]:
+    """Random tokens, each sequence said twice: the standard test for induction heads (arXiv 2209.11895).
+
+    A sequence has `length` tokens or up to three fewer, so that a head that looks a fixed way back is told from one
+    that looks for the token.
+    """
+    ids, random = torch.tensor(vocabulary), torch.Generator().manual_seed(seed)
+    drawn = [ids[torch.randperm(len(ids), generator=random)[: length - n % 4]].tolist() for n in range(sequences)]
+    return [[*one, *one] for one in drawn]
+
+
 @pytest.mark.parametrize("length", [29, 41])
 def test_smollm2_has_induction_heads_on_random_tokens_said_twice(small: tuple[Any, Any], length: int) -> None:
     model, _ = small
-    found = repeated(model, range(1000, 20000), length=length, sequences=2, seed=length, progress=False)
+    texts = say_twice(range(1000, 20000), length=length, sequences=2, seed=length)
+    found = regard.census(model, texts, batch=8, progress=False)
     heads = found.find("induction")
     assert len(heads) >= 5
     assert heads[0] == ("model.layers.18.self_attn", 6)
@@ -314,7 +325,8 @@ def test_a_census_finds_in_the_embedded_model_what_its_manifest_says() -> None:
         for kind, by in (("previous-token", "previous"), ("induction", "induction"))
     }
     assert [len(heads) for heads in expected.values()] == [1, 4]
-    found = repeated(model, len(embedded.describe("induction")["vocabulary"]), length=17, sequences=8, progress=False)
+    twice = say_twice(range(len(embedded.describe("induction")["vocabulary"])), length=17, sequences=8, seed=0)
+    found = regard.census(model, twice, batch=8, progress=False)
     for kind, heads in expected.items():
         assert set(found.find(kind)) == heads
     texts = [[*range(3, 20), *range(3, 20), n % 3] for n in range(4)]

@@ -8,7 +8,8 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from regard.tasks.registry import load_named, task_commands, task_named
+from regard.extras import load_named
+from regard.tasks.registry import task_commands, task_named
 
 FIRST_WORD = "regard.first_word"
 BEFORE = "train"  # the commands of tasks are listed after this one

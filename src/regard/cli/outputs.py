@@ -15,7 +15,7 @@ def check_target(to: Path | None, endings: Sequence[str]) -> None:
         return
     name, folder = cut(to.name, 60), cut(str(to.parent), 60)
     if to.suffix.lower() not in endings:
-        raise ConfigError(f"{name!r} does not end in {' or '.join(endings)}; give another name")
+        raise ConfigError(f"{name!r} ends in none of {', '.join(endings)}; give another name")
     if not os.path.isdir(to.parent):
         raise ConfigError(f"the folder {folder!r} for {name!r} does not exist; make it first")
     if os.path.isdir(to):

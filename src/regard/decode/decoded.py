@@ -9,7 +9,7 @@ class DecodedText(NamedTuple):
     From `greedy` and `sample` the score is log p(ids END), the sum of the model's own log-probabilities. `beam`
     divides it by the length penalty and adds the coverage penalty.
 
-    >>> Decoded([5, 3, 8], -1.5).ids
+    >>> DecodedText([5, 3, 8], -1.5).ids
     [5, 3, 8]
     """
 

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from importlib import import_module
 from typing import Any
 
 from torch import nn
 
 from regard.errors import ModelError
+from regard.extras import load_named
 from regard.models.config import ModelConfig
 
 READS = ("text", "pair", "picture", "numbers")
@@ -172,8 +172,7 @@ def resolve(path: str) -> Any:
     >>> resolve("regard.models.gpt:GPTConfig").__name__
     'GPTConfig'
     """
-    module, _, name = path.partition(":")
     try:
-        return getattr(import_module(module), name)
+        return load_named(path)
     except (ImportError, AttributeError, ValueError) as error:
         raise ModelError(f"{path!r} cannot be imported ({error}); write it as 'module:name'") from error

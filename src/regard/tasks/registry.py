@@ -4,10 +4,10 @@ Adding a task is its file and one entry here. Nothing of a task is imported befo
 """
 
 import difflib
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from regard.errors import ConfigError
+from regard.extras import load_named
 
 if TYPE_CHECKING:
     from regard.tasks.base import BaseTask
@@ -73,9 +73,3 @@ def task_commands() -> dict[str, TaskCommand]:
     ['translate']
     """
     return {command.name: command for entry in TASKS.values() for command in entry.commands}
-
-
-def load_named(path: str) -> Any:
-    """What "module:name" stands for, imported now."""
-    module, _, name = path.partition(":")
-    return getattr(import_module(module), name)

@@ -18,7 +18,7 @@ class StitchedSource(WeightsSource):
 
     >>> x, y = torch.zeros(1, 1, 2, 3), torch.zeros(1, 1, 1, 3)
     >>> first, second = Computed(x, x, Sizes((1, 1), 2, 2)), Computed(y, y, Sizes((1, 1), 1, 1))
-    >>> Stitched([MapPiece(first, 0), MapPiece(second, 2)]).weights()
+    >>> StitchedSource([MapPiece(first, 0), MapPiece(second, 2)]).weights()
     tensor([[[[0.5000, 0.5000, 0.0000],
               [0.5000, 0.5000, 0.0000],
               [0.0000, 0.0000, 1.0000]]]])
