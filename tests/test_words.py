@@ -119,3 +119,26 @@ def test_words_that_were_given_up_are_gone(repository, all_definitions):
     for file in (repository / "web/src").rglob("*.ts*"):
         faults += [f"{file.name}: {found}" for found in words.findall(file.read_text(encoding="utf-8"))]
     assert not faults, "\n".join(faults)
+
+
+OUT_OF_USE = {
+    r"\b(un)?proven\b": "verified, unverified",
+    "地图": "注意力图",
+    r"\boverhear": "intercept",
+    r"\bhollow\b": "empty",
+}
+
+
+def test_what_users_read_uses_the_glossary(repository):
+    pages = [repository / "README.md", repository / "README.zh-CN.md", repository / "docs/road.md"]
+    pages += [*(repository / "docs/guides").glob("*.md"), *(repository / "examples").glob("*.py")]
+    pages += [*(repository / "web/src/language").rglob("*.ts")]
+    pages += [file for file in (repository / "src/regard").rglob("*.py") if "grammar" not in file.parts]
+    assert len(pages) > 400
+    faults = [
+        f"{page.relative_to(repository)}: {found[0]!r}, say {instead}"
+        for page in pages
+        for word, instead in OUT_OF_USE.items()
+        if (found := re.search(word, page.read_text(encoding="utf-8")))
+    ]
+    assert not faults, "\n".join(faults)

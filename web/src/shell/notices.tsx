@@ -29,7 +29,7 @@ export function Empty({ studio }: { studio: Studio }) {
 export function Notices({ studio }: { studio: Studio }) {
   const notice = studio.notice.value;
   const source = studio.source.value;
-  const hollow = source !== null && !source.info.layers.some((layer) => layer.shape.every((size) => size > 0));
+  const isEmpty = source !== null && !source.info.layers.some((layer) => layer.shape.every((size) => size > 0));
   return (
     <>
       {notice !== null && (
@@ -46,7 +46,7 @@ export function Notices({ studio }: { studio: Studio }) {
           </span>
         </div>
       )}
-      {hollow && <div class="notice" data-kind="told" role="status">{say("errors.hollow")}</div>}
+      {isEmpty && <div class="notice" data-kind="told" role="status">{say("errors.noAttention")}</div>}
     </>
   );
 }

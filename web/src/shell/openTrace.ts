@@ -59,13 +59,13 @@ async function retry(studio: Studio): Promise<void> {
   }
 }
 
-/** The same source with an ear on it: a lost connection is told, and no longer told when an answer comes. */
+/** The same source, monitored: a lost connection is reported until an answer comes. */
 export const monitor = (studio: Studio, source: Source): Source => monitorSource(source, (error) => {
   if (error !== null && isLost(error)) reportLost(studio);
   else if (error === null && studio.notice.value?.kind === "lost") studio.notice.value = null;
 });
 
-/** The source of a name, with an ear on it. */
+/** The source of a name, monitored. */
 async function fetchSource(studio: Studio, name: string, run: number | null): Promise<Source> {
   const local = findLocalTrace(studio, name);
   if (local !== null) return local;

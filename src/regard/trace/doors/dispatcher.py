@@ -2,7 +2,7 @@
 
 The composite `scaled_dot_product_attention`, `softmax`, `matmul` and `einsum` are reached under any bound name, from
 scripted code, inside autocast and inference mode; each kernel here runs torch's own composite kernel, so the same
-fused kernel computes the same numbers. `bmm` is no composite: it is overheard below autograd, one key further down.
+fused kernel computes the same numbers. `bmm` is no composite: it is intercepted below autograd, one key further down.
 Removing kernels uses a private method of torch: it stands in this file only.
 """
 
@@ -312,5 +312,5 @@ def backends() -> tuple[str, ...]:
 
 
 DOORS = Library({"scaled_dot_product_attention": attention_kernel, "softmax.int": softmax_kernel})
-# Products are many, also inside every linear layer, so they are overheard only between a softmax and its values.
+# Products are many, also inside every linear layer, so they are intercepted only between a softmax and its values.
 PRODUCTS = Library({"matmul": matmul_kernel, "einsum": einsum_kernel}, {"bmm": (bmm_kernel, bmm_inference_kernel)})

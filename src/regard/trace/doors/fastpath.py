@@ -1,6 +1,6 @@
 """The fast-path door: torch's encoder layers and `nn.MultiheadAttention` in eval mode run as one native operator.
 
-Nothing inside of it can be overheard, so q, k and v are made again from its arguments, by the same projection.
+Nothing inside of it can be intercepted, so q, k and v are made again from its arguments, by the same projection.
 """
 
 import sys

@@ -110,7 +110,7 @@ class ListenerScope:
     pending: Pending | None = None
     candidates: list[Candidate] = field(default_factory=list)
     paused: int = 0  # while we ourselves compute
-    products: Callable[[], None] | None = None  # how to stop overhearing products, while one is waited for
+    products: Callable[[], None] | None = None  # how to stop intercepting products, while one is waited for
 
     def quiet(self, *, over: bool = False) -> None:
         """No product is waited for any more; beside other threads the door stays open until all is over."""

@@ -10,7 +10,7 @@ export const errors = {
   "errors.empty": "Type a text first, then run.",
   "errors.picture": "This model reads images. Choose one, then run.",
   "errors.large": "The image is larger than {size} MB. Choose a smaller one.",
-  "errors.hollow": "This trace has no attention: nothing was recorded while the model ran. Watch the whole model, not a part without attention.",
+  "errors.noAttention": "This trace has no attention: nothing was recorded while the model ran. Watch the whole model, not a part without attention.",
   "errors.view": "This view could not be shown: {why} Try another view, or open the trace again.",
   "errors.take": "The export failed: {why}",
   "errors.nothing": "this view has nothing to export yet",

@@ -12,7 +12,7 @@ export const errors: Readonly<Record<keyof typeof en, string>> = {
   "errors.empty": "请先输入文本，再运行。",
   "errors.picture": "该模型读取图片，请先选择图片，再运行。",
   "errors.large": "图片超过 {size} MB：请选择较小的图片。",
-  "errors.hollow": "这份记录中没有注意力：模型运行时没有记录到任何内容。请观察整个模型，而不是不含注意力的部分。",
+  "errors.noAttention": "这份记录中没有注意力：模型运行时没有记录到任何内容。请观察整个模型，而不是不含注意力的部分。",
   "errors.view": "无法显示此视图：{why} 请尝试其他视图，或重新打开记录。",
   "errors.take": "导出失败：{why}",
   "errors.nothing": "此视图还没有可导出的内容",

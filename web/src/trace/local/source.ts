@@ -25,7 +25,7 @@ import {
 
 export { TraceError } from "./traceError";
 
-/** What else is known of a trace; a file says neither its name nor how well it was proven. */
+/** What else is known of a trace; a file says neither its name nor whether it was verified. */
 export interface KnownOfTrace {
   readonly info?: Partial<TraceInfo>;
   readonly proofs?: readonly Proof[]; // one per layer
