@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from regard.data.pairs import Pair, credits, read_pairs
+from regard.data.pairs import Pair, read_pairs
 from regard.errors import DataError
 
 FEW = [("Hi.", "嗨。", "Ann & Bo"), ("I ran.", "我跑了。", "Cy"), ("Stop  it!", "停！", "Ann & Bo")]
@@ -38,11 +38,6 @@ def test_every_kind_of_file_gives_the_same_pairs(folder, packed):
     assert read_pairs(folder / f"keys.jsonl{packed}", fields=("en", "zh")) == without
     assert read_pairs(folder / f"few.en{packed}", str(folder / "few.zh")) == without
     assert read_pairs(folder / f"few.tsv{packed}", swap=True) == [Pair(b, a, c) for a, b, c in with_credit]
-
-
-def test_credits_are_told_once_each(folder):
-    assert credits(read_pairs(folder / "few.tsv")) == ["Ann & Bo", "Cy"]
-    assert credits(read_pairs(folder / "few.en", folder / "few.zh")) == []
 
 
 def test_files_of_unequal_length_are_refused(folder):
@@ -145,7 +140,7 @@ def test_tatoeba_is_read_as_its_page_says(shared):
     assert len({pair[:2] for pair in pairs}) == 29_055
     assert len({pair.source for pair in pairs}) == 27_661
     assert len({pair.target for pair in pairs}) == 25_543
-    assert all(credit.startswith("CC-BY 2.0 (France) Attribution: tatoeba.org") for credit in credits(pairs))
+    assert all(credit.startswith("CC-BY 2.0 (France) Attribution: tatoeba.org") for *_, credit in pairs)
     rows = csv.reader(io.StringIO(gzip.decompress(path.read_bytes()).decode()), delimiter="\t", quoting=csv.QUOTE_NONE)
     assert pairs == [tuple(row) for row in rows]
     assert read_pairs(path, swap=True)[2] == Pair(pairs[2].target, pairs[2].source, pairs[2].credit)

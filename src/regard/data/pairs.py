@@ -89,15 +89,6 @@ def read_pairs(
     return pairs
 
 
-def credits(pairs: Iterable[Pair]) -> list[str]:  # noqa: A001 - the word for it, and nobody calls the one of Python
-    """The distinct attributions of these pairs, in the order they first come: show them where the pairs are shown.
-
-    >>> credits([Pair("a", "b", "Ann"), Pair("c", "d"), Pair("e", "f", "Ann"), Pair("g", "h", "Bo")])
-    ['Ann', 'Bo']
-    """
-    return list(dict.fromkeys(pair.credit for pair in pairs if pair.credit))
-
-
 def two_files(first: Path, second: Path) -> list[Pair | None]:
     """Line n of one with line n of the other."""
     sources, targets = lines_of(first), lines_of(second)
