@@ -78,11 +78,11 @@ def test_a_translation_is_written_anew_under_the_edit(client, names, model):
     crossing = 5 if model == "en-zh" else 0
     layers = [3, 5] if model == "en-zh" else [0]
     found = effect(client, names[model], *({"layer": layer} for layer in layers))
-    interpreter = open_translator(model)
-    paths = [layer.name for layer in interpreter.translate([CAT])[0].trace().layers]
-    with torch.no_grad(), edit(interpreter.model) as editor:
+    translator = open_translator(model)
+    paths = [layer.name for layer in translator.translate([CAT])[0].trace().layers]
+    with torch.no_grad(), edit(translator.model) as editor:
         editor.mute([paths[layer] for layer in layers])
-        (true,) = interpreter.translate([CAT], beams=1)
+        (true,) = translator.translate([CAT], beams=1)
     assert (found["beforeText"], found["afterText"]) == ("猫坐在垫子上。", true.text)
     assert found["kl"] > 0
     assert found["before"] == found["after"] == []

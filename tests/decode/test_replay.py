@@ -61,9 +61,9 @@ def test_the_last_run_is_one_pass_over_what_was_kept(kind, how):
 
 
 def test_a_translation_is_one_run_with_all_its_layers():
-    interpreter = regard.open_translator("en-zh")
-    with regard.watch(interpreter.model) as trace:
-        (found,) = interpreter.translate(["The cat sat on the mat."])
+    translator = regard.open_translator("en-zh")
+    with regard.watch(translator.model) as trace:
+        (found,) = translator.translate(["The cat sat on the mat."])
     own = found.trace()
     assert len(trace.runs) == 1
     for layer, other in zip(trace.layers, own.layers, strict=True):

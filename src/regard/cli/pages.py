@@ -21,7 +21,7 @@ def make_translations_page(title: str, translations: Sequence[tuple[str, Transla
 def alignment_address(one: Translation, trace: Trace) -> str:
     """The address of the sharpest head of the layer that aligns best, as the model's manifest says."""
     crossing = [number for number, layer in enumerate(trace.layers) if layer.kind != "self"]
-    best = one.interpreter.facts.get("alignment", {}).get("layer", len(crossing) - 1)
+    best = one.translator.facts.get("alignment", {}).get("layer", len(crossing) - 1)
     layer = crossing[min(int(best), len(crossing) - 1)]
     head = int(trace.layers[layer].weights[0].entropy().mean(-1).argmin())
     return f"#/layer={layer}&head={head}"

@@ -127,7 +127,7 @@ def record(one: Translation | None, line: Line) -> dict[str, Any]:
     if one is None:
         return {"source": line.text, "text": "", "written": [], "read": [], "weights": []}
     texts: dict[str, Any] = {"source": one.source, "text": one.text}
-    if not looks_across(one.interpreter.model):
+    if not looks_across(one.translator.model):
         rows = [*one.shown.written_names, SPECIAL[END]]
         return texts | {"written": rows, "read": list(one.shown.source_names), "weights": None}
     rows, columns, weights = one.alignment()

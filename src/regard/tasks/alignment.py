@@ -59,13 +59,13 @@ def overlap_matrix(tokens: Sequence[Span], words: Sequence[Span]) -> Float[Tenso
 
 
 @torch.no_grad()
-def score_alignment(interpreter: TextTranslator, pairs: Sequence[AlignedPair]) -> AlignmentScores:
+def score_alignment(translator: TextTranslator, pairs: Sequence[AlignedPair]) -> AlignmentScores:
     """How well each cross-attention, mean over its heads, finds the words that mean each other.
 
     The true translation is fed, so that every word has its true partner. Each target word that has one is linked to
     the source word it looks at most.
     """
-    check_looks_across(interpreter)
+    check_looks_across(translator)
     if not pairs:
         raise DataError("there are no sentences to align; give some")
     totals: list[list[int]] = []
@@ -74,11 +74,11 @@ def score_alignment(interpreter: TextTranslator, pairs: Sequence[AlignedPair]) -
         sources, targets = word_spans(pair)
         linked = sorted({target for target, _ in pair.links})
         true = set(pair.links)
-        read, written = [*interpreter.source.encode(pair.source), END], interpreter.target.encode(pair.target)
-        fed = label_ids(interpreter.source, interpreter.target, read, written)
-        crossing = [layer for layer in trace_example(interpreter.model, fed).layers if layer.kind != "self"]
+        read, written = [*translator.source.encode(pair.source), END], translator.target.encode(pair.target)
+        fed = label_ids(translator.source, translator.target, read, written)
+        crossing = [layer for layer in trace_example(translator.model, fed).layers if layer.kind != "self"]
         totals = totals or [[0, 0] for _ in crossing]
-        rows, columns = interpreter.target.offsets(pair.target), interpreter.source.offsets(pair.source)
+        rows, columns = translator.target.offsets(pair.target), translator.source.offsets(pair.source)
         for number, layer in enumerate(crossing):
             weights = layer.weights[0].dense().mean(0)[: len(rows), : len(columns)]
             words = merge_to_words(weights, rows, columns, targets, sources)

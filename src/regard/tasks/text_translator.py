@@ -25,14 +25,14 @@ LONGEST = 1000  # tokens of one text
 class Translation:
     """One text, what was written for it, and how it came about."""
 
-    def __init__(self, interpreter: "TextTranslator", text: str, shown: ReadAndWritten) -> None:
-        self.interpreter, self.source, self.shown = interpreter, text, shown
-        self.text = interpreter.target.decode(shown.written)
+    def __init__(self, translator: "TextTranslator", text: str, shown: ReadAndWritten) -> None:
+        self.translator, self.source, self.shown = translator, text, shown
+        self.text = translator.target.decode(shown.written)
 
     def trace(self) -> Trace:
         """What the model attended to, with its tokens."""
-        check_looks_across(self.interpreter)
-        return trace_example(self.interpreter.model, self.shown)
+        check_looks_across(self.translator)
+        return trace_example(self.translator.model, self.shown)
 
     def alignment(self, trace: Trace | None = None) -> tuple[list[str], list[str], Tensor]:
         """Written tokens, read tokens, and how much of each read token each written one took, (written, read).
@@ -40,9 +40,9 @@ class Translation:
         The mean over the heads of the layer that aligns best, as its manifest says, else of the last one that looks
         across. `<eos>` stands at the end of both.
         """
-        check_looks_across(self.interpreter)
+        check_looks_across(self.translator)
         crossing = [layer for layer in (trace or self.trace()).layers if layer.kind != "self"]
-        best = self.interpreter.facts.get("alignment", {}).get("layer", len(crossing) - 1)
+        best = self.translator.facts.get("alignment", {}).get("layer", len(crossing) - 1)
         weights = crossing[min(int(best), len(crossing) - 1)].weights[0].dense().mean(0)
         return [*self.shown.written_names, SPECIAL[END]], list(self.shown.source_names), weights
 
@@ -91,9 +91,9 @@ class TextTranslator:
         return ids
 
 
-def check_looks_across(interpreter: TextTranslator) -> None:
+def check_looks_across(translator: TextTranslator) -> None:
     """Refuse to show what a model looks at that looks at nothing."""
-    if not looks_across(interpreter.model):
+    if not looks_across(translator.model):
         raise ModelError(
             "this model looks at nothing while it writes (attention = none), so there is no alignment to see; "
             "take one with attention"

@@ -62,7 +62,7 @@ def test_a_run_and_its_model_open_as_the_same_translator():
 def test_an_alignment_is_the_mean_over_the_heads_of_the_cross_attention(kind):
     one = open_translator(run_of(kind)).translate(TEXTS[1:2], beams=2)[0]
     rows, columns, weights = one.alignment()
-    assert columns == [*one.interpreter.source.tokens(TEXTS[1]), "<eos>"]
+    assert columns == [*one.translator.source.tokens(TEXTS[1]), "<eos>"]
     assert rows == [*one.shown.written_names, "<eos>"]
     assert weights.shape == (len(rows), len(columns))
     torch.testing.assert_close(weights.sum(-1), torch.ones_like(weights.sum(-1)))
