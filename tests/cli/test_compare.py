@@ -57,7 +57,7 @@ def test_the_share_of_the_map_is_counted_in_blocks_of_rows(mask):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--to", "plot.txt"], "does not end in .svg or .png or .pdf"),
+        (["--to", "plot.txt"], "ends in none of .svg, .png, .pdf"),
         (["--to", "none/plot.svg"], "does not exist"),
         (["--keys", "3"], "BigBird needs 8 blocks"),
     ],

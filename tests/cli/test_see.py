@@ -138,7 +138,7 @@ REFUSED = [
     ),
     (
         ["A B", "-m", "induction", "--to", "a.gif"],
-        "'a.gif' does not end in .html or .svg or .png or .pdf or .trace; give",
+        "'a.gif' ends in none of .html, .svg, .png, .pdf, .trace; give",
     ),
     (["A B", "-m", "induction", "--to", "none/a.html"], "the folder 'none' for 'a.html' does not exist; make it first"),
     (["A B", "-m", "induction", "--to", "none/a.svg"], "the folder 'none' for 'a.svg' does not exist; make it first"),
