@@ -35,6 +35,7 @@ def facts(manifest: dict[str, Any]) -> dict[str, Any]:
         "parameters": weights.get("parameters"),
         "bytes": weights.get("bytes"),
         "command": manifest.get("command", ""),
+        "made_by": manifest.get("made_by") or manifest.get("command", ""),
         "scores": manifest.get("scores", {}),
     }
 
@@ -46,7 +47,8 @@ def paragraph(name: str, known: dict[str, Any]) -> str:
         [
             f"{name}: {known['about']}",
             f"  {'; '.join([size, *scores])}",
-            f"  made by: {known['command']}",
+            f"  made by: {known['made_by']}",
+            *([f"  train one like it: {known['command']}"] if known["made_by"] != known["command"] else []),
         ]
     )
 
