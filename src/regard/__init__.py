@@ -57,7 +57,7 @@ _HOMES = {
     ),
     "regard.tokens": ("Tokens",),
     "regard.models": ("GPT", "GPTConfig", "Seq2Seq", "Seq2SeqConfig", "Translator", "TranslatorConfig"),
-    "regard.models.folder": ("open_model",),
+    "regard.models.open.open_model": ("open_model",),
     "regard.decode": ("Limits", "beam", "greedy", "sample"),
     "regard.tasks.text_translator": ("open_translator",),
     "regard.trace.change.swap": ("swap",),

@@ -58,7 +58,7 @@ from regard.models import (
     Translator as Translator,
     TranslatorConfig as TranslatorConfig,
 )
-from regard.models.folder import open_model as open_model
+from regard.models.open.open_model import open_model as open_model
 from regard.decode import Limits as Limits, beam as beam, greedy as greedy, sample as sample
 from regard.tasks.text_translator import open_translator as open_translator
 from regard.trace.audit import audit as audit

@@ -7,8 +7,8 @@ import torch
 from torch.testing import assert_close
 
 from regard import watch
-from regard.models.folder import open_model
 from regard.models.kinds import KINDS, kind_named
+from regard.models.open.open_model import open_model
 from tests.app.served import EDIT, opened, row, run
 from tests.toy_kind import TOY, toy_in
 

@@ -9,7 +9,7 @@ import torch
 
 from regard.app.runners.library import task_of
 from regard.app.studio.models import MAX_OPEN, Models, example
-from regard.models.locate import locate_path
+from regard.models.open.locate import locate_path
 from tests.app.served import EDIT, opened, row, run, trace_of
 from tests.cli.run import saved
 

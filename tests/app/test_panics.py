@@ -10,7 +10,7 @@ from regard.app.routes.runs import finish
 from regard.app.runners.monitor import RunMonitor
 from regard.app.studio.studio import Studio
 from regard.errors import ModelError
-from regard.models.folder import open_model
+from regard.models.open.open_model import open_model
 from tests.app.served import EDIT, opened, run
 from tests.cli.run import run as run_command
 from tests.cli.run import saved

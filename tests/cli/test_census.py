@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from regard.models.folder import open_model
+from regard.models.open.open_model import open_model
 from regard.trace.census.census import census
 from tests.cli.run import run
 

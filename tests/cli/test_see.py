@@ -9,7 +9,7 @@ import torch
 from typer.testing import CliRunner
 
 from regard.cli.main import app
-from regard.models.folder import open_model
+from regard.models.open.open_model import open_model
 from regard.trace.file import load
 from regard.trace.watch import watch
 from tests.cli.run import run, saved

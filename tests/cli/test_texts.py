@@ -160,7 +160,7 @@ def kinds():
 def test_a_model_of_transformers_takes_exactly_as_many_tokens_as_it_is_said_to(monkeypatch, capsys, tmp_path, kind):
     model_class, config, sizes, limit = kinds()[kind]
     folder = saved(tmp_path, model_class, config, **sizes)
-    from regard.models.folder import open_model
+    from regard.models.open.open_model import open_model
 
     model, tokenizer = open_model(folder)
     assert max_tokens(model, tokenizer) == limit

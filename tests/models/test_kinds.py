@@ -10,8 +10,8 @@ from torch.testing import assert_close
 
 from regard.errors import ModelError
 from regard.models import GPT, GPTConfig, Seq2SeqConfig, TranslatorConfig, embedded, store
-from regard.models.folder import open_model
 from regard.models.kinds import KINDS, READS, Kind, kind_named, kind_of, kind_of_config, register, resolve
+from regard.models.open.open_model import open_model
 from tests.cli.run import run
 from tests.toy_kind import TOY, Toy, ToyConfig, toy_in
 

@@ -8,7 +8,7 @@ from regard.cli.lengths import encode_within
 from regard.cli.see import must_only_read
 from regard.cli.texts import read_lines
 from regard.errors import TraceError
-from regard.models.folder import open_model
+from regard.models.open.open_model import open_model
 from regard.trace.census.census import Census, census
 from regard.trace.census.labels import THRESHOLDS
 

@@ -10,8 +10,8 @@ from torch import nn
 from regard.cli.lengths import encode_within
 from regard.cli.outputs import check_target, explain_write_errors
 from regard.errors import ModelError, RegardError, TraceError
-from regard.models.folder import open_model
 from regard.models.kinds import kind_of
+from regard.models.open.open_model import open_model
 from regard.trace.file import save
 from regard.trace.record.trace import Trace
 from regard.trace.watch import watch

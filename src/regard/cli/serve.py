@@ -85,7 +85,7 @@ def make_known(studio: Any, model: str, *, download: bool = False) -> str:
     """The name that a model goes by in the studio; a folder, or a model of the hub, is made known first."""
     if model in studio.models.known:
         return model
-    from regard.models.locate import UnknownModelError, locate
+    from regard.models.open.locate import UnknownModelError, locate
 
     try:
         with busy(f"looking for {model}"):

@@ -47,9 +47,9 @@ def tokenizer(name: str) -> Any:
     >>> tokenizer("induction").encode("A B C D A B C")
     [0, 1, 2, 3, 0, 1, 2]
     """
-    from regard.models.folder import tokenizer_of
+    from regard.models.read_tokenizer import read_tokenizer
 
-    return tokenizer_of(folder(name))
+    return read_tokenizer(folder(name))
 
 
 def folder(name: str) -> Path:

@@ -11,7 +11,7 @@ from regard.data.special import END, SPECIAL
 from regard.data.vocabulary import Vocabulary
 from regard.errors import DataError, ModelError
 from regard.models import embedded, store
-from regard.models.locate import UnknownModelError, is_run, locate
+from regard.models.open.locate import UnknownModelError, is_run, locate
 from regard.tasks.read_and_written import ReadAndWritten, label_ids, looks_across, trace_example
 from regard.tasks.translate import SOURCE, TARGET
 from regard.tasks.writing import write

@@ -19,7 +19,7 @@ from regard.app.runners.spelling import Names, Speller
 from regard.app.runners.text import TextRunner
 from regard.errors import ModelError
 from regard.models.context import max_tokens
-from regard.models.folder import open_model
+from regard.models.open.open_model import open_model
 from regard.trace.census.corpus import encode
 from regard.trace.change.effect import numbers_of
 from regard.trace.record.trace import Trace

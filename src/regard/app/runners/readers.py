@@ -8,7 +8,7 @@ import torch
 from regard.app.protocol.messages import RunRequest
 from regard.app.runners.runner import Inputs
 from regard.app.runners.text import TextRunner
-from regard.models.folder import open_model
+from regard.models.open.open_model import open_model
 
 
 class ReaderRunner(TextRunner):

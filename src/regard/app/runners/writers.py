@@ -12,8 +12,8 @@ from regard.app.runners.spelling import Speller
 from regard.app.runners.text import TextRunner
 from regard.decode import Limits, stream
 from regard.models.context import max_tokens
-from regard.models.folder import open_model
 from regard.models.gpt import GPT
+from regard.models.open.open_model import open_model
 from regard.trace.record.trace import Trace
 
 

@@ -12,8 +12,8 @@ from regard.app.protocol.refusal import Refusal, sentence_of, short
 from regard.app.runners.runner import Runner
 from regard.errors import ModelError, RegardError, is_failure
 from regard.models import embedded, store
-from regard.models.folder import gguf_refusal
-from regard.models.locate import ModelLocation, locate
+from regard.models.open.locate import ModelLocation, locate
+from regard.models.open.open_model import gguf_refusal
 
 MAX_OPEN = 2  # models that stay open
 EXAMPLES = {

@@ -22,7 +22,7 @@ from regard.app.studio.readers_first import ReadersFirst
 from regard.app.studio.traces import Traces, text_of
 from regard.app.studio.trainings import Trainings, identity_of
 from regard.errors import ConfigError, WatchError
-from regard.models.locate import is_run, locate_path
+from regard.models.open.locate import is_run, locate_path
 from regard.tokens.visible import cut
 from regard.trace.file import load
 from regard.trace.record.trace import Trace

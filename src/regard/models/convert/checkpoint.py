@@ -16,7 +16,7 @@ from regard.models.convert.families import convert_config, find_table
 from regard.models.convert.table import ConversionTable
 from regard.models.convert.torch_transformer import TORCH_TRANSFORMER, describe_transformer
 from regard.models.convert.weights import convert_weights
-from regard.models.pretrained import INDEX, SAFE, must_be_safe, read_json
+from regard.models.safe_folder import INDEX, SAFE, must_be_safe, read_json
 from regard.models.store import SkipInit
 
 

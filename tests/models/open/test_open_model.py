@@ -11,7 +11,7 @@ from torch.testing import assert_close
 
 from regard.errors import ModelError
 from regard.models import embedded
-from regard.models.folder import open_model
+from regard.models.open.open_model import open_model
 
 
 def bert():
@@ -164,7 +164,7 @@ def test_an_embedded_model_opens_by_its_name_and_a_folder_of_ours_by_its_path():
 
 @pytest.mark.parametrize("name", ["gpt2", "google-t5/t5-small", "./nowhere"])
 def test_nothing_is_downloaded_unasked(name, monkeypatch):
-    monkeypatch.setattr("regard.models.folder.from_hub", lambda name: pytest.fail("downloaded"))
+    monkeypatch.setattr("regard.models.open.open_model.from_hub", lambda name: pytest.fail("downloaded"))
     with pytest.raises(ModelError, match=r"nothing is downloaded unasked; pass --download \(download=True\)"):
         open_model(name)
 
@@ -186,7 +186,7 @@ def test_a_hub_name_is_fetched_when_asked_and_as_carefully(tmp_path, monkeypatch
 
         return staticmethod(answered)
 
-    monkeypatch.setattr("regard.models.locate.check_reachable", lambda name: None)
+    monkeypatch.setattr("regard.models.open.locate.check_reachable", lambda name: None)
     for kind in (transformers.AutoConfig, transformers.AutoTokenizer, transformers.LlamaForCausalLM):
         monkeypatch.setattr(kind, "from_pretrained", answer(kind))
     found, tokenizer = open_model("somebody/small", download=True)
@@ -198,7 +198,7 @@ def test_a_hub_name_is_fetched_when_asked_and_as_carefully(tmp_path, monkeypatch
 
 @pytest.mark.parametrize("name", ["./nowhere", "/no/folder", "a/b/c", "", "a b", "../up"])
 def test_what_is_no_hub_name_is_not_asked_for(name, monkeypatch):
-    monkeypatch.setattr("regard.models.folder.from_hub", lambda name: pytest.fail("asked the hub"))
+    monkeypatch.setattr("regard.models.open.open_model.from_hub", lambda name: pytest.fail("asked the hub"))
     with pytest.raises(ModelError, match=r"is no folder, and no name of the hub either"):
         open_model(name, download=True)
 

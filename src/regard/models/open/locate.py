@@ -7,10 +7,10 @@ from pathlib import Path
 
 from regard.errors import ModelError
 from regard.models import embedded, store
-from regard.models.hub import cached_folder, check_reachable
 from regard.models.kinds import Kind
 from regard.models.layout import CONFIG, GGUF, RUN, RUN_MODEL
-from regard.models.pretrained import from_hub, is_complete
+from regard.models.open.hub import cached_folder, check_reachable
+from regard.models.open.library import from_hub, is_complete
 from regard.tokens.visible import cut
 
 HUB = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?", re.ASCII)
@@ -46,7 +46,7 @@ def locate(name: str | os.PathLike[str], *, download: bool = False) -> ModelLoca
     ('embedded', 'induction', 'gpt')
     >>> locate("nowhere")
     Traceback (most recent call last):
-    regard.models.locate.UnknownModelError: 'nowhere' is neither an embedded model (en-zh, en-zh-recurrent, ...
+    regard.models.open.locate.UnknownModelError: 'nowhere' is neither an embedded model (en-zh, en-zh-recurrent, ...
     """
     if isinstance(name, str) and name in embedded.names():
         folder = embedded.folder(name)

@@ -6,10 +6,10 @@ import pytest
 
 from regard.errors import ModelError
 from regard.models import embedded, store
-from regard.models.folder import open_model
 from regard.models.kinds import KINDS
 from regard.models.layout import RUN
-from regard.models.locate import ModelLocation, UnknownModelError, is_run, locate, locate_path
+from regard.models.open.locate import ModelLocation, UnknownModelError, is_run, locate, locate_path
+from regard.models.open.open_model import open_model
 from regard.training.run import RunFolder
 
 

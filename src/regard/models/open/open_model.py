@@ -8,17 +8,15 @@ from torch import nn
 
 from regard.errors import ModelError
 from regard.models import embedded, store
-from regard.models.locate import ModelLocation, locate, locate_cached, must_be_fetched
-from regard.models.pretrained import failure_of, from_folder, from_hub
-from regard.models.tokenizer import WordTokenizer
-
-SOURCE = "source.json"  # the vocabulary of what a translator reads
+from regard.models.open.library import from_folder, from_hub
+from regard.models.open.locate import ModelLocation, locate, locate_cached, must_be_fetched
+from regard.models.read_tokenizer import read_tokenizer
 
 
 def open_model(name: str | os.PathLike[str], *, download: bool = False) -> tuple[nn.Module, Any]:
     """(model, tokenizer): in eval mode, with the weights and in the dtype that were stored; nothing foreign is run.
 
-    `name` is what `regard.models.locate.locate` takes: an embedded model, a folder that this package or a run of
+    `name` is what `regard.models.open.locate.locate` takes: an embedded model, a folder that this package or a run of
     training wrote, or a folder in the layout of `transformers`: then the class that its config.json names is used, and
     the tokenizer is None where there is none. Weights are read from safetensors only. A name of the hub opens from its
     local cache; where it is not there, it needs `download=True`: nothing is downloaded unasked.
@@ -34,7 +32,7 @@ def open_model(name: str | os.PathLike[str], *, download: bool = False) -> tuple
 def open_location(place: ModelLocation) -> tuple[nn.Module, Any]:
     """The model that was located, and its tokenizer."""
     if place.is_ours:
-        return store.read(place.path), tokenizer_of(place.path)
+        return store.read(place.path), read_tokenizer(place.path)
     if place.layout == "gguf":
         raise gguf_refusal(place.path)
     return from_folder(place.path)
@@ -57,15 +55,3 @@ def open_or_fetch(name: str) -> tuple[nn.Module, Any]:
             pass  # what is there is damaged: fetch it again
     must_be_fetched(name, download=True)
     return from_hub(name)
-
-
-def tokenizer_of(folder: Path) -> Any:
-    """What turns text into the ids that a model of our own reads: its words, or the vocabulary of its source."""
-    if SOURCE not in (store.describe(folder).get("files") or {}):
-        return WordTokenizer(store.vocabulary_of(folder))
-    from tokenizers import Tokenizer
-
-    try:
-        return Tokenizer.from_str(store.read_file(folder, SOURCE).decode())
-    except BaseException as error:
-        raise failure_of(f"the vocabulary of {folder}", error) from error

@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from regard.errors import ModelError
-from regard.models.folder import open_model
+from regard.models.open.open_model import open_model
 from tests.cli.run import run, saved
 
 NAME = "somebody/tiny-bert"

@@ -1,23 +1,21 @@
 """Models of the `transformers` library, from a folder or the hub: weights from safetensors alone, no code that comes
 with them."""
 
-import json
-import os
 import warnings
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 
-from regard.errors import ModelError, is_failure
+from regard.errors import ModelError
 from regard.extras import HF, importing
+from regard.models.failure import failure_of
+from regard.models.safe_folder import missing_file, must_be_safe, read_json
 
 TOKENIZERS = (
     *("tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json", "spiece.model", "tokenizer.model"),
     *("sentencepiece.bpe.model", "source.spm"),
 )
-SAFE, PICKLED = ".safetensors", (".bin", ".pt", ".pth", ".ckpt")
-INDEX = "model.safetensors.index.json"
 PICTURES = "preprocessor_config.json"  # beside a model that sees
 
 
@@ -44,16 +42,6 @@ def is_complete(name: str, folder: Path, *, download: bool) -> bool:
         )
     reads = any((folder / one).exists() for one in (*TOKENIZERS, PICTURES))
     return missing is None and (reads or not download)
-
-
-def missing_file(folder: Path) -> str | None:
-    """A file that a model in the cache lacks, because its download was cut short or its weights were never wanted."""
-    names = sorted(os.listdir(folder))
-    parts = read_json(folder / INDEX, "cannot be read").get("weight_map") if INDEX in names else None
-    wanted = [*names, *sorted({str(part) for part in parts.values()} if isinstance(parts, dict) else ())]
-    if not any(name.endswith((SAFE, *PICKLED)) for name in wanted):
-        return "model.safetensors"
-    return next((name for name in wanted if not (folder / name).exists()), None)
 
 
 def from_hub(name: str) -> tuple[nn.Module, Any]:
@@ -112,51 +100,9 @@ def load_tokenizer(transformers: Any, source: str, *, local_files_only: bool) ->
         raise failure_of(f"the tokenizer of {source}", error) from error
 
 
-def must_be_safe(folder: Path, config: dict[str, Any]) -> None:
-    """Refuse weights that are not safetensors through and through: reading a pickle can run anything."""
-    names = sorted(file.name for file in folder.iterdir())
-    if "adapter_config.json" in names:
-        raise ModelError(f"{folder} holds an adapter for another model; merge the two, and save the whole model")
-    weights = [name for name in names if name.endswith(SAFE)]
-    if INDEX in names:
-        parts = read_json(folder / INDEX, "cannot be read").get("weight_map")
-        weights = [str(part) for part in parts.values()] if isinstance(parts, dict) else []
-    if config.get("transformers_weights"):
-        weights.append(str(config["transformers_weights"]))
-    others = weights or [name for name in names if name.endswith(PICKLED)]
-    refused = next((name for name in others if not name.endswith(SAFE)), None)
-    if refused is not None:
-        raise ModelError(
-            f"{folder} has weights in {refused}, which is no safetensors file, and reading a pickle can run anything; "
-            "convert it with model.save_pretrained(folder), which writes safetensors"
-        )
-    if not weights:
-        raise ModelError(f"{folder} has no weights; give a folder with model.safetensors in it")
-
-
-def read_json(path: Path, lacking: str) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_bytes())
-    except OSError as error:
-        raise ModelError(f"{path.parent} {lacking}") from error
-    except ValueError as error:
-        raise ModelError(f"{path} is no JSON ({error}); save the model again") from error
-    if not isinstance(content, dict):
-        raise ModelError(f"{path} holds no object; save the model again")
-    return content
-
-
 def import_transformers() -> Any:
     """`transformers`, or the sentence that says how to get it."""
     missing = "to open a model of the transformers library, install regard[hf]: pip install 'regard[hf]'"
     with importing(*HF, missing=ModelError(missing)):
         import transformers
     return transformers
-
-
-def failure_of(what: str, error: BaseException) -> ModelError:
-    """What a library said, in one sentence of ours; that somebody wants to stop is not among it."""
-    if not is_failure(error):
-        raise error
-    said = " ".join(str(error).split())
-    return ModelError(f"{what} could not be opened: {type(error).__name__}: {said[:300]}")

@@ -1,0 +1,24 @@
+"""What turns text into the ids that a model of our own reads, from its folder."""
+
+from pathlib import Path
+from typing import Any
+
+from regard.models import store
+from regard.models.failure import failure_of
+from regard.models.tokenizer import WordTokenizer
+
+TOKENIZER, SOURCE = "tokenizer.json", "source.json"  # of a model of texts; of what a translator reads
+
+
+def read_tokenizer(folder: Path) -> Any:
+    """The tokenizer of a model of texts, the vocabulary of a translator's source, or the words of the manifest."""
+    files = store.describe(folder).get("files") or {}
+    name = next((name for name in (TOKENIZER, SOURCE) if name in files), None)
+    if name is None:
+        return WordTokenizer(store.vocabulary_of(folder))
+    from tokenizers import Tokenizer
+
+    try:
+        return Tokenizer.from_str(store.read_file(folder, name).decode())
+    except BaseException as error:
+        raise failure_of(f"the vocabulary of {folder}", error) from error
