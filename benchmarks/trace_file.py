@@ -28,7 +28,7 @@ def peak(how: str, n: int, layers: int) -> int:
     import regard
 
     torch.set_num_threads(1)
-    model = regard.GPTConfig(vocab_size=50, width=128, heads=2, layers=layers, context=n).build().eval()
+    model = regard.models.GPTConfig(vocab_size=50, width=128, heads=2, layers=layers, context=n).build().eval()
     ids = torch.randint(50, (1, n))
     with torch.no_grad(), tempfile.TemporaryDirectory() as folder:
         if how == "plain":

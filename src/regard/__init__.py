@@ -56,7 +56,6 @@ _HOMES = {
         "MultiHead",
     ),
     "regard.tokens": ("Tokens",),
-    "regard.models": ("GPT", "GPTConfig", "Seq2Seq", "Seq2SeqConfig", "Translator", "TranslatorConfig"),
     "regard.models.open.open_model": ("open_model",),
     "regard.decode": ("Limits", "beam", "greedy", "sample"),
     "regard.tasks.text_translator": ("open_translator",),
@@ -71,7 +70,7 @@ _HOMES = {
     "regard.trace.record.weights": ("from_weights",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
-_MODULES = {"errors": "regard.errors", "reference": "regard.attention.reference"}
+_MODULES = {"errors": "regard.errors", "models": "regard.models", "reference": "regard.attention.reference"}
 
 __all__ = [*_HOME, *_MODULES, "__version__"]
 

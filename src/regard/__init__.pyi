@@ -2,7 +2,7 @@
 
 # ruff: noqa: I001  (the order of the road, as in __init__.py)
 
-from regard import errors as errors
+from regard import errors as errors, models as models
 from regard.attention import reference as reference
 from regard.attention.attend import attend as attend
 from regard.attention.map import AttentionMap as AttentionMap
@@ -50,14 +50,6 @@ from regard.layers import (
     MultiHead as MultiHead,
 )
 from regard.tokens import Tokens as Tokens
-from regard.models import (
-    GPT as GPT,
-    GPTConfig as GPTConfig,
-    Seq2Seq as Seq2Seq,
-    Seq2SeqConfig as Seq2SeqConfig,
-    Translator as Translator,
-    TranslatorConfig as TranslatorConfig,
-)
 from regard.models.open.open_model import open_model as open_model
 from regard.decode import Limits as Limits, beam as beam, greedy as greedy, sample as sample
 from regard.tasks.text_translator import open_translator as open_translator

@@ -84,7 +84,7 @@ def test_strings_that_fit_both_sides_name_neither(body: str) -> None:
 
 
 def test_strings_name_one_input_and_not_another_that_is_as_long() -> None:
-    model: Any = regard.GPTConfig(31, width=24, heads=3, layers=1, context=16).build().eval()
+    model: Any = regard.models.GPTConfig(31, width=24, heads=3, layers=1, context=16).build().eval()
     with regard.watch(model, WORDS) as trace:
         model(ids(1, 6, 1))
         model(ids(1, 6, 1))
@@ -121,7 +121,7 @@ def test_an_encoder_decoder_of_the_library_is_named_on_both_sides(name: str) -> 
 
 def test_the_translators_of_the_package_are_named_on_both_sides() -> None:
     torch.manual_seed(0)
-    model = regard.TranslatorConfig(31, 29, width=24, heads=3, layers=2, hidden=40).build().eval()
+    model = regard.models.TranslatorConfig(31, 29, width=24, heads=3, layers=2, hidden=40).build().eval()
     source, target = ids(2, 6, 1), ids(2, 6, 2) % 28 + 1
     with torch.no_grad(), regard.watch(model) as trace:
         model(source, target)
@@ -133,7 +133,7 @@ def test_the_translators_of_the_package_are_named_on_both_sides() -> None:
 
 def test_a_recurrent_translator_whose_steps_ask_one_by_one_is_not_named_by_its_source() -> None:
     torch.manual_seed(0)
-    model = regard.Seq2SeqConfig(31, 29, width=24).build().eval()
+    model = regard.models.Seq2SeqConfig(31, 29, width=24).build().eval()
     with torch.no_grad(), regard.watch(model) as trace:
         model(ids(2, 6, 1), ids(2, 6, 2) % 28 + 1)
     assert [layer.queries for layer in trace.layers] == [None]

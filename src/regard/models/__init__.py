@@ -1,4 +1,12 @@
-"""Layers put together until logits come out: models of our own, and those that others made."""
+"""Layers put together until logits come out: models of our own, and those that others made.
+
+A model is built from its config, or opened with its weights by `regard.open_model`.
+
+>>> import regard
+>>> config = regard.models.GPTConfig(vocab_size=10, width=8, heads=2, layers=1, context=16)
+>>> sum(parameter.numel() for parameter in config.build().parameters())
+1096
+"""
 
 from regard.models.gpt import GPT, GPTConfig
 from regard.models.seq2seq import Seq2Seq, Seq2SeqConfig

@@ -7,7 +7,7 @@ CHILD = """
 import resource, sys, torch, regard
 torch.set_num_threads(1)
 layers, path = int(sys.argv[1]), sys.argv[2]
-model = regard.GPTConfig(vocab_size=50, width=256, heads=4, layers=layers, context=512).build().eval()
+model = regard.models.GPTConfig(vocab_size=50, width=256, heads=4, layers=layers, context=512).build().eval()
 ids = torch.randint(50, (12, 512))
 peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 with torch.no_grad():

@@ -14,7 +14,7 @@ import torch
 import regard
 
 torch.manual_seed(0)
-model = regard.GPTConfig(vocab_size=31, width=288, heads=3, layers=7, context=512).build().eval()
+model = regard.models.GPTConfig(vocab_size=31, width=288, heads=3, layers=7, context=512).build().eval()
 ids = torch.randint(31, (1, 509))
 
 def faults():

@@ -127,7 +127,7 @@ def swap(
     they are, and why. `tokenizer` names tokens in it, `read` picks the tensor to compare from what the model returns.
 
     >>> import regard, torch
-    >>> model = regard.GPTConfig(vocab_size=11, width=16, heads=2, layers=2, context=32).build().eval()
+    >>> model = regard.models.GPTConfig(vocab_size=11, width=16, heads=2, layers=2, context=32).build().eval()
     >>> ids = torch.arange(24)[None] % 11
     >>> found = swap(model, attention=regard.window(4, 0))(ids)
     >>> found.swapped, 0 < found.error < 1, found.agreement <= 1
