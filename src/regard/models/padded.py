@@ -34,7 +34,7 @@ def must_fit(source: Tensor, target: Tensor) -> None:
         )
 
 
-def lengths_of(source: Int[Tensor, "b s"], pad: int) -> Int[Tensor, " b"] | None:
+def lengths_of(source: Int[Tensor, "b s"], pad: int, name: str = "source") -> Int[Tensor, " b"] | None:
     """How many tokens each row has before its padding; None where no row is padded.
 
     >>> lengths_of(torch.tensor([[5, 7, 2], [6, 2, 0]]), pad=0)
@@ -47,11 +47,11 @@ def lengths_of(source: Int[Tensor, "b s"], pad: int) -> Int[Tensor, " b"] | None
         lengths = seen.sum(1)
         if not torch.equal(seen, torch.arange(source.shape[1]) < lengths[:, None]):
             raise ShapeError(
-                f"the source has id {pad} before other ids, but that one is padding, and padding stands on the right; "
+                f"the {name} has id {pad} before other ids, but that one is padding, and padding stands on the right; "
                 "move it there"
             )
         if not bool(lengths.all()):
             row = int(lengths.argmin())
-            raise ShapeError(f"row {row} of the source is padding alone; give every row one token or more")
+            raise ShapeError(f"row {row} of the {name} is padding alone; give every row one token or more")
         return lengths
     return seen.sum(1)

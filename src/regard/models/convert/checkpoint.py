@@ -38,6 +38,7 @@ def from_transformers(
         must_be_safe(folder, config)
         state = read_tensors(folder) if state is None else state
     table = find_table(config.get("model_type"))
+    config, state = table.prepare(config, state)
     return build_model(table, convert_config(table.family, config), state)
 
 

@@ -80,7 +80,7 @@ def invert_keys(table: ConversionTable, config: Any) -> dict[str, Any]:
                 f"the config has {name}={getattr(config, name)!r}, but every {table.family!r} has {wanted!r}; "
                 "save the model in the layout of regard"
             )
-    result = dict(table.fixed)
+    given: dict[str, Any] = {}
     for key in table.keys:
         value = getattr(config, key.ours)
         if key.values is not None:
@@ -96,5 +96,10 @@ def invert_keys(table: ConversionTable, config: Any) -> dict[str, Any]:
             raise ModelError(
                 f"the config leaves {key.ours} open, but {key.theirs} of a {table.family!r} is a number; give one"
             )
-        result[key.theirs] = value
-    return result
+        if key.theirs in given and given[key.theirs] != value:
+            raise ModelError(
+                f"the config has {key.ours}={value!r}, but every {table.family!r} has one {key.theirs} for it and for "
+                f"what is {given[key.theirs]!r}; save the model in the layout of regard"
+            )
+        given[key.theirs] = value
+    return table.nest(dict(table.fixed) | given)

@@ -4,14 +4,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from regard.errors import ModelError
+from regard.models.convert.bert import BERT
 from regard.models.convert.configs import apply_keys, invert_keys
+from regard.models.convert.electra import ELECTRA
 from regard.models.convert.gpt2 import GPT2
 from regard.models.convert.llama import LLAMA
 from regard.models.convert.marian import MARIAN
+from regard.models.convert.roberta import ROBERTA
 from regard.models.convert.table import ConversionTable
 from regard.models.convert.torch_transformer import TORCH_TRANSFORMER
 
-FAMILIES: dict[str, ConversionTable] = {table.family: table for table in (GPT2, LLAMA, MARIAN, TORCH_TRANSFORMER)}
+FAMILIES: dict[str, ConversionTable] = {
+    table.family: table for table in (GPT2, LLAMA, BERT, ROBERTA, ELECTRA, MARIAN, TORCH_TRANSFORMER)
+}
 
 
 def find_table(family: object) -> ConversionTable:

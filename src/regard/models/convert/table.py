@@ -9,6 +9,7 @@ from torch import Tensor
 from regard.models.convert.operations import Operation
 
 REQUIRED: Any = object()  # the default of a key that a config must have
+Prepared = tuple[dict[str, Any], Mapping[str, Tensor]]  # config and tensors, each with what the other says of it
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,10 @@ class ConversionTable:
     fixed: Mapping[str, Any] = field(default_factory=dict)  # their keys for which ours has one value only
     ignored: frozenset[str] = frozenset()  # their keys that change no number in eval mode
     flatten: Callable[[dict[str, Any]], dict[str, Any]] = dict  # their config with nested keys made plain ones
+    nest: Callable[[dict[str, Any]], dict[str, Any]] = dict  # the way back: plain keys as their config has them
+    prepare: Callable[[dict[str, Any], Mapping[str, Tensor]], Prepared] = lambda config, state: (config, state)
     prefix: str = ""  # before the names of the body, which are stored without it where there is no head
+    headless: Callable[[Any], bool] = lambda config: False  # whether a model of this config of ours is stored so
     copies: Callable[[Any], Mapping[str, str]] = lambda config: {}  # second names of tensors, by our config → the first
     constants: Mapping[str, Callable[[Any], Tensor]] = field(default_factory=dict)  # tensors that follow from a config
     leftovers: tuple[str, ...] = ()  # tensors of old files that hold nothing learned

@@ -44,7 +44,8 @@ def export_weights(table: ConversionTable, state: Mapping[str, Tensor], config: 
     result = export_tensors(rules, state)
     dtype = next(iter(result.values())).dtype
     result |= {name: make(config).to(dtype) for name, make in table.constants.items()}
-    return result | {name: result[origin] for name, origin in table.copies(config).items()}
+    result |= {name: result[origin] for name, origin in table.copies(config).items()}
+    return {name.removeprefix(table.prefix): one for name, one in result.items()} if table.headless(config) else result
 
 
 def expand_rules(table: ConversionTable, config: Any) -> tuple[list[TensorRule], State]:
