@@ -69,7 +69,7 @@ def test_a_gpt_with_its_cache_says_what_it_says_without_and_what_is_streamed():
     assert [text.ids for text in with_cache] == [text.ids for text in without]
     assert [text.score for text in with_cache] == pytest.approx([text.score for text in without], abs=1e-9)
     begun = model.begin(torch.ones(1, 1, dtype=torch.int64))
-    told = [int(token) for token in stream(begun, 1, limits=Limits(longest=11, end=None))]
+    told = [int(step.tokens) for step in stream(begun, 1, limits=Limits(longest=11, end=None))]
     told = told[: told.index(END)] if END in told else told
     assert with_cache[0].ids == told
     assert len(told) > 2

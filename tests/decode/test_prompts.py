@@ -122,22 +122,21 @@ def test_beams_that_end_by_themselves_are_those_of_all_texts(model):
 def test_what_is_streamed_is_what_greedy_says_and_the_last_token_is_left_to_read(model):
     limits = Limits(longest=4, end=None, never=())
     state = model.begin(PROMPT)
-    tokens = torch.stack([*stream(state, B, limits=limits)], 1)
+    tokens = torch.stack([step.tokens for step in stream(state, B, limits=limits)], 1)
     assert tokens.tolist() == [text.ids for text in greedy(model.begin(PROMPT), B, limits=limits)]
     with torch.no_grad():
         after = model(torch.cat([PROMPT, tokens], 1))[:, -1]
         torch.testing.assert_close(state(tokens[:, -1:]), after)
 
 
-def test_a_stream_stops_when_every_row_has_said_end(model):
+def test_a_row_of_a_stream_stops_when_it_has_said_end(model):
     texts = [likeliest(model, row, 6) for row in range(B)]
     end = texts[0][2]
-    tokens = torch.stack([*stream(model.begin(PROMPT), B, limits=Limits(longest=6, end=end, never=()))], 1).tolist()
-    for said, text in zip(tokens, texts):
-        stop = text.index(end) if end in text else 6
-        assert said[:stop] == text[: min(stop, len(said))]
-        assert set(said[stop:]) <= {end}
-    assert len(tokens[0]) == max(text.index(end) + 1 if end in text else 6 for text in texts)
+    said = [[], [], []]
+    for step in stream(model.begin(PROMPT), B, limits=Limits(longest=6, end=end, never=())):
+        for row, token in zip(step.rows.tolist(), step.tokens.tolist(), strict=True):
+            said[row].append(token)
+    assert said == [text[: text.index(end) + 1 if end in text else 6] for text in texts]
 
 
 @pytest.mark.parametrize("way", [greedy, beam])

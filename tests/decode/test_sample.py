@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from regard.decode import Limits, greedy, sample
+from regard.decode.choice import draw
 from regard.decode.filters import keep_min_p, keep_top_k, keep_top_p
-from regard.decode.sample import draw
 from regard.errors import ConfigError, ShapeError
 from tests.decode.toys import END, Recurrent, Table
 

@@ -134,30 +134,31 @@ def test_drawn_tokens_come_as_often_as_their_probability_says():
     ids = torch.tensor([[3, 1, 4]])
     for temperature in (2, 0.7):
         wanted = (model(ids)[0, -1] / temperature).softmax(-1)
-        [drawn] = stream(model.begin(ids.expand(20_000, 3)), 20_000, temperature=temperature, limits=exactly(1))
-        assert_close(drawn.bincount(minlength=V) / 20_000, wanted.float(), atol=0.015, rtol=0)
+        [step] = stream(model.begin(ids.expand(20_000, 3)), 20_000, temperature=temperature, limits=exactly(1))
+        assert_close(step.tokens.bincount(minlength=V) / 20_000, wanted.float(), atol=0.015, rtol=0)
 
 
 def test_a_generator_decides_what_is_drawn():
     model, ids = shaken(GPTConfig(V, M, H, LAYERS, T).build()), draw_ids()
-    one, same, other = (
-        torch.stack([*stream(model.begin(ids), B, temperature=1.5, generator=seeded(seed), limits=exactly(5))])
-        for seed in (7, 7, 8)
+    draw = lambda seed: stream(  # noqa: E731
+        model.begin(ids), B, temperature=1.5, generator=seeded(seed), limits=exactly(5)
     )
+    one, same, other = (torch.stack([step.tokens for step in draw(seed)]) for seed in (7, 7, 8))
     assert torch.equal(one, same)
     assert not torch.equal(one, other)
     assert one.shape == (5, B)
     assert not [*stream(model.begin(ids), B, limits=exactly(0))]
 
 
-def test_drawing_takes_the_numbers_of_multinomial_from_the_softmax_of_each_step():
+def test_drawing_takes_one_number_per_row_and_the_token_whose_share_of_the_softmax_it_falls_into():
     model, ids = shaken(GPTConfig(V, M, H, LAYERS, T).build()), draw_ids()
     one, other, wanted = seeded(5), seeded(5), ids
-    for token in stream(model.begin(ids), B, temperature=0.8, generator=one, limits=exactly(6)):
-        chances = (model(wanted)[:, -1].float() / 0.8).softmax(-1)
-        right = torch.multinomial(chances, 1, generator=other)
-        assert torch.equal(token, right[:, 0])
-        wanted = torch.cat((wanted, right), 1)
+    for step in stream(model.begin(ids), B, temperature=0.8, generator=one, limits=exactly(6)):
+        chances = (model(wanted)[:, -1] / 0.8).softmax(-1).cumsum(-1)
+        numbers = torch.rand(B, dtype=torch.float64, generator=other)
+        right = (chances > numbers[:, None]).int().argmax(-1)
+        assert torch.equal(step.tokens, right)
+        wanted = torch.cat((wanted, right[:, None]), 1)
 
 
 def test_a_learned_table_is_used_to_its_end_and_not_beyond():

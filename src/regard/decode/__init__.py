@@ -6,5 +6,6 @@ from regard.decode.greedy import greedy
 from regard.decode.limits import Limits
 from regard.decode.sample import sample
 from regard.decode.stream import stream
+from regard.decode.token_iterator import TokenIterator, TokenStep
 
-__all__ = ["DecodedText", "Limits", "beam", "greedy", "sample", "stream"]
+__all__ = ["DecodedText", "Limits", "TokenIterator", "TokenStep", "beam", "greedy", "sample", "stream"]

@@ -8,6 +8,7 @@ from regard.decode.finished import StopRule
 from regard.decode.limits import Limits, make_first_ids
 from regard.decode.log_probs import LogProbs, list_banned, make_nan_error
 from regard.decode.penalties import LengthPenalty, coverage, length_divisor
+from regard.decode.repetition import RepetitionPenalty
 from regard.decode.replay import replay_once
 from regard.decode.search import Search
 from regard.errors import ConfigError
@@ -24,6 +25,7 @@ def beam(
     length_penalty: float | int | LengthPenalty = 1.0,
     length_rule: str = "plain",
     coverage_penalty: float | int = 0.0,
+    repetition_penalty: float | int = 1.0,
     stop: str = "likely",
     limits: Limits,
 ) -> list[list[DecodedText]]:
@@ -38,6 +40,9 @@ def beam(
       or a function of $|y|$.
     - cp $= \beta \sum_i \log \min(\sum_j p_{ij}, 1)$ with β = `coverage_penalty`, $p_{ij}$ the share of source
       position i in step j, END's included (the same equation); attention is asked for only where β is above 0.
+
+    `repetition_penalty` multiplies the log-probabilities of what a text holds already, its prompt included, as
+    `transformers` does in a search; scores are of what that leaves.
 
     `stop` says when a row is done: "full", as soon as it has `beams` finished texts; "likely", when besides the best
     open text, scored at its present length, is no better than the worst of them; "sure", when no open text can come
@@ -75,11 +80,13 @@ def beam(
     search: Search | None = None
     looked: Tensor | None = None
     chances: Tensor
-    measure = LogProbs()
+    measure, repetition = LogProbs(), RepetitionPenalty(repetition_penalty, steps)
     with replay_once(steps, limits.begin) as keep:
         while len(ids):
             over = limits.end is None and search is not None and search.is_over  # what comes next does not matter
             chances = chances.new_zeros(len(ids), chances.shape[1]) if over else measure.after(steps, ids)  # r·w n
+            if not over:
+                chances = repetition(chances, ids)
             if search is None:
                 limits.check(chances.shape[-1])
                 never = list_banned(limits, limits.shortest, chances.device)
@@ -99,6 +106,7 @@ def beam(
             index, tokens = search.take(move)
             if len(index):
                 steps.reorder(index)
+                repetition.reorder(index)
             looked = None if looked is None else looked[index]
             ids = tokens[:, None]
         texts = [] if search is None else search.texts(best)

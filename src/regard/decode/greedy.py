@@ -2,6 +2,7 @@
 
 import torch
 
+from regard.decode.choice import choose_likeliest
 from regard.decode.decoded import DecodedText
 from regard.decode.limits import Limits
 from regard.decode.single import write
@@ -9,11 +10,13 @@ from regard.models.decoder_state import DecoderState
 
 
 @torch.no_grad()
-def greedy(steps: DecoderState, rows: int, *, limits: Limits) -> list[DecodedText]:
+def greedy(
+    steps: DecoderState, rows: int, *, repetition_penalty: float | int = 1.0, limits: Limits
+) -> list[DecodedText]:
     """For each of the `rows` texts that `steps` is in the middle of, the likeliest token until it ends.
 
-    Of equally likely tokens the lowest id is said. A row that has ended leaves the batch, and its model's state with
-    it, so that work shrinks. `steps` is used up.
+    Of equally likely tokens the lowest id is said; `repetition_penalty` is that of `regard.sample`. A row that has
+    ended leaves the batch, and its model's state with it, so that work shrinks. `steps` is used up.
 
     >>> import torch
     >>> class Counting:  # says the number after the last
@@ -26,4 +29,4 @@ def greedy(steps: DecoderState, rows: int, *, limits: Limits) -> list[DecodedTex
     >>> greedy(Counting(), 2, limits=Limits(longest=[4, 2], begin=3, end=7))[0].ids
     [4, 5, 6]
     """
-    return write(steps, rows, limits, lambda chances, alive: chances.argmax(-1))
+    return write(steps, rows, limits, choose_likeliest, repetition_penalty=repetition_penalty)

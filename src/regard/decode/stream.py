@@ -1,58 +1,42 @@
 """Tokens one by one, as they are chosen, for whoever shows them live."""
 
-from collections.abc import Iterator
-
-import torch
-from jaxtyping import Float, Int
-from torch import Generator, Tensor
-
-from regard.decode.limits import Limits, make_first_ids
-from regard.decode.log_probs import list_banned
-from regard.decode.sample import check_sampling
+from regard.decode.choice import Generators, make_choice
+from regard.decode.limits import Limits
+from regard.decode.token_iterator import TokenIterator
 from regard.models.decoder_state import DecoderState
 
 
-@torch.no_grad()
 def stream(
     steps: DecoderState,
     rows: int,
     *,
     temperature: float | int = 0,
-    generator: Generator | None = None,
+    top_k: int | None = None,
+    top_p: float | int | None = None,
+    min_p: float | int | None = None,
+    repetition_penalty: float | int = 1.0,
+    generator: Generators = None,
+    alternatives: int = 0,
     limits: Limits,
-) -> Iterator[Int[Tensor, " b"]]:
-    """The next token of every row, (b,), again and again: the likeliest, or drawn where `temperature` is above 0.
+) -> TokenIterator:
+    """The next token of every row, again and again: the likeliest, or drawn where `temperature` is above 0.
 
-    Drawing takes from softmax(logits / temperature) by `torch.multinomial` and `generator`, or torch's own. A row that
-    has said END says it again until all rows have; after the longest of `limits` a row stops without END. The last
-    token that is yielded has not been read: `steps(token[:, None])` gives the logits of what would come after it.
-    Whoever watches the model hears each step as it is made.
+    The settings are those of `regard.sample`, and the same generators give the same texts. Each step says which rows
+    it is of, their tokens, their log-probabilities, and the `alternatives` likeliest tokens where these are asked for.
+    A row that has said END, or is as long as `limits` allow, is in no further step; `.stop(rows)` ends others. The last
+    token has not been read: `steps(tokens[:, None])` gives the logits of what would come after it. Whoever watches the
+    model hears each step as it is made.
 
+    >>> import torch
     >>> from regard.models import embedded
     >>> model, words = embedded.load("induction"), embedded.tokenizer("induction")
     >>> steps = model.begin(torch.tensor([words.encode("the cat sees A B C . the")]))
-    >>> words.decode([int(token) for token in stream(steps, 1, limits=Limits(longest=5, end=None))])
-    'cat sees A B C'
+    >>> said = stream(steps, 1, alternatives=2, limits=Limits(longest=3, end=None))
+    >>> for step in said:
+    ...     print(words.decode(step.tokens.tolist()), words.names(step.alternatives.ids[0].tolist()))
+    cat ['cat', 'and']
+    sees ['sees', 'Y']
+    A ['A', 'map']
     """
-    check_sampling(temperature, None, None, None)
-    ids, ended = make_first_ids(steps, rows, limits), None
-    for said in range(limits.most):
-        logits = steps(ids)
-        if not said:
-            limits.check(logits.shape[-1])
-        allowed = logits.index_fill(-1, list_banned(limits, said, logits.device), -torch.inf)
-        token = choose(allowed, temperature, generator)
-        if limits.end is not None:
-            token = token if ended is None else token.where(~ended, limits.end)
-            ended = token == limits.end
-        yield token
-        if ended is not None and bool(ended.all()):
-            return
-        ids = token[:, None]
-
-
-def choose(logits: Float[Tensor, "b n"], temperature: float | int, generator: Generator | None) -> Int[Tensor, " b"]:
-    """One token per row: the likeliest, or one drawn from softmax(logits / temperature)."""
-    if not temperature:
-        return logits.argmax(-1)
-    return torch.multinomial((logits.float() / temperature).softmax(-1), 1, generator=generator)[:, 0]
+    choose = make_choice(rows, temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p, generator=generator)
+    return TokenIterator(steps, rows, limits, choose, repetition_penalty=repetition_penalty, alternatives=alternatives)

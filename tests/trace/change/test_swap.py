@@ -105,7 +105,8 @@ def test_generate_step_by_step_writes_what_whole_passes_under_the_dense_mask_wri
 def test_our_own_model_writes_under_a_window_step_by_step():
     model, x = own(), ids(1, 5)
     with swap(model, attention=window(3, 0)):
-        said = torch.cat([x, torch.stack([*stream(model.begin(x), 1, limits=Limits(longest=6, end=None))], 1)], 1)
+        steps = stream(model.begin(x), 1, limits=Limits(longest=6, end=None))
+        said = torch.cat([x, torch.stack([step.tokens for step in steps], 1)], 1)
     wanted = x
     with masked(near(3, 0)):
         for _ in range(6):
