@@ -129,6 +129,23 @@ def census(
 
 
 @app.command()
+def perplexity(
+    model: Annotated[str, MODEL],
+    file: Annotated[str, typer.Argument(help="A UTF-8 text, gzipped or not; - reads standard input.")],
+    window: Annotated[int | None, typer.Option(min=1, help="Tokens read at once; 1,024 unless given.")] = None,
+    stride: Annotated[int | None, typer.Option(min=1, help="Tokens between windows; half of one unless given.")] = None,
+    length: LENGTH = None,
+    download: Annotated[bool, DOWNLOAD] = False,
+    as_json: Annotated[bool, JSON] = False,
+) -> None:
+    """Measure how surprised a causal model is by FILE: perplexity per token and per word, bits per byte."""
+    from regard.cli.perplexity import measure_perplexity
+
+    sizes = {"window": window, "stride": stride, "length": length}
+    typer.echo(measure_perplexity(file, model, **sizes, download=download, as_json=as_json))
+
+
+@app.command()
 def summary(
     file: Annotated[Path, typer.Argument(help="A trace, written by `regard see --to x.trace` or trace.save.")],
     sort: Annotated[str | None, typer.Option(help="The column to sort by, such as entropy.")] = None,
