@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -93,6 +92,7 @@ class Bert(nn.Module):
 
     Id `pad` fills up short texts on the right, and nobody looks at it; `lengths` say it otherwise.
 
+    >>> import torch
     >>> model = Bert(BertConfig(vocab_size=11, width=8, heads=2, layers=1, head="masked_words")).eval()
     >>> ids = torch.tensor([[2, 4, 3, 5], [2, 3, 0, 0]])
     >>> model(ids).shape, model.hidden(ids).shape

@@ -72,8 +72,9 @@ def read_architecture(*pooled: str) -> Callable[[dict[str, Any]], dict[str, Any]
 
 
 def write_architecture(config: dict[str, Any]) -> dict[str, Any]:
-    """The way back: the class as a list, and as many labels as there are."""
+    """The way back: the class as a list, and as many labels as its head has."""
     labels = config.pop("labels")
+    labels = labels if config["architecture"].endswith("Classification") else 2
     names = {number: f"LABEL_{number}" for number in range(labels)}
     del config["pooler"]
     return config | {

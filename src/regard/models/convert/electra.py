@@ -1,4 +1,4 @@
-"""ELECTRA of `transformers` as our `Bert`: embeddings of a width of their own, a generator or a discriminator on top."""
+"""ELECTRA of `transformers` as our `Bert`: embeddings of their own width, a generator or a discriminator on top."""
 
 from typing import Any
 
