@@ -59,7 +59,7 @@ def test_a_toy_is_stored_and_read(tmp_path):
         assert isinstance(again, Toy)
         ids = torch.tensor([tokenizer.encode("the cat sat on the mat .")])
         assert_close(again(ids), model(ids), rtol=0, atol=0)
-    with pytest.raises(ModelError, match=r"is of kind 'toy', but gpt, translator, seq2seq are read here"):
+    with pytest.raises(ModelError, match=r"is of kind 'toy', but gpt, .*seq2seq are read here"):
         open_model(tmp_path)
     with pytest.raises(ModelError, match="ToyConfig is the config of no kind"):
         store.write(tmp_path, model, config, {})
@@ -107,8 +107,8 @@ def test_a_kind_that_reads_no_text_is_not_seen(tmp_path, monkeypatch, capsys):
 def test_entries_that_say_nothing_useful_are_refused():
     with pytest.raises(ModelError, match="there is a kind 'gpt' already"):
         register(KINDS["gpt"])
-    with pytest.raises(ModelError, match="there is no kind 'bert' of model; there are: gpt, translator, seq2seq"):
-        kind_named("bert")
+    with pytest.raises(ModelError, match="there is no kind 'mamba' of model; there are: gpt, .*seq2seq"):
+        kind_named("mamba")
     with pytest.raises(ModelError, match=r"reads 'smell'; choose one of " + ", ".join(map(repr, READS))):
         dataclasses.replace(TOY, reads="smell")
     with pytest.raises(ModelError, match="serves 'dance'; choose from 'generate'"):

@@ -154,9 +154,9 @@ def test_another_kind_of_model_is_named(tmp_path):
     config, _ = EVERY["gpt"]
     store.write(tmp_path, config.build(), config, {"kind": "of magic"})
     assert store.describe(tmp_path)["kind"] == "gpt"
-    for kind in ("bert", ["gpt"], None):
+    for kind in ("magic", ["gpt"], None):
         spoil(tmp_path, kind=kind)
-        with pytest.raises(ModelError, match="but gpt, translator, seq2seq are read here"):
+        with pytest.raises(ModelError, match="but gpt, .*seq2seq are read here"):
             store.read(tmp_path)
     spoil(tmp_path, kind="seq2seq")
     with pytest.raises(ModelError, match="has no config of a Seq2Seq"):

@@ -35,6 +35,8 @@ class BlockConfig:
     activation: str = "relu"  # what bends the feed-forward network: "relu", "gelu", "gelu_tanh", "swiglu"
     qk_norm: bool = False  # whether each head of q and k has an RMS norm
     bias: bool = True  # whether projections and norms add one
+    out_bias: bool | None = None  # whether the last projection of attention does; as `bias` unless given
+    mlp_bias: bool | None = None  # whether the feed-forward network does; as `bias` unless given
     score: str = "scaled dot"  # how a query is compared with a key, by name
 
     def make_attention(self, positions: Rotary | Bias | None = None, *, source_width: int | None = None) -> MultiHead:
@@ -47,7 +49,9 @@ class BlockConfig:
             key_width=source_width,
             value_width=source_width,
             bias=self.bias,
+            out_bias=self.out_bias,
             qk_norm=self.qk_norm,
+            qk_norm_eps=1e-6 if self.norm_eps is None else self.norm_eps,
             positions=positions,
             score=make_score(self.score, self.head_width or self.width // max(1, self.heads)),
             dropout=self.dropout,
@@ -55,7 +59,8 @@ class BlockConfig:
 
     def make_feed_forward(self) -> FeedForward:
         """The network at every position."""
-        return FeedForward(self.width, self.hidden, activation=self.activation, dropout=self.dropout, bias=self.bias)
+        bias = self.bias if self.mlp_bias is None else self.mlp_bias
+        return FeedForward(self.width, self.hidden, activation=self.activation, dropout=self.dropout, bias=bias)
 
     def make_residual(self) -> Residual:
         """What stands around a sublayer."""

@@ -23,7 +23,9 @@ class KeyValueCache:
 
     Ends are aligned, so `causal`, `window` and left padding stay right when keys were dropped. With `keep_first`
     there is a gap after the first keys: rotary positions are in the keys and do not mind, and `MultiHead` tells
-    ALiBi and Buckets where the keys stand; masks of your own that count keys see the gap closed.
+    ALiBi and Buckets where the keys stand; masks of your own that count keys see the gap closed. With `close_gap`
+    positions count the keys that are held, so that a text has no end (Xiao et al. 2023, §3.2): `MultiHead` turns the
+    first keys until they stand right before the others. Each token that lets a key go then comes in a call of its own.
 
     While gradients flow through k or v, nothing is written in place: each `append` makes new tensors.
 
@@ -35,7 +37,14 @@ class KeyValueCache:
     (torch.Size([2, 4, 15, 8]), 15, 15)
     """
 
-    def __init__(self, *, capacity: int | None = None, window: int | None = None, keep_first: int = 0) -> None:
+    def __init__(
+        self,
+        *,
+        capacity: int | None = None,
+        window: int | None = None,
+        keep_first: int = 0,
+        close_gap: bool = False,
+    ) -> None:
         for name, size, least in (("capacity", capacity, 1), ("window", window, 1), ("keep_first", keep_first, 0)):
             if size is not None and size < least:
                 raise ValueError(f"{name} is {size}, but it counts keys; give {least} or more")
@@ -45,7 +54,7 @@ class KeyValueCache:
             )
         if window is not None and capacity is not None:
             raise ValueError("capacity and window both came, but a window never overflows; give one of them")
-        self.capacity, self.window, self.keep_first = capacity, window, keep_first
+        self.capacity, self.window, self.keep_first, self.closes_gap = capacity, window, keep_first, close_gap
         self.clear()
 
     def clear(self) -> None:
@@ -76,6 +85,11 @@ class KeyValueCache:
         first = min(self.keep_first, held)
         at[:first] = torch.arange(first, device=device)
         return at
+
+    @property
+    def gap(self) -> int:
+        """How many tokens were let go between the first keys and the others."""
+        return 0 if self._buffer is None else self.seen - self._buffer.held
 
     def append(self, k: Float[Tensor, "*_b t d"], v: Float[Tensor, "*_c _t e"]) -> Pair:
         """(keys, values): all that was held, followed by these."""

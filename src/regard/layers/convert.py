@@ -41,6 +41,7 @@ def to_torch(ours: MultiHead) -> nn.MultiheadAttention:
         (ours.heads * d != ours.width, f"heads of width {d} that do not add up to width {ours.width}"),
         (ours.positions is not None, f"positions={type(ours.positions).__name__}"),
         (ours.q_norm is not None, "qk_norm=True"),
+        ((ours.to_q.bias is None) != (ours.to_out.bias is None), f"out_bias={ours.to_out.bias is not None}"),
         (not (ours.score is None or isinstance(ours.score, ScaledDot)), f"score={type(ours.score).__name__}"),
         (not scaled, f"scale={ours.scale}"),
         (ours.softcap is not None, f"softcap={ours.softcap}"),

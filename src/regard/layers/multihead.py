@@ -23,12 +23,14 @@ class MultiHead(nn.Module):
     with $s = x$, or a `source` to look at. Batch first, (…, t, m), also without a batch.
 
     `kv_heads` < `heads` shares each key head among several (Ainslie et al. 2023). `head_width` is width / heads
-    unless given; `key_width` and `value_width` are those of the source. `qk_norm` puts an RMS norm over each head of
-    q and k, before they turn (Qwen 3). `positions` is a `Rotary`, which turns q and k, or a bias such as `ALiBi` or
-    `Buckets`; `Sinusoid` and `Learned` are added to x before the layer. `score`, `scale`, `softcap` are those of
-    `attend`; `sinks` learns one more logit per head for the normaliser, that starts at 0. `dropout` falls on the
-    weights, in training only. `attention` is another mechanism, a `Performer` or `Linformer`, which becomes part of
-    the layer, or a mask such as `longformer(…)` that every call gets beside its own.
+    unless given; `key_width` and `value_width` are those of the source. `out_bias` is whether the last projection
+    adds one, as the others do by `bias` unless given. `qk_norm` puts an RMS norm over each head of q and k, before
+    they turn (Qwen 3), with `qk_norm_eps` under its root. `positions` is a `Rotary`, which turns q and k, or a bias
+    such as `ALiBi` or `Buckets`; `Sinusoid` and `Learned` are added to x before the layer. `score`, `scale`,
+    `softcap` are those of `attend`; `sinks` learns one more logit per head for the normaliser, that starts at 0.
+    `dropout` falls on the weights, in training only. `attention` is another mechanism, a `Performer` or
+    `Linformer`, which becomes part of the layer, or a mask such as `longformer(…)` that every call gets beside its
+    own.
 
     >>> import regard, torch
     >>> layer = regard.MultiHead(12, heads=4, kv_heads=2, head_width=6, positions=regard.Rotary(6))
@@ -53,7 +55,9 @@ class MultiHead(nn.Module):
         key_width: int | None = None,
         value_width: int | None = None,
         bias: bool = True,
+        out_bias: bool | None = None,
         qk_norm: bool = False,
+        qk_norm_eps: float = 1e-6,
         positions: Rotary | Bias | None = None,
         score: Score | None = None,
         scale: float | Tensor | None = None,
@@ -86,9 +90,9 @@ class MultiHead(nn.Module):
         self.to_q = nn.Linear(width, heads * self.head_width, bias=bias)
         self.to_k = nn.Linear(self.key_width, kv_heads * self.head_width, bias=bias)
         self.to_v = nn.Linear(self.value_width, kv_heads * self.head_width, bias=bias)
-        self.to_out = nn.Linear(heads * self.head_width, width, bias=bias)
-        self.q_norm = nn.RMSNorm(self.head_width, eps=1e-6) if qk_norm else None
-        self.k_norm = nn.RMSNorm(self.head_width, eps=1e-6) if qk_norm else None
+        self.to_out = nn.Linear(heads * self.head_width, width, bias=bias if out_bias is None else out_bias)
+        self.q_norm = nn.RMSNorm(self.head_width, eps=qk_norm_eps) if qk_norm else None
+        self.k_norm = nn.RMSNorm(self.head_width, eps=qk_norm_eps) if qk_norm else None
         self.register_parameter("sink_logits", nn.Parameter(torch.zeros(heads)) if sinks else None)
         self.score = score
         self.positions = positions
@@ -175,11 +179,14 @@ class MultiHead(nn.Module):
         k, v = self._keys_values(x, values, first)
         if cache is None:
             return k, v, bias
-        if bias is not None and cache.keep_first:
+        if bias is not None and cache.keep_first and not cache.closes_gap:
             bias = PlacedBias(
                 bias, torch.cat((cache.positions, cache.seen + torch.arange(x.shape[-2], device=x.device)))
             )
-        return *cache.append(k, v), bias
+        k, v = cache.append(k, v)
+        if cache.closes_gap and isinstance(self.positions, Rotary):
+            k = close_gap(k, cache, self.positions)
+        return k, v, bias
 
     def _others(
         self, q: Tensor, source: Tensor, values: Tensor, cache: KeyValueCache | None
@@ -259,6 +266,14 @@ class MultiHead(nn.Module):
         shared = f", kv_heads={self.kv_heads}" if self.kv_heads != self.heads else ""
         within = f", attention={self.attention!r}" if isinstance(self.attention, Mask) else ""
         return f"{self.width}, heads={self.heads}{shared}, head_width={self.head_width}, dropout={self.dropout}{within}"
+
+
+def close_gap(k: Float[Tensor, "*_b k d"], cache: KeyValueCache, turn: Rotary) -> Float[Tensor, "*_b k d"]:
+    """The keys of a cache, the first of them turned until they stand right before those after the gap."""
+    if not cache.gap:
+        return k
+    first = k[..., : cache.keep_first, :]
+    return torch.cat((turn.shift(first, cache.gap), k[..., cache.keep_first :, :]), -2)
 
 
 def split_heads(x: Float[Tensor, "*_b t c"], heads: int) -> Float[Tensor, "*_c h t d"]:

@@ -8,8 +8,27 @@ A model is built from its config, or opened with its weights by `regard.open_mod
 1096
 """
 
+from regard.models.bert import Bert, BertConfig
 from regard.models.gpt import GPT, GPTConfig
+from regard.models.gpt2 import Gpt2, Gpt2Config
+from regard.models.llama import Llama, LlamaConfig
+from regard.models.sentence_encoder import SentenceEncoder, SentenceEncoderConfig
 from regard.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from regard.models.translator import Translator, TranslatorConfig
 
-__all__ = ["GPT", "GPTConfig", "Seq2Seq", "Seq2SeqConfig", "Translator", "TranslatorConfig"]
+__all__ = [
+    "GPT",
+    "Bert",
+    "BertConfig",
+    "GPTConfig",
+    "Gpt2",
+    "Gpt2Config",
+    "Llama",
+    "LlamaConfig",
+    "SentenceEncoder",
+    "SentenceEncoderConfig",
+    "Seq2Seq",
+    "Seq2SeqConfig",
+    "Translator",
+    "TranslatorConfig",
+]

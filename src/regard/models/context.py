@@ -4,7 +4,7 @@ from typing import Any
 
 from torch import nn
 
-from regard.models.gpt import GPT
+from regard.models.causal import CausalModel
 
 STRETCH = 16  # a model of ours whose positions end nowhere still reads no more than so many times what it was made for
 LENGTHS = ("max_position_embeddings", "n_positions", "n_ctx", "max_source_positions")
@@ -21,8 +21,8 @@ def max_tokens(model: nn.Module, tokenizer: Any = None) -> int | None:
     >>> max_tokens(embedded.load("induction"))
     4096
     """
-    if isinstance(model, GPT):
-        return model.longest or STRETCH * model.config.context
+    if isinstance(model, CausalModel):
+        return model.longest or STRETCH * int(model.config.context)
     config: Any = getattr(model, "config", None)
     if hasattr(config, "get_text_config"):
         config = config.get_text_config()

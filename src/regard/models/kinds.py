@@ -94,6 +94,45 @@ KINDS: dict[str, Kind] = {
             opener="regard.app.runners.writers:open_writer",
         ),
         Kind(
+            name="gpt2",
+            config="regard.models.gpt2:Gpt2Config",
+            model="regard.models.gpt2:Gpt2",
+            reads="text",
+            writes="text",
+            tasks=("generate", "read"),
+            opener="regard.app.runners.writers:open_writer",
+        ),
+        Kind(
+            name="llama",
+            config="regard.models.llama:LlamaConfig",
+            model="regard.models.llama:Llama",
+            reads="text",
+            writes="text",
+            tasks=("generate", "read"),
+            opener="regard.app.runners.writers:open_writer",
+            unbounded=("context", "window", "window_from", "rope_original_context"),
+        ),
+        Kind(
+            name="bert",
+            config="regard.models.bert:BertConfig",
+            model="regard.models.bert:Bert",
+            reads="text",
+            writes=None,
+            tasks=("read",),
+            opener="regard.app.runners.readers:open_reader",
+            unbounded=("context", "pad", "labels"),
+        ),
+        Kind(
+            name="sentence_encoder",
+            config="regard.models.sentence_encoder:SentenceEncoderConfig",
+            model="regard.models.sentence_encoder:SentenceEncoder",
+            reads="text",
+            writes=None,
+            tasks=("read",),
+            opener="regard.app.runners.readers:open_reader",
+            unbounded=("context", "pad", "labels"),
+        ),
+        Kind(
             name="translator",
             config="regard.models.translator:TranslatorConfig",
             model="regard.models.translator:Translator",
@@ -131,7 +170,7 @@ def temporary_kind(kind: Kind) -> Iterator[None]:
     >>> import dataclasses
     >>> with temporary_kind(dataclasses.replace(kind_named("gpt"), name="other")):
     ...     list(KINDS)
-    ['gpt', 'translator', 'seq2seq', 'other']
+    ['gpt', 'gpt2', 'llama', 'bert', 'sentence_encoder', 'translator', 'seq2seq', 'other']
     """
     register(kind)
     try:

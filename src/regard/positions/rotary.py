@@ -91,6 +91,16 @@ class Rotary(PositionTable):
         new = torch.addcmul(old * cos, self._partners(old), sin).to(x.dtype)
         return new if whole else torch.cat((new, x[..., self.rotated :]), -1)
 
+    def shift(self, x: Float[Tensor, "*b t c"], by: int) -> Float[Tensor, "*b t c"]:
+        """What was turned to its position already, turned on as if it stood `by` positions later.
+
+        >>> turn, x = Rotary(4), torch.ones(3, 4)
+        >>> torch.allclose(turn.shift(turn(x), by=7), turn(x, 7))
+        True
+        """
+        magnitude = 1.0 if self.scaling is None else self.scaling.magnitude
+        return self(x, torch.full((x.shape[-2],), by, device=x.device)) / magnitude
+
     def _partners(self, x: Float[Tensor, "*b r"]) -> Float[Tensor, "*b r"]:
         """In each channel's place, the other one of its pair."""
         if self.layout == "half":

@@ -11,16 +11,16 @@ from regard.app.runners.runner import Inputs
 from regard.app.runners.spelling import Speller
 from regard.app.runners.text import TextRunner
 from regard.decode import Limits, stream
+from regard.models.causal import CausalModel
 from regard.models.context import max_tokens
-from regard.models.gpt import GPT
 from regard.models.open.open_model import open_model
 from regard.trace.record.trace import Trace
 
 
 class WriterRunner(TextRunner):
-    """A GPT, and the tokenizer of its words."""
+    """A decoder-only model, and the tokenizer of its words."""
 
-    def __init__(self, name: str, model: GPT, tokenizer: Any) -> None:
+    def __init__(self, name: str, model: CausalModel, tokenizer: Any) -> None:
         self.name, self.model, self.tokenizer = name, model, tokenizer
         self.max_tokens = max_tokens(model)
 
@@ -37,8 +37,8 @@ class WriterRunner(TextRunner):
         state, speller = self.model.begin(torch.tensor([ids])), Speller(self.tokenizer, ids)
         limits = Limits(longest=steps, end=None)
         tokens = stream(state, 1, temperature=inputs["temperature"], generator=generator, limits=limits)
-        for number, token in enumerate(tokens, 1):
-            ids.append(int(token))
+        for number, step in enumerate(tokens, 1):
+            ids.append(int(step.tokens))
             if trace is not None:
                 monitor.token(speller(ids), number, steps)
                 monitor.look(trace)
@@ -56,7 +56,7 @@ class WriterRunner(TextRunner):
 
 
 def open_writer(name: str, folder: Path) -> WriterRunner:
-    """The runner of a GPT in its folder."""
+    """The runner of a decoder-only model in its folder."""
     model, tokenizer = open_model(folder)
-    assert isinstance(model, GPT)
+    assert isinstance(model, CausalModel)
     return WriterRunner(name, model, tokenizer)

@@ -1,4 +1,4 @@
-"""A GPT in the middle of writing: each token is read once."""
+"""A decoder-only model in the middle of writing: each token is read once, by the modules themselves."""
 
 from collections.abc import Sequence
 
@@ -7,18 +7,18 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.errors import PositionError, ShapeError
-from regard.models.gpt import GPT
+from regard.models.causal import CausalModel
 
 
-class GPTState:
-    """What a GPT has read and written, one row per text, as `model.begin(prompt)` gives it.
+class CausalState:
+    """What a model has read and written, one row per text, as `model.begin(prompt)` gives it.
 
-    Its first step reads the prompt, all rows of which are equally long; `regard.greedy`, `regard.sample` and
-    `regard.beam` ask for it by `take_prompt`.
+    Its first step reads the prompt; `regard.greedy`, `regard.sample` and `regard.beam` ask for it by `take_prompt`.
+    `left_padding`, `window` and `sinks` are those of `CausalModel`.
 
-    >>> from regard.models.gpt import GPTConfig
+    >>> from regard.models import GPT, GPTConfig
     >>> model = GPT(GPTConfig(vocab_size=10, width=8, heads=2, layers=1, context=16)).eval()
-    >>> steps = model.begin(torch.tensor([[3, 1, 4], [5, 9, 2]]))
+    >>> steps = model.begin(torch.tensor([[3, 1, 4], [5, 9, 2]]), engine="plain")
     >>> steps(steps.take_prompt(2, steps=7)).shape
     torch.Size([2, 10])
     >>> steps.reorder(torch.tensor([0, 0, 1]))
@@ -26,27 +26,42 @@ class GPTState:
     torch.Size([3, 10])
     """
 
-    def __init__(self, model: GPT, prompt: Int[Tensor, "b t"]) -> None:
+    def __init__(
+        self,
+        model: CausalModel,
+        prompt: Int[Tensor, "b t"],
+        left_padding: Int[Tensor, " b"] | None = None,
+        *,
+        window: int | None = None,
+        sinks: int = 0,
+    ) -> None:
         if not prompt.shape[1]:
             raise ShapeError("there is no token to begin with; give a prompt of shape (b, t) with t of 1 or more")
-        self.model, self.prompt, self.cache = model, prompt, model.make_cache()
+        self.model, self.prompt, self.prompt_padding = model, prompt, left_padding
+        self.left_padding, self.window, self.sinks = left_padding, window, sinks
+        self.cache = model.make_cache(window=window, sinks=sinks)
 
     def __call__(self, ids: Int[Tensor, "b t"]) -> Float[Tensor, "b n"]:
         """Reads the next tokens of every row; the logits of the token after the last of them.
 
         The model itself is called, so that whoever watches it knows which tokens it reads.
         """
-        logits: Tensor = self.model(ids, self.cache)
+        logits: Tensor = self.model(ids, self.cache, left_padding=self.left_padding)
         return logits[:, -1]
 
     def hidden(self, ids: Int[Tensor, "b t"]) -> Float[Tensor, "b m"]:
         """The same before the head."""
-        return self.model.hidden(ids, self.cache)[:, -1]
+        return self.model.hidden(ids, self.cache, left_padding=self.left_padding)[:, -1]
 
     @property
     def head(self) -> tuple[Tensor, Tensor | None]:
         """What makes the logits: a weight, and no bias."""
         return self.model.head_weight, self.model.head_bias
+
+    @property
+    def seen(self) -> int:
+        """How many positions were read, padding included."""
+        return self.cache[0].seen
 
     def take_prompt(self, rows: int, steps: int) -> Int[Tensor, "b t"]:
         """The tokens to read first, where so many rows are to be written in so many steps, the first of which reads
@@ -65,16 +80,20 @@ class GPTState:
         """Row i becomes what row index[i] was."""
         for layer in self.cache:
             layer.reorder(index)
+        if self.left_padding is not None:
+            self.left_padding = self.left_padding[index]
 
     def attention(self) -> None:
         """There is no source to look at."""
 
     @property
     def repeatable(self) -> bool:
-        """Whether a second pass computes what the first one did: nothing is dropped."""
-        return not self.model.training
+        """Whether a second pass computes what the first one did: nothing is dropped, and every key is held."""
+        return not self.model.training and self.window is None
 
     def again(self, written: Sequence[Sequence[int]], begin: int) -> None:
         """One pass over the prompts and what was written after each, shorter ones filled up on the right with id 0."""
-        rows = [torch.cat((row, row.new_tensor(list(ids)))) for row, ids in zip(self.prompt, written)]
+        pads = [0] * len(self.prompt) if self.prompt_padding is None else self.prompt_padding.tolist()
+        prompts = [row[pad:] for row, pad in zip(self.prompt, pads)]
+        rows = [torch.cat((row, row.new_tensor(list(ids)))) for row, ids in zip(prompts, written)]
         self.model(nn.utils.rnn.pad_sequence(rows, batch_first=True)[:, : self.model.longest])
