@@ -107,7 +107,7 @@ def test_a_kind_that_reads_no_text_is_not_seen(tmp_path, monkeypatch, capsys):
 def test_entries_that_say_nothing_useful_are_refused():
     with pytest.raises(ModelError, match="there is a kind 'gpt' already"):
         register(KINDS["gpt"])
-    with pytest.raises(ModelError, match="there is no kind 'mamba' of model; there are: gpt, .*seq2seq"):
+    with pytest.raises(ModelError, match=r"there is no kind 'mamba' of model; there are: gpt, .*seq2seq"):
         kind_named("mamba")
     with pytest.raises(ModelError, match=r"reads 'smell'; choose one of " + ", ".join(map(repr, READS))):
         dataclasses.replace(TOY, reads="smell")

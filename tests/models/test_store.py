@@ -156,7 +156,7 @@ def test_another_kind_of_model_is_named(tmp_path):
     assert store.describe(tmp_path)["kind"] == "gpt"
     for kind in ("magic", ["gpt"], None):
         spoil(tmp_path, kind=kind)
-        with pytest.raises(ModelError, match="but gpt, .*seq2seq are read here"):
+        with pytest.raises(ModelError, match=r"but gpt, .*seq2seq are read here"):
             store.read(tmp_path)
     spoil(tmp_path, kind="seq2seq")
     with pytest.raises(ModelError, match="has no config of a Seq2Seq"):

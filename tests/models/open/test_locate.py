@@ -85,7 +85,7 @@ def test_a_name_that_stands_for_nothing_is_refused_in_one_sentence(name, tmp_pat
 def test_a_manifest_of_another_kind_or_version_is_refused_when_it_is_found(run):
     manifest = run / "model" / store.MANIFEST
     manifest.write_text(manifest.read_text().replace('"seq2seq"', '"mixer"'))
-    with pytest.raises(ModelError, match="is of kind 'mixer', but gpt, .*seq2seq are read here"):
+    with pytest.raises(ModelError, match=r"is of kind 'mixer', but gpt, .*seq2seq are read here"):
         locate(run)
     manifest.write_text('{"format": "regard-model/9"}')
     with pytest.raises(ModelError, match="'regard-model/9'"):
