@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from regard.errors import ModelError
 from regard.models.convert.families import convert_config, find_table
+from regard.models.convert.sentence_encoder import read_sentence_config
 from regard.models.convert.table import ConversionTable
 from regard.models.convert.torch_transformer import TORCH_TRANSFORMER, describe_transformer
 from regard.models.convert.weights import convert_weights
@@ -26,7 +27,7 @@ def from_transformers(
     """Our model with the weights of a `transformers` one, in eval mode and in the widest dtype of the weights.
 
     `source` is a folder with config.json and safetensors, or the config as a dict (`config.to_dict()`) with the
-    `state_dict` beside it. The library itself is not needed.
+    `state_dict` beside it. A folder of `sentence-transformers` gives a `SentenceEncoder`. Neither library is needed.
     """
     if isinstance(source, Mapping):
         if state is None:
@@ -39,7 +40,10 @@ def from_transformers(
         state = read_tensors(folder) if state is None else state
     table = find_table(config.get("model_type"))
     config, state = table.prepare(config, state)
-    return build_model(table, convert_config(table.family, config), state)
+    ours = convert_config(table.family, config)
+    if not isinstance(source, Mapping):
+        ours = read_sentence_config(Path(source), ours) or ours
+    return build_model(table, ours, state)
 
 
 def from_torch_transformer(
