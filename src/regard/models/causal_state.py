@@ -83,6 +83,11 @@ class CausalState:
         if self.left_padding is not None:
             self.left_padding = self.left_padding[index]
 
+    def crop(self, length: int) -> None:
+        """Go back to when `length` positions had been read; a window that has dropped keys cannot."""
+        for layer in self.cache:
+            layer.crop(length)
+
     def attention(self) -> None:
         """There is no source to look at."""
 
