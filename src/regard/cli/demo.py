@@ -38,6 +38,7 @@ def write_demo(folder: Path) -> str:
         f"Every layer and head of these runs is in {page}: open it in a browser. Next:\n\n"
         "  regard serve                       the same views with live models: type, run, edit, compare\n"
         '  regard translate en-zh "The dog is sleeping under the table." --see\n'
+        "  regard compare-models              a GPT and a BERT read one text, side by side\n"
         "  regard train translate --help      train your own\n"
         "  regard demo --by-hand              attention computed by hand, step by step\n"
         "  regard models                      list the models that come with the package"

@@ -204,6 +204,26 @@ def evaluate(
     typer.echo(evaluate_run(run, options or [], as_json=as_json))
 
 
+@app.command("compare-models")
+def compare_models(
+    text: Annotated[str | None, typer.Argument(help="What both models read; - reads standard input.")] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option("--model", "-m", help="A GPT, then a BERT: give it twice. Two embedded ones by default."),
+    ] = None,
+    file: FILE = None,
+    to: Annotated[Path | None, typer.Option(help="Write both maps side by side: .html.")] = None,
+    written: Annotated[int, typer.Option("--write", min=0, metavar="N", help="Tokens to write after the text.")] = 8,
+    download: Annotated[bool, DOWNLOAD] = False,
+    as_json: Annotated[bool, JSON] = False,
+) -> None:
+    """Let a GPT and a BERT read one text: what each may look at, what it looks at, how well it guesses each word."""
+    from regard.cli.compare_models import EXAMPLE, compare_readings
+
+    whole = EXAMPLE if text is None and file is None else read_text(text, file)
+    typer.echo(compare_readings(whole, model or [], to=to, written=written, download=download, as_json=as_json))
+
+
 @app.command("compare-attention")
 def compare_attention(
     length: Annotated[list[int] | None, typer.Option(min=2, help="A length of text; give it several times.")] = None,

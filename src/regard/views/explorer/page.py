@@ -59,12 +59,14 @@ WAIT = (
 
 
 class PageTrace(NamedTuple):
-    """One trace of a page: its name, what the model said (`ModelOutput` in messages.ts), and the picture it saw."""
+    """One trace of a page: its name, what the model said (`ModelOutput` in messages.ts), the picture it saw, and what
+    it made of its text in numbers (`Reading` in reading.ts)."""
 
     trace: Trace
     name: str = ""
     output: Mapping[str, Any] | None = None
     picture: Mapping[str, Any] | None = None
+    reading: Mapping[str, Any] | None = None
 
 
 def page(
@@ -101,6 +103,7 @@ def page_html(
     name: str = "",
     output: Mapping[str, Any] | None = None,
     picture: Mapping[str, Any] | None = None,
+    reading: Mapping[str, Any] | None = None,
     others: Iterable[PageTrace] = (),
     language: str | None = None,
     title: str = "",
@@ -111,7 +114,7 @@ def page_html(
         raise TraceError(f"language is {language!r:.40}; give {' or '.join(map(repr, LANGUAGES))}")
     script = escape_script(read_bundle())
     rounding = Rounding(precision)
-    chosen = [PageTrace(trace, name, output, picture), *others]
+    chosen = [PageTrace(trace, name, output, picture, reading), *others]
     runs = [last_run(one.trace, layers) for one in chosen]
     size = sum(rounded_size(run, rounding) for run in runs)
     kept = size <= ROOM and PACKED * size + len(script) <= SMALL if values is None else values
@@ -123,6 +126,7 @@ def page_html(
         data.append(DATA.format(text))
         error = RoundingError(0.0, 0, True) if precision == "float32" else measure_error(run, twin)
         info = {"id": str(number), "name": one.name, "output": one.output, "picture": one.picture}
+        info |= {} if one.reading is None else {"reading": one.reading}
         about.append({"bytes": len(whole), "packed": len(text), **describe_run(run, info, error)})
     said = {"format": FORMAT, "language": language, "first": first, "traces": about}
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
