@@ -26,7 +26,8 @@ def max_tokens(model: nn.Module, tokenizer: Any = None) -> int | None:
     config: Any = getattr(model, "config", None)
     if hasattr(config, "get_text_config"):
         config = config.get_text_config()
-    limits = [getattr(config, name, None) for name in LENGTHS] + [getattr(tokenizer, "model_max_length", None)]
+    limits = [getattr(config, name, None) for name in LENGTHS]
+    limits += [getattr(tokenizer, "model_max_length", None), getattr(model, "longest", None)]
     limits += [
         one.num_embeddings - one.padding_idx - 1
         for name, one in model.named_modules()

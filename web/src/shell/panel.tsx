@@ -135,14 +135,15 @@ function TraceFacts({ studio, info }: { studio: Studio; info: TraceInfo }) {
   const precision = info.error === null ? info.precision
     : info.error === 0 ? say("shell.precision.exact", { precision: info.precision })
     : say("shell.precision.error", { precision: info.precision, error: fewDigits(info.error) });
-  const chances = output?.next ?? output?.classes ?? null, { edits } = info;
+  const chances = output?.next ?? output?.masked ?? output?.classes ?? null, { edits } = info;
+  const heading = say(output?.next ? "shell.next" : output?.masked ? "shell.masked" : "shell.classes");
   return (
     <section>
       {output !== null && (output.text || chances) && (
         <>
-          <h3>{say(output.text ? "shell.output" : output.next ? "shell.next" : "shell.classes")}</h3>
+          <h3>{output.text ? say("shell.output") : heading}</h3>
           {output.text && <p class="said"><bdi>{output.text.slice(0, 1000)}</bdi></p>}
-          {output.text && chances && <h3>{say(output.next ? "shell.next" : "shell.classes")}</h3>}
+          {output.text && chances && <h3>{heading}</h3>}
           {chances && (
             <ol class="strongest">
               {chances.slice(0, STRONGEST).map((one, i) => (

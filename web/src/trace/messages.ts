@@ -74,11 +74,12 @@ export interface Probability {
   readonly share: number;
 }
 
-/** What the model gave: a text that it wrote, the next tokens, or classes; the strongest first. */
+/** What the model gave: a text that it wrote, the next tokens, a masked token, or classes; strongest first. */
 export interface ModelOutput {
   readonly text: string | null;
   readonly next: readonly Probability[] | null;
   readonly classes: readonly Probability[] | null;
+  readonly masked?: readonly Probability[] | null; // of the first masked token
 }
 
 /** The picture that patches were cut from. */

@@ -235,6 +235,18 @@ describe("the selection", () => {
     expect(find(".panel [data-proof]").textContent).toBe("verified: equals the model's output to 0.5 ulp (6e-8)");
   });
 
+  it.each([["next", "Next token"], ["masked", "Masked token"], ["classes", "Classes"]])(
+    "heads what the model predicts by what it is: %s", async (what, heading) => {
+      const output = { text: null, next: null, classes: null, [what]: [{ name: "dog", share: 0.75 }] };
+      const source = fake(["The", "[MASK]", "sat"]);
+      Object.assign(source.info, { output });
+      const { find } = await studio({ source });
+      const list = find(".panel .strongest");
+      expect(list.previousElementSibling!.textContent).toBe(heading);
+      expect(list.textContent).toBe("dog0.750");
+    },
+  );
+
   it("does not fire shortcuts while somebody types", async () => {
     const address = bar();
     const { find } = await studio({ source: null, server: fakeServer(), address });

@@ -116,11 +116,12 @@ class Probability(ServerMessage):
 
 
 class ModelOutput(ServerMessage):
-    """What the model gave: a text that it wrote, the next tokens, or classes; the strongest first."""
+    """What the model gave: a text that it wrote, the next tokens, a masked token, or classes; strongest first."""
 
     text: str | None
     next: list[Probability] | None
     classes: list[Probability] | None
+    masked: list[Probability] | None = Field(default=None, description="of the first masked token")
 
 
 class ShownPicture(ServerMessage):

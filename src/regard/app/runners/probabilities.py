@@ -15,11 +15,11 @@ Namer = Callable[[int], str]
 
 @dataclass
 class Prediction:
-    """Logits over names: (n,) of what comes next or of classes, (t, n) of every position of a text."""
+    """Logits over names: (n,) of what comes next, of a masked token or of classes, (t, n) of all positions."""
 
     logits: Tensor
     name: Namer
-    of: Literal["next", "classes"] = "next"
+    of: Literal["next", "masked", "classes"] = "next"
 
     @property
     def is_single(self) -> bool:
@@ -32,10 +32,10 @@ def describe_output(prediction: Prediction | None, text: str | None = None) -> M
     strongest = None
     if prediction is not None and prediction.is_single:
         strongest = top(prediction.logits, prediction.name)
-    of = None if prediction is None else prediction.of
-    return ModelOutput(
-        text=text, next=strongest if of == "next" else None, classes=strongest if of == "classes" else None
-    )
+    output = ModelOutput(text=text, next=None, classes=None)
+    if prediction is not None:
+        setattr(output, prediction.of, strongest)
+    return output
 
 
 def top(logits: Tensor, name: Namer, count: int = TOP) -> list[Probability]:

@@ -1,34 +1,70 @@
-"""Models of our own that only read a text: what they attend to is all that comes out."""
+"""Models of our own that only read a text: what they attend to, and what their head answers."""
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from regard.app.protocol.messages import RunRequest
+from regard.app.runners.probabilities import Prediction
 from regard.app.runners.runner import Inputs
+from regard.app.runners.spelling import Names
 from regard.app.runners.text import TextRunner
+from regard.models.bert import Bert
+from regard.models.context import max_tokens
+from regard.models.layout import CONFIG
 from regard.models.open.open_model import open_model
+from regard.tokens.mask_token import find_mask_id
+from regard.trace.census.corpus import encode
 
 
 class ReaderRunner(TextRunner):
-    """Any model that takes ids (b, t), and its tokenizer."""
+    """Any model that takes ids (b, t), and its tokenizer; `labels` are the names of its classes, where it has some."""
 
-    max_tokens = None
-
-    def __init__(self, name: str, model: Any, tokenizer: Any) -> None:
-        self.name, self.model, self.tokenizer = name, model, tokenizer
+    def __init__(self, name: str, model: Any, tokenizer: Any, labels: Sequence[str] = ()) -> None:
+        self.name, self.model, self.tokenizer, self.labels = name, model, tokenizer, labels
+        self.max_tokens = max_tokens(model, tokenizer)
+        self.token_name = Names(tokenizer)
 
     def encode(self, text: str) -> list[int]:
-        return list(self.tokenizer.encode(text))
+        return encode(text, self.tokenizer)[0] if text.strip() else []
 
     def count_steps(self, request: RunRequest) -> int:
         return 0
 
-    def forward(self, inputs: Inputs) -> None:
-        self.model(torch.tensor([inputs["ids"]]))
+    def forward(self, inputs: Inputs) -> Prediction | None:
+        ids = torch.tensor([inputs["ids"]])
+        if not isinstance(self.model, Bert):
+            self.model(ids)
+            return None
+        return self.predict(inputs["ids"], self.model(ids, lengths=[len(inputs["ids"])]))
+
+    def predict(self, ids: Sequence[int], answer: Tensor | tuple[Tensor, ...]) -> Prediction | None:
+        """The words of the first masked token, or of all positions where none is masked; classes; else None."""
+        head = self.model.config.head
+        if head in ("masked_words", "pretrain"):
+            logits = (answer[0] if isinstance(answer, tuple) else answer)[0]  # t n
+            mask = find_mask_id(self.tokenizer)
+            if mask in ids:
+                return Prediction(logits[ids.index(mask)], self.token_name, "masked")
+            return Prediction(logits, self.token_name)
+        if head == "classify" and len(self.labels) == self.model.config.labels:
+            return Prediction(answer[0], self.labels.__getitem__, "classes")
+        return None
 
 
 def open_reader(name: str, folder: Path) -> ReaderRunner:
     """The runner of a model that only reads, in its folder."""
-    return ReaderRunner(name, *open_model(folder))
+    return ReaderRunner(name, *open_model(folder), read_labels(folder))
+
+
+def read_labels(folder: Path) -> list[str]:
+    """The names of classes in the config.json of a folder, in the order of their numbers; none where there are none."""
+    try:
+        names = json.loads((folder / CONFIG).read_bytes())["id2label"]
+        return [str(names[number]) for number in sorted(names, key=int)]
+    except (OSError, ValueError, TypeError, KeyError):
+        return []

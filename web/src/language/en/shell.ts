@@ -61,6 +61,7 @@ export const shell = {
   "proof.error.ulp": "{ulps} ulp",
   "shell.output": "Model output",
   "shell.next": "Next token",
+  "shell.masked": "Masked token",
   "shell.classes": "Classes",
   "shell.trace": "This trace",
   "shell.edits": "Edits",

@@ -63,6 +63,7 @@ export const shell: Readonly<Record<keyof typeof en, string>> = {
   "proof.error.ulp": "{ulps} ulp",
   "shell.output": "模型输出",
   "shell.next": "下一个词元",
+  "shell.masked": "被掩码的词元",
   "shell.classes": "类别",
   "shell.trace": "当前记录",
   "shell.edits": "编辑",
