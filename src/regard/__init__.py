@@ -59,6 +59,7 @@ _HOMES = {
     "regard.models.open.open_model": ("open_model",),
     "regard.decode": ("Limits", "beam", "greedy", "sample"),
     "regard.tasks.text_translator": ("open_translator",),
+    "regard.tasks.text_writer": ("open_writer",),
     "regard.trace.change.swap": ("swap",),
     "regard.trace.audit": ("audit",),
     "regard.trace.census.census": ("census",),

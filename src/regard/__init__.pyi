@@ -53,6 +53,7 @@ from regard.tokens import Tokens as Tokens
 from regard.models.open.open_model import open_model as open_model
 from regard.decode import Limits as Limits, beam as beam, greedy as greedy, sample as sample
 from regard.tasks.text_translator import open_translator as open_translator
+from regard.tasks.text_writer import open_writer as open_writer
 from regard.trace.audit import audit as audit
 from regard.trace.census.census import census as census
 from regard.trace.change.edit import edit as edit

@@ -26,11 +26,7 @@ class RepetitionPenalty:
     """
 
     def __init__(self, penalty: float | int, steps: DecoderState) -> None:
-        if not 0 < penalty < math.inf:
-            raise ConfigError(
-                f"repetition_penalty is {penalty}, but it divides the logits of what was said; "
-                "give more than 0, and 1 for no penalty"
-            )
+        check_repetition(penalty)
         self.penalty, self.steps = penalty, steps
         self.seen: Tensor | None = None  # b n
 
@@ -51,3 +47,12 @@ class RepetitionPenalty:
         """Row i becomes what row index[i] was."""
         if self.seen is not None:
             self.seen = self.seen[index]
+
+
+def check_repetition(penalty: float | int) -> None:
+    """Raises where a penalty is none."""
+    if not 0 < penalty < math.inf:
+        raise ConfigError(
+            f"repetition_penalty is {penalty}, but it divides the logits of what was said; "
+            "give more than 0, and 1 for no penalty"
+        )

@@ -53,6 +53,7 @@ class TokenIterator(Iterator[TokenStep]):
         self.alive = torch.arange(rows, device=self.ids.device)  # which row stands where
         self.longest = limits.per_row(rows, self.ids.device) + self.closing
         self.said, self.measure = 0, LogProbs()
+        self.logits: Tensor | None = None  # that the model gave last, (b, n)
         self.going: list[bool] | None = None  # of the rows that were asked last, who goes on
         self.is_done = rows == 0 or limits.most + self.closing == 0
 
@@ -67,7 +68,7 @@ class TokenIterator(Iterator[TokenStep]):
         self._leave()
         if self.is_done:
             raise StopIteration
-        logits = self.steps(self.ids)
+        self.logits = logits = self.steps(self.ids)
         if not self.said:
             self.limits.check(logits.shape[-1])
         chances = self.measure(logits)  # b n
@@ -92,12 +93,13 @@ class TokenIterator(Iterator[TokenStep]):
         return TokenStep(self.alive, token, log_probs, best)
 
     def _leave(self) -> None:
-        """Rows that have ended leave the batch, and the model's state with it."""
+        """Rows that have ended leave the batch, and the model's state with it; the last ones stay for who reads on."""
         if self.going is None or all(self.going):
             return
-        index = torch.tensor([at for at, on in enumerate(self.going) if on], device=self.ids.device, dtype=torch.int64)
-        self.alive, self.ids, self.going = self.alive[index], self.ids[index], None
-        self.is_done = not len(index)
-        if not self.is_done:
+        going = [at for at, on in enumerate(self.going) if on]
+        self.is_done, self.going = not going, None
+        if going:
+            index = torch.tensor(going, device=self.ids.device)
+            self.alive, self.ids = self.alive[index], self.ids[index]
             self.steps.reorder(index)
             self.penalty.reorder(index)

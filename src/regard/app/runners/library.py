@@ -15,11 +15,13 @@ from regard.app.runners.monitor import RunMonitor
 from regard.app.runners.pictures import PictureRunner
 from regard.app.runners.probabilities import Prediction
 from regard.app.runners.runner import Inputs, Runner
-from regard.app.runners.spelling import Names, Speller
+from regard.app.runners.spelling import Names
 from regard.app.runners.text import TextRunner
 from regard.errors import ModelError
 from regard.models.context import max_tokens
 from regard.models.open.open_model import open_model
+from regard.tasks.text_pieces import Detokenizer
+from regard.tokens.protocol import as_tokenizer
 from regard.trace.census.corpus import encode
 from regard.trace.change.effect import numbers_of
 from regard.trace.record.trace import Trace
@@ -109,7 +111,7 @@ class TransformersRunner(TextRunner):
             return Prediction(logits[0, -1], self.token_name)
         mask = getattr(self.tokenizer, "mask_token_id", None)
         if not self.is_pair and mask in inputs["ids"]:
-            return Prediction(logits[0, inputs["ids"].index(mask)], self.token_name)
+            return Prediction(logits[0, inputs["ids"].index(mask)], self.token_name, "masked")
         return Prediction(logits[0], self.token_name)
 
     def stream(self, inputs: Inputs, monitor: RunMonitor, trace: Trace | None) -> Prediction | None:
@@ -154,18 +156,18 @@ class TokenStream:
 
     def __init__(self, tokenizer: Any, monitor: RunMonitor, trace: Trace | None, steps: int) -> None:
         self.tokenizer, self.monitor, self.trace, self.steps = tokenizer, monitor, trace, steps
-        self.ids: list[int] | None = None
+        self.spell: Detokenizer | None = None
         self.number = 0
 
     def put(self, value: Tensor) -> None:
         new = value.reshape(-1).tolist()
-        if self.ids is None:  # the first are those that were given
-            self.ids, self.speller = new, Speller(self.tokenizer, new)
+        if self.spell is None:  # the first are those that were given
+            self.spell = Detokenizer(as_tokenizer(self.tokenizer), new)
             return
-        self.ids += new
+        piece = "".join(map(self.spell, new))
         self.number += 1
         if self.trace is not None and self.number <= self.steps:
-            self.monitor.token(self.speller(self.ids), self.number, self.steps)
+            self.monitor.token(piece, self.number, self.steps)
             self.monitor.look(self.trace)
         self.monitor.must_go_on()
 
