@@ -9,6 +9,7 @@ from torch.testing import assert_close
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from regard.errors import ModelError
+from regard.models import Gpt2Config as OurConfig
 from regard.models import GPTConfig
 from regard.models.convert import convert_config, convert_weights, export_config, export_weights, from_transformers
 from regard.models.convert.gpt2 import GPT2
@@ -65,7 +66,7 @@ def test_weights_come_back_bit_for_bit(tied):
 
 @pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
 def test_a_model_of_ours_runs_in_transformers(tied):
-    config = GPTConfig(vocab_size=V, width=M, heads=H, layers=LAYERS, context=T, hidden=HIDDEN, tied=tied)
+    config = OurConfig(vocab_size=V, width=M, heads=H, layers=LAYERS, context=T, hidden=HIDDEN, tied=tied)
     ours = shaken(config.build()).double()
     theirs = GPT2LMHeadModel(GPT2Config(**export_config("gpt2", config), bos_token_id=None, eos_token_id=None))
     theirs.double().eval().load_state_dict(export_weights(GPT2, ours.state_dict(), config))
@@ -202,12 +203,12 @@ def test_a_tensor_that_does_not_belong_is_named(change, sentence):
 
 def test_our_models_that_are_no_gpt2_are_not_exported():
     sizes = {"vocab_size": V, "width": M, "heads": H, "layers": LAYERS, "context": T}
-    with pytest.raises(ModelError, match="positions='rotary', but every 'gpt2' has 'learned'"):
-        export_config("gpt2", GPTConfig(**sizes, positions="rotary"))
+    with pytest.raises(ModelError, match="a GPTConfig came, but the table of 'gpt2' is for a Gpt2Config"):
+        export_config("gpt2", GPTConfig(**sizes))
+    config = OurConfig(**sizes, activation="swiglu")
     with pytest.raises(ModelError, match="activation='swiglu', which no activation_function of the family 'gpt2' is"):
-        export_config("gpt2", GPTConfig(**sizes, activation="swiglu"))
-    config = GPTConfig(**sizes, activation="swiglu")
-    with pytest.raises(ModelError, match=r"our GPT has a tensor 'blocks\.0\.feed_forward\.to_gate\.bias'"):
+        export_config("gpt2", config)
+    with pytest.raises(ModelError, match=r"our Gpt2 has a tensor 'blocks\.0\.feed_forward\.to_gate\.bias'"):
         export_weights(GPT2, config.build().state_dict(), config)
 
 

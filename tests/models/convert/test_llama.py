@@ -9,7 +9,7 @@ from torch.testing import assert_close
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from regard.errors import ModelError
-from regard.models import GPTConfig
+from regard.models import LlamaConfig as OurConfig
 from regard.models.convert import convert_config, convert_weights, export_config, export_weights, from_transformers
 from regard.models.convert.llama import LLAMA
 from tests.models.convert.common import ERROR, must_be_same, shaken, write_greedily
@@ -105,8 +105,7 @@ def test_weights_come_back_bit_for_bit(tied):
 
 
 def test_a_model_of_ours_runs_in_transformers():
-    options = {"positions": "rotary", "norm": "rms", "activation": "swiglu", "bias": False, "tied": False}
-    config = GPTConfig(vocab_size=V, width=M, heads=H, kv_heads=KV, layers=LAYERS, context=T, hidden=HIDDEN, **options)
+    config = OurConfig(vocab_size=V, width=M, heads=H, kv_heads=KV, layers=LAYERS, context=T, hidden=HIDDEN)
     ours = shaken(config.build()).double()
     theirs = LlamaForCausalLM(LlamaConfig(**export_config("llama", config)))
     theirs.load_state_dict(export_weights(LLAMA, ours.state_dict(), config))
@@ -139,12 +138,16 @@ def test_configs_of_older_versions_mean_the_same():
     ("change", "sentence"),
     [
         ({"rms_norm_eps": "small"}, "rms_norm_eps='small', wanted float"),
-        ({"rope_parameters": {"rope_type": "yarn", "factor": 4.0}}, r"factor=4\.0, which the table of 'llama'"),
+        (
+            {"rope_parameters": {"rope_type": "yarn", "factor": 4.0}},
+            "rope_type='yarn', .* with 'default', 'linear'",
+        ),
         ({"rope_parameters": {"rope_type": "dynamic"}}, "rope_type='dynamic', .* only be made with 'default'"),
-        ({"rope_scaling": {"type": "linear"}, "rope_parameters": None}, "rope_type='linear'"),
-        ({"head_dim": 8}, "head_dim=8, which the table"),
-        ({"attention_bias": True}, r"different attention_bias and mlp_bias \(True and False\), .* one bias for both"),
-        ({"hidden_act": "gelu"}, "hidden_act='gelu', .* only be made with 'silu', 'swish'"),
+        ({"rope_scaling": {"type": "linear"}, "rope_parameters": None}, "rope_type='linear' without factor"),
+        ({"rope_parameters": {"rope_type": "llama3", "factor": 4.0}}, "rope_type='llama3' without low_freq_factor"),
+        ({"rope_parameters": {"rope_type": "default", "beta_fast": 3}}, "beta_fast=3, which the table of 'llama'"),
+        ({"partial_rotary_factor": 0.5}, r"partial_rotary_factor=0\.5"),
+        ({"hidden_act": "gelu"}, "hidden_act='gelu', .* only be made with 'silu'"),
         ({"sliding_window": 4}, "sliding_window=4, which the table of 'llama' does not know"),
     ],
 )

@@ -1,11 +1,13 @@
 """Weights of other libraries as ours, and back: one small table per family, one engine for all.
 
-A table (`gpt2.py`, `llama.py`, `marian.py`, `torch_transformer.py`) lists the keys of the foreign config, the foreign
-tensors and what is done with each. `convert_config` and `convert_weights` apply it one way, `export_config` and
-`export_weights` the other. A new family is a table and its line in `families.py`.
+A table (`gpt2.py`, `llama.py`, `bert.py`, `marian.py`, …) lists the keys of the foreign config, the foreign tensors
+and what is done with each. `convert_config` and `convert_weights` apply it one way, `export_config` and
+`export_weights` the other; `from_transformers` and `to_transformers` do both with folders. A new family is a table and
+its line in `families.py`.
 """
 
 from regard.models.convert.checkpoint import from_torch_transformer, from_transformers
+from regard.models.convert.export import to_transformers
 from regard.models.convert.families import FAMILIES, convert_config, export_config
 from regard.models.convert.weights import convert_weights, export_weights
 
@@ -17,4 +19,5 @@ __all__ = [
     "export_weights",
     "from_torch_transformer",
     "from_transformers",
+    "to_transformers",
 ]

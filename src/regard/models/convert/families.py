@@ -10,12 +10,15 @@ from regard.models.convert.electra import ELECTRA
 from regard.models.convert.gpt2 import GPT2
 from regard.models.convert.llama import LLAMA
 from regard.models.convert.marian import MARIAN
+from regard.models.convert.mistral import MISTRAL
+from regard.models.convert.qwen import QWEN2, QWEN3
 from regard.models.convert.roberta import ROBERTA
 from regard.models.convert.table import ConversionTable
 from regard.models.convert.torch_transformer import TORCH_TRANSFORMER
 
 FAMILIES: dict[str, ConversionTable] = {
-    table.family: table for table in (GPT2, LLAMA, BERT, ROBERTA, ELECTRA, MARIAN, TORCH_TRANSFORMER)
+    table.family: table
+    for table in (GPT2, LLAMA, MISTRAL, QWEN2, QWEN3, BERT, ROBERTA, ELECTRA, MARIAN, TORCH_TRANSFORMER)
 }
 
 
@@ -23,7 +26,7 @@ def find_table(family: object) -> ConversionTable:
     """The table of a family.
 
     >>> find_table("gpt2").config.__name__
-    'GPTConfig'
+    'Gpt2Config'
     """
     if not isinstance(family, str) or family not in FAMILIES:
         raise ModelError(f"{family!r} is no family that has a table here; there are: {', '.join(FAMILIES)}")
@@ -50,8 +53,14 @@ def convert_config(family: str, config: Mapping[str, Any]) -> Any:
 def export_config(family: str, config: Any) -> dict[str, Any]:
     """The foreign config from ours, with every key that decides a number.
 
-    >>> from regard.models import GPTConfig
-    >>> export_config("gpt2", GPTConfig(vocab_size=11, width=8, heads=2, layers=1, context=16))["n_embd"]
+    >>> from regard.models import Gpt2Config
+    >>> export_config("gpt2", Gpt2Config(vocab_size=11, width=8, heads=2, layers=1, context=16))["n_embd"]
     8
     """
-    return invert_keys(find_table(family), config)
+    table = find_table(family)
+    if not isinstance(config, table.config):
+        raise ModelError(
+            f"a {type(config).__name__} came, but the table of {family!r} is for a {table.config.__name__}; "
+            "take the table of its family"
+        )
+    return invert_keys(table, config)

@@ -1,9 +1,9 @@
-"""GPT-2 of `transformers` (`GPT2LMHeadModel`) as our `GPT`."""
+"""GPT-2 of `transformers` (`GPT2LMHeadModel`) as our `Gpt2`."""
 
 from regard.models.convert.configs import IGNORED
 from regard.models.convert.operations import split, transpose
 from regard.models.convert.table import ConfigKey, ConversionTable, TensorRule, rename
-from regard.models.gpt import GPTConfig
+from regard.models.gpt2 import Gpt2Config
 
 OURS, THEIRS = "blocks.{layer}", "transformer.h.{layer}"
 ACTIVATIONS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu": "gelu", "relu": "relu"}
@@ -11,7 +11,8 @@ PACKED = tuple(f"{OURS}.attention.to_{letter}" for letter in "qkv")
 
 GPT2 = ConversionTable(
     family="gpt2",
-    config=GPTConfig,
+    config=Gpt2Config,
+    architecture=lambda config: "GPT2LMHeadModel",
     keys=(
         ConfigKey("vocab_size", "vocab_size"),
         ConfigKey("n_embd", "width"),
@@ -20,10 +21,9 @@ GPT2 = ConversionTable(
         ConfigKey("n_positions", "context"),
         ConfigKey("n_inner", "hidden", default=None),
         ConfigKey("activation_function", "activation", "gelu_new", ACTIVATIONS),
-        ConfigKey("layer_norm_epsilon", "norm_eps", default=1e-5, unset=1e-5),
+        ConfigKey("layer_norm_epsilon", "norm_eps", default=1e-5),
         ConfigKey("tie_word_embeddings", "tied", default=True),
     ),
-    always={"positions": "learned", "norm": "layer", "bias": True, "kv_heads": None},
     fixed={
         "scale_attn_weights": True,
         "scale_attn_by_inverse_layer_idx": False,

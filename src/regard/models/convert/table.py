@@ -47,7 +47,7 @@ class ConversionTable:
     """All that is known about one family; `convert_config` and `convert_weights` apply it."""
 
     family: str
-    config: Callable[..., Any]  # the class of our config
+    config: type[Any]  # the class of our config
     keys: tuple[ConfigKey, ...]
     rules: tuple[TensorRule, ...]
     always: Mapping[str, Any] = field(default_factory=dict)  # fields of our config that this family always has
@@ -60,6 +60,7 @@ class ConversionTable:
     headless: Callable[[Any], bool] = lambda config: False  # whether a model of this config of ours is stored so
     copies: Callable[[Any], Mapping[str, str]] = lambda config: {}  # second names of tensors, by our config → the first
     constants: Mapping[str, Callable[[Any], Tensor]] = field(default_factory=dict)  # tensors that follow from a config
+    architecture: Callable[[Any], str | None] = lambda config: None  # their class for a model of this config of ours
     leftovers: tuple[str, ...] = ()  # tensors of old files that hold nothing learned
 
 

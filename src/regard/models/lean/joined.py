@@ -100,7 +100,7 @@ def join_linears(layers: Sequence[nn.Linear]) -> JoinedLinear:
     return JoinedLinear(weight, join_parameters(biases) if biases else None)
 
 
-def join_parameters(parts: Sequence[nn.Parameter]) -> Tensor:
+def join_parameters(parts: Sequence[Tensor]) -> Tensor:
     """One tensor with the rows of all; each part becomes a view of its rows where it is none yet."""
     if not are_joined(parts):
         whole = torch.cat([part.detach() for part in parts])
