@@ -26,6 +26,18 @@ class RaggedArray:
         self.bounds = np.concatenate([[0], np.cumsum(self.lengths)]).astype(np.int64)
         self.flat = np.concatenate(parts) if parts else np.empty(0, dtype=np.int32)
 
+    @classmethod
+    def cut(cls, flat: np.ndarray, lengths: np.ndarray) -> "RaggedArray":
+        """An array cut into consecutive rows of these lengths; nothing is copied.
+
+        >>> RaggedArray.cut(np.arange(5), np.array([2, 3]))[1]
+        [2, 3, 4]
+        """
+        rows = cls([])
+        rows.flat, rows.lengths = flat, lengths.astype(np.int64)
+        rows.bounds = np.concatenate([[0], np.cumsum(rows.lengths)])
+        return rows
+
     def __getitem__(self, at: int) -> list[int]:
         return self.flat[self.bounds[at] : self.bounds[at + 1]].tolist()
 

@@ -3,6 +3,7 @@
 import gzip
 import json
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -14,23 +15,26 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 def lines_of(path: Path) -> list[str]:
     """The lines of a UTF-8 file, without their ends. Only a line feed ends a line, with a carriage return or not."""
-    data = content(path).removeprefix(BYTE_ORDER_MARK)
-    kind = next((kind for mark, kind in MARKS.items() if data.startswith(mark)), None)
-    if kind is not None:
-        raise DataError(f"{path} is a {kind} file, but UTF-8 text was wanted; {advice(kind)}")
-    if (at := data.find(b"\0")) >= 0:
-        number = data.count(b"\n", 0, at) + 1
-        refuse(path, number, f"byte {at} is NUL, which no text has; give a whole text file, saved as UTF-8")
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        number = data.count(b"\n", 0, error.start) + 1
-        wrong = f"byte {error.start} (0x{data[error.start]:02x}) is no UTF-8"
-        refuse(path, number, f"{wrong}; save the file as UTF-8, for example with iconv -f LATIN1 -t UTF-8")
-    lines = text.split("\n")
-    if not lines[-1]:  # what stands after the last line feed is no line
-        lines.pop()
-    return [line.removesuffix("\r") for line in lines]
+    return list(stream_lines(path))
+
+
+def stream_lines(path: Path) -> Iterator[str]:
+    """The same one by one, so that a file may be larger than the memory. A fault is told when its line is reached."""
+    number, start = 1, 0
+    for data in stream_content(path):
+        if number == 1:
+            kind = next((kind for mark, kind in MARKS.items() if data.startswith(mark)), None)
+            if kind is not None:
+                raise DataError(f"{path} is a {kind} file, but UTF-8 text was wanted; {advice(kind)}")
+            data = data.removeprefix(BYTE_ORDER_MARK)
+        if (at := data.find(b"\0")) >= 0:
+            refuse(path, number, f"byte {start + at} is NUL, which no text has; give a whole text file, saved as UTF-8")
+        try:
+            yield data.decode("utf-8").removesuffix("\n").removesuffix("\r")
+        except UnicodeDecodeError as error:
+            wrong = f"byte {start + error.start} (0x{data[error.start]:02x}) is no UTF-8"
+            refuse(path, number, f"{wrong}; save the file as UTF-8, for example with iconv -f LATIN1 -t UTF-8")
+        number, start = number + 1, start + len(data)
 
 
 def objects_of(path: Path) -> list[dict[str, Any] | None]:
@@ -50,11 +54,11 @@ def objects_of(path: Path) -> list[dict[str, Any] | None]:
     return objects
 
 
-def content(path: Path) -> bytes:
-    """The bytes of a file, unpacked if its name ends in .gz."""
+def stream_content(path: Path) -> Iterator[bytes]:
+    """The bytes of a file line by line, unpacked if its name ends in .gz."""
     try:
-        data = path.read_bytes()
-        return gzip.decompress(data) if path.suffix == ".gz" else data
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            yield from file
     except FileNotFoundError:
         raise DataError(f"there is no file {path}; give one that exists") from None
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:

@@ -39,6 +39,8 @@ TASKS: dict[str, TaskEntry] = {
     "reverse": TaskEntry("write a sequence backwards", "regard.tasks.sequences:Reverse"),
     "sort": TaskEntry("write a sequence in order", "regard.tasks.sequences:Sort"),
     "induction": TaskEntry("continue a random string that repeats", "regard.tasks.induction:Induction"),
+    "write": TaskEntry("write on after a beginning, from plain text", "regard.tasks.language_write:Write"),
+    "fill": TaskEntry("fill in hidden words, from plain text", "regard.tasks.fill:Fill"),
 }
 
 
@@ -46,7 +48,7 @@ def names() -> list[str]:
     """Every task there is.
 
     >>> names()
-    ['copy', 'induction', 'reverse', 'sort', 'translate']
+    ['copy', 'fill', 'induction', 'reverse', 'sort', 'translate', 'write']
     """
     return sorted(TASKS)
 

@@ -11,9 +11,8 @@ from regard.data.grammar import sentences
 from regard.models import store
 from regard.models.kinds import kind_named
 from regard.tasks.alignment import score_alignment
-from regard.tasks.evaluate import evaluate
+from regard.tasks.evaluate import evaluate, folder_of
 from regard.tasks.text_translator import open_translator
-from regard.tasks.translate import SOURCE, TARGET
 from regard.training.run import RunFolder
 
 PARTS = ("test", "unseen", "long")
@@ -29,32 +28,55 @@ def score_parts(where: str) -> dict[str, dict[str, float]]:
     return found
 
 
-def ship(run: Path, out: Path, about: str) -> dict[str, Any]:
-    """The manifest, after the model of a run was written to `out` in half precision."""
-    opened = open_translator(run)
-    facts = {key: opened.facts[key] for key in ("task", "settings", "weights_of", "steps")}
-    environment = json.loads((RunFolder.open(run).folder / "environment.json").read_text())
+def score_translator(folder: Path) -> dict[str, Any]:
+    """What a manifest says of a translator: its scores, and how well it aligns."""
+    opened = open_translator(folder)
+    aligned = score_alignment(opened, sentences(COUNT, seed=opened.facts["settings"]["seed"], part="test"))
+    found = {"layer": aligned.layer, "error_rate": round(aligned.error_rate, 4)}
+    return {
+        "scores": score_parts(str(folder)),
+        "alignment": found | {"straight_line": round(aligned.chance, 4)},
+    }
+
+
+def score_model(folder: Path, task: str) -> dict[str, Any]:
+    """What a manifest says of how good a model is, by the measures of its task."""
+    if task == "translate":
+        return score_translator(folder)
+    return {"scores": {name: round(float(value), 4) for name, value in evaluate(str(folder))["scores"].items()}}
+
+
+def ship(run: Path, out: Path, about: str, card: Path | None = None) -> dict[str, Any]:
+    """The manifest, after the model of a run was written to `out` in half precision, with what `card` says of it.
+
+    `card` is a JSON file: where the data come from, their licences, whom to name.
+    """
+    folder, begun = folder_of(str(run)), RunFolder.open(run)
+    told = store.describe(folder)
+    environment = json.loads((begun.folder / "environment.json").read_text())
     made = environment.pop("command").replace(str(run), f"runs/{out.name}")  # where folders lie is nobody's business
-    files = {SOURCE: opened.source.json.encode(), TARGET: opened.target.json.encode()}
-    config = kind_named(opened.facts["kind"]).config_class(**opened.facts["config"])
+    facts = {key: told[key] for key in ("task", "settings", "weights_of", "steps")}
     facts |= {"name": out.name, "about": about, "command": made, "environment": environment}
-    store.write(out, opened.model, config, facts, files, dtype=torch.float16)
-    measured = score_alignment(
-        open_translator(out), sentences(COUNT, seed=opened.facts["settings"]["seed"], part="test")
-    )
-    aligned = {"layer": measured.layer, "error_rate": round(measured.error_rate, 4)}
-    facts |= {"scores": score_parts(str(out)), "alignment": aligned | {"straight_line": round(measured.chance, 4)}}
-    return store.write(out, opened.model, config, facts, files, dtype=torch.float16)
+    before = begun.describe()["settings"]
+    changed = {name: value for name, value in told["settings"].items() if before.get(name, value) != value}
+    facts |= {"resumed_with": changed} if changed else {}
+    facts |= json.loads(card.read_text(encoding="utf-8")) if card else {}
+    files = {name: store.read_file(folder, name) for name in told.get("files", {})}
+    model, config = store.read(folder), kind_named(told["kind"]).config_class(**told["config"])
+    store.write(out, model, config, facts, files, dtype=torch.float16)
+    facts |= score_model(out, told["task"])  # of what was stored, which is less precise
+    return store.write(out, model, config, facts, files, dtype=torch.float16)
 
 
 def command(
     run: Annotated[Path, typer.Argument(help="The folder of a run that came to its end.")],
     out: Annotated[Path, typer.Option(help="Where the model goes; its last part is its name.")],
     about: Annotated[str, typer.Option(help="What it is, in a sentence.")],
+    card: Annotated[Path | None, typer.Option(help="A JSON file that says where its data come from.")] = None,
 ) -> None:
     """Write the model of a run with its scores, in half precision."""
-    made = ship(run, out, about)
-    typer.echo(f"{made['weights']['bytes'] / 1e6:.2f} MB; {made['scores']}; {made['alignment']}")
+    made = ship(run, out, about, card)
+    typer.echo(f"{made['weights']['bytes'] / 1e6:.2f} MB; {made['scores']}; {made.get('alignment', '')}".rstrip("; "))
 
 
 if __name__ == "__main__":

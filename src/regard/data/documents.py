@@ -1,0 +1,88 @@
+"""Text files → documents, one at a time, and which of them are held out."""
+
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+from regard.data.lines import stream_lines
+from regard.data.split import fold_text, hash_sentence
+from regard.errors import ConfigError, DataError
+
+SPLITS = ("paragraph", "line", "file")
+
+
+def stream_documents(path: Path, split: str) -> Iterator[str]:
+    """The documents of a text file: its paragraphs, between which lines are blank, its lines, or all of it.
+
+    Spaces around a document are no part of it, and one without anything else is none.
+    """
+    if split not in SPLITS:
+        raise ConfigError(f"split is {split!r}; choose one of {', '.join(SPLITS)}")
+    gathered: list[str] = []
+    for line in chain(stream_lines(path), [None]):
+        ends = line is None or split == "line" or (split == "paragraph" and not line.strip())
+        if line is not None:
+            gathered.append(line)
+        if ends and (text := "\n".join(gathered).strip()):
+            yield text
+        if ends:
+            gathered = []
+
+
+def split_paths(named: str) -> list[Path]:
+    """The files that a setting names, as 'a.txt,b.txt.gz'."""
+    paths = [Path(part.strip()) for part in named.split(",") if part.strip()]
+    if not paths:
+        raise ConfigError("no text was named; give one file, or several as 'a.txt,b.txt.gz'")
+    return paths
+
+
+@dataclass(frozen=True)
+class DocumentSet:
+    """The documents of several files, read anew each time they are gone through: only one is in memory.
+
+    `held_out` are hashes of documents. With `inside` only those are here, without it all the others. `fold_text` says
+    what counts as the same document.
+    """
+
+    paths: Sequence[Path]
+    split: str = "paragraph"
+    seed: int = 0
+    held_out: frozenset[bytes] = frozenset()
+    inside: bool = False
+
+    def __iter__(self) -> Iterator[str]:
+        for path in self.paths:
+            for text in stream_documents(path, self.split):
+                if not self.held_out or (self.hash(text) in self.held_out) == self.inside:
+                    yield text
+
+    def hash(self, text: str) -> bytes:
+        return hash_sentence(fold_text(text), self.seed)
+
+    def hold_out(self, count: int) -> tuple["DocumentSet", "DocumentSet"]:
+        """Those to learn from, and about `count` to be judged by: no text stands in both, and no order matters."""
+        hashes = {self.hash(text) for text in self}
+        if count >= len(hashes):
+            raise DataError(
+                f"{count} documents for validation leave nothing to learn from, as there are {len(hashes)} distinct "
+                "ones; hold out fewer, name a file for validation, or split the text by line"
+            )
+        least = frozenset(heapq.nsmallest(count, hashes))
+        parts = (DocumentSet(self.paths, self.split, self.seed, least, inside) for inside in (False, True))
+        train, held = parts
+        return train, held
+
+
+def count_words_and_bytes(texts: Iterable[str]) -> tuple[int, int]:
+    """How many words, between white space, and how many bytes of UTF-8 these texts have.
+
+    >>> count_words_and_bytes(["a cat", "猫"])
+    (3, 8)
+    """
+    words = size = 0
+    for text in texts:
+        words, size = words + len(text.split()), size + len(text.encode())
+    return words, size
