@@ -273,6 +273,37 @@ def test_prompts_of_different_lengths_look_as_each_alone(name):
             assert_close(ours.weights[number, :, :n, :n], right.weights[0, :, :n, :n], atol=1e-12, rtol=0)
 
 
+@pytest.mark.parametrize("name", ["gpt alibi", "llama", "llama scaled", "qwen3"])
+def test_writing_in_a_window_is_one_map_with_a_band(name):
+    model, ids = make(name)
+    plain = regard.greedy(model.begin(ids, window=5), 2, limits=limits(6))
+    with torch.no_grad(), regard.watch(model) as trace:
+        watched = regard.greedy(model.begin(ids, window=5), 2, limits=limits(6))
+    assert [one.ids for one in plain] == [one.ids for one in watched]
+    assert len(trace.runs) == 1
+    at = torch.arange(T + 5)
+    band = (at <= at[:, None]) & (at >= at[:, None] - 5)
+    for layer in trace.layers:
+        assert torch.equal(layer.weights.allowed[...], band.expand(2, H, T + 5, T + 5))
+        assert_close(layer.weights.dense(), by_hand(layer), atol=1e-13, rtol=0)
+    assert trace.verify(), trace.verify()
+
+
+@pytest.mark.parametrize("name", ["gpt alibi", "llama"])
+def test_with_sinks_every_step_is_a_run_whose_keys_are_slots(name):
+    model, ids = make(name)
+    plain = regard.greedy(model.begin(ids, window=5, sinks=2), 2, limits=limits(6))
+    with torch.no_grad(), regard.watch(model) as trace:
+        watched = regard.greedy(model.begin(ids, window=5, sinks=2), 2, limits=limits(6))
+    assert [one.ids for one in plain] == [one.ids for one in watched]
+    for run in trace.runs[-5:]:  # the first keys move on with every token, so rows of two steps have no common keys
+        for layer in run.layers:
+            assert layer.weights.shape == (2, H, 1, 2 + 5 + 1)
+            assert layer.keys[0].shown[:2] == ("slot 0", "slot 1")
+            assert_close(layer.weights.dense(), by_hand(layer), atol=1e-13, rtol=0)
+    assert trace.verify(), trace.verify()
+
+
 # A file, and the other library
 
 
