@@ -365,7 +365,7 @@ def test_tasks_are_listed_and_so_are_the_settings_of_one(monkeypatch, capsys):
     code, printed, said = run(monkeypatch, capsys, "tasks")
     assert (code, said) == (0, "")
     listed = [line.split()[0] for line in printed.splitlines()[:5]]
-    assert listed == ["copy", "induction", "reverse", "sort", "translate"]
+    assert listed == ["copy", "fill", "induction", "reverse", "sort", "translate", "write"]
     code, printed, said = run(monkeypatch, capsys, "tasks", "translate")
     assert (code, said) == (0, "")
     rows = [line.split() for line in printed.splitlines()]
