@@ -8,8 +8,10 @@ from typing import Annotated
 import typer
 
 from regard import __version__
+from regard.cli.chat import chat
 from regard.cli.commands import EvaluateCommand, TaskGroup, TrainCommand
-from regard.cli.options import JSON
+from regard.cli.generate import generate
+from regard.cli.options import DOWNLOAD, JSON, MODEL
 from regard.cli.texts import FILE, LENGTH, read_text
 from regard.errors import RegardError, is_failure
 
@@ -55,10 +57,6 @@ def demo(
     typer.echo(run(folder))
 
 
-MODEL = typer.Option("--model", "-m", help="An embedded model (`regard models`), a folder, or a name of the hub.")
-DOWNLOAD = typer.Option("--download", help="Fetch the model from the hub if it is not here.")
-
-
 @app.command()
 def see(
     model: Annotated[str, MODEL],
@@ -81,6 +79,10 @@ def see(
     )
     if said:
         typer.echo(f"\n{said}" if to is None else said)
+
+
+app.command()(generate)
+app.command()(chat)
 
 
 @app.command()
