@@ -201,7 +201,7 @@ def test_no_mask_is_made_where_nothing_is_padded(monkeypatch):
     model = make()
     source, target = draw_batch()
     wanted = model(source[:1], target[:1])
-    monkeypatch.setattr("regard.models.translator.padding", lambda lengths: pytest.fail("a mask was made"))
+    monkeypatch.setattr("regard.models.encoder_decoder.padding", lambda lengths: pytest.fail("a mask was made"))
     assert_close(model(source[:1], target[:1]), wanted)
 
 

@@ -14,7 +14,9 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": F.gelu,
     "gelu_tanh": partial(F.gelu, approximate="tanh"),
     "swiglu": F.silu,
+    "geglu_tanh": partial(F.gelu, approximate="tanh"),
 }
+GATED = ("swiglu", "geglu_tanh")  # those with a third matrix, which the bent channels are multiplied by
 
 
 class FeedForward(nn.Module):
@@ -23,7 +25,8 @@ class FeedForward(nn.Module):
     "relu": $\max(0, x W_1 + b_1) W_2 + b_2$ (Vaswani et al. 2017, eq. 2). "gelu": the same with the exact
     $x\,\Phi(x)$, "gelu_tanh" with its approximation by tanh, as GPT-2 has it (Hendrycks & Gimpel 2016). "swiglu":
     $(\mathrm{silu}(x W_g) \odot x W_1) W_2$ (Shazeer 2020, eq. 6), a third matrix, so that `hidden` is usually chosen
-    2/3 as wide. `dropout` falls on the hidden layer, in training only.
+    2/3 as wide; "geglu_tanh": the same with gelu by tanh, as T5 1.1 has it. `dropout` falls on the hidden
+    layer, in training only.
 
     >>> import torch
     >>> FeedForward(4, 9, activation="swiglu")(torch.ones(2, 3, 4)).shape
@@ -40,7 +43,7 @@ class FeedForward(nn.Module):
             raise ValueError(f"activation is {activation!r}; choose one of {', '.join(map(repr, ACTIVATIONS))}")
         self.activation = activation
         self.to_hidden = nn.Linear(width, hidden, bias=bias)
-        self.to_gate = nn.Linear(width, hidden, bias=bias) if activation == "swiglu" else None
+        self.to_gate = nn.Linear(width, hidden, bias=bias) if activation in GATED else None
         self.to_out = nn.Linear(hidden, width, bias=bias)
         self.dropout = Dropout(dropout)
 

@@ -14,10 +14,12 @@ from regard.models.gpt2 import Gpt2, Gpt2Config
 from regard.models.llama import Llama, LlamaConfig
 from regard.models.sentence_encoder import SentenceEncoder, SentenceEncoderConfig
 from regard.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from regard.models.t5 import T5, T5Config
 from regard.models.translator import Translator, TranslatorConfig
 
 __all__ = [
     "GPT",
+    "T5",
     "Bert",
     "BertConfig",
     "GPTConfig",
@@ -29,6 +31,7 @@ __all__ = [
     "SentenceEncoderConfig",
     "Seq2Seq",
     "Seq2SeqConfig",
+    "T5Config",
     "Translator",
     "TranslatorConfig",
 ]

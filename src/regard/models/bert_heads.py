@@ -8,10 +8,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.layers.dropout import Dropout
-from regard.layers.feedforward import ACTIVATIONS
+from regard.layers.feedforward import ACTIVATIONS, GATED
 from regard.layers.norm import make_norm
 
-BENDS = {name: bend for name, bend in ACTIVATIONS.items() if name != "swiglu"} | {"tanh": torch.tanh}
+BENDS = {name: bend for name, bend in ACTIVATIONS.items() if name not in GATED} | {"tanh": torch.tanh}
 
 
 class PretrainLogits(NamedTuple):

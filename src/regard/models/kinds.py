@@ -133,6 +133,17 @@ KINDS: dict[str, Kind] = {
             unbounded=("context", "pad", "labels"),
         ),
         Kind(
+            name="t5",
+            config="regard.models.t5:T5Config",
+            model="regard.models.t5:T5",
+            reads="pair",
+            writes="text",
+            tasks=("translate",),
+            opener="regard.app.runners.translators:open_pair",
+            cross="decoder.blocks.*.cross_attention",
+            unbounded=("pad", "begin", "end", "furthest"),
+        ),
+        Kind(
             name="translator",
             config="regard.models.translator:TranslatorConfig",
             model="regard.models.translator:Translator",
@@ -170,7 +181,7 @@ def temporary_kind(kind: Kind) -> Iterator[None]:
     >>> import dataclasses
     >>> with temporary_kind(dataclasses.replace(kind_named("gpt"), name="other")):
     ...     list(KINDS)
-    ['gpt', 'gpt2', 'llama', 'bert', 'sentence_encoder', 'translator', 'seq2seq', 'other']
+    ['gpt', 'gpt2', 'llama', 'bert', 'sentence_encoder', 't5', 'translator', 'seq2seq', 'other']
     """
     register(kind)
     try:

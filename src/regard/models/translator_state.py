@@ -1,4 +1,4 @@
-"""A Translator in the middle of writing: each token is read once."""
+"""An encoder–decoder in the middle of writing: each token is read once."""
 
 import torch.nn.functional as F
 from jaxtyping import Float, Int
@@ -7,14 +7,14 @@ from torch import Tensor
 from regard.attention.attend import Maskable
 from regard.layers.listen import listen
 from regard.models.beam_rows import BeamRows, make_source_mask
-from regard.models.translator import Caches, Translator
+from regard.models.encoder_decoder import Caches, EncoderDecoder
 
 
 class TranslatorState(BeamRows):
-    """What a Translator has read and written, one row per text, as `model.begin(source)` gives it.
+    """What a `Translator` or `T5` has read and written, one row per text, as `model.begin(source)` gives it.
 
     >>> import torch
-    >>> from regard.models.translator import TranslatorConfig
+    >>> from regard.models import Translator, TranslatorConfig
     >>> model = Translator(TranslatorConfig(11, 13, width=8, heads=2, layers=1)).eval()
     >>> steps = model.begin(torch.tensor([[5, 6, 2], [7, 2, 0]]))
     >>> steps(torch.tensor([[1], [1]])).shape
@@ -26,7 +26,7 @@ class TranslatorState(BeamRows):
 
     def __init__(
         self,
-        model: Translator,
+        model: EncoderDecoder,
         source: Int[Tensor, "b s"],
         memory: Float[Tensor, "b s m"],
         caches: Caches,
@@ -42,9 +42,8 @@ class TranslatorState(BeamRows):
 
     def hidden(self, ids: Int[Tensor, "b t"]) -> Float[Tensor, "b m"]:
         """The same before the head."""
-        model = self.model
         with listen() as heard:
-            hidden = model.decoder(ids, model.target_table, self.memory, memory_mask=self.mask, cache=self.caches)
+            hidden = self.model.decode_hidden(ids, self.memory, memory_mask=self.mask, cache=self.caches)
         self.look(heard)
         return hidden[:, -1]
 

@@ -30,6 +30,7 @@ class TensorRule:
     ours: tuple[str, ...]
     theirs: tuple[str, ...]
     operations: tuple[Operation, ...] = ()
+    unless: str | None = None  # a tensor of ours: a model that has it has another rule in place of this one
 
     @property
     def repeats(self) -> bool:
@@ -39,7 +40,8 @@ class TensorRule:
     def at(self, layer: int) -> "TensorRule":
         """The same rule for one layer."""
         ours, theirs = (tuple(n.replace("{layer}", str(layer)) for n in names) for names in (self.ours, self.theirs))
-        return TensorRule(ours, theirs, self.operations)
+        unless = None if self.unless is None else self.unless.replace("{layer}", str(layer))
+        return TensorRule(ours, theirs, self.operations, unless)
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ def expand_rules(table: ConversionTable, config: Any) -> tuple[list[TensorRule],
     def expand(rule: TensorRule) -> Iterator[TensorRule]:
         for layer in count() if rule.repeats else [0]:
             one = rule.at(layer)
-            if not shapes.keys() >= set(one.ours):
+            if not shapes.keys() >= set(one.ours) or one.unless in shapes:
                 return
             yield one
 
