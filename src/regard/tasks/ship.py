@@ -1,6 +1,7 @@
 """A finished run as a model that comes with the package: small, scored, and with the command that made it."""
 
 import json
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -46,6 +47,20 @@ def score_model(folder: Path, task: str) -> dict[str, Any]:
     return {"scores": {name: round(float(value), 4) for name, value in evaluate(str(folder))["scores"].items()}}
 
 
+def name_commands(made: str, before: dict[str, Any], after: dict[str, Any]) -> dict[str, str]:
+    """The command that trains such a model, and, where settings changed when the run was resumed, what made this one.
+
+    >>> name_commands("regard train write --steps 40 --seed 1", {"steps": 40}, {"steps": 30})["command"]
+    'regard train write --seed 1 --steps 30'
+    """
+    changed = {f"--{name.replace('_', '-')}": after[name] for name in before if after.get(name) != before[name]}
+    if not changed:
+        return {"command": made}
+    again = " ".join(f"{flag} {value}" for flag, value in changed.items())
+    kept = re.sub(rf" ({'|'.join(map(re.escape, changed))})[ =]\S+", "", made)
+    return {"command": f"{kept} {again}", "made_by": f"{made}; stopped on the way and resumed with {again}"}
+
+
 def ship(run: Path, out: Path, about: str, card: Path | None = None) -> dict[str, Any]:
     """The manifest, after the model of a run was written to `out` in half precision, with what `card` says of it.
 
@@ -56,10 +71,8 @@ def ship(run: Path, out: Path, about: str, card: Path | None = None) -> dict[str
     environment = json.loads((begun.folder / "environment.json").read_text())
     made = environment.pop("command").replace(str(run), f"runs/{out.name}")  # where folders lie is nobody's business
     facts = {key: told[key] for key in ("task", "settings", "weights_of", "steps")}
-    facts |= {"name": out.name, "about": about, "command": made, "environment": environment}
-    before = begun.describe()["settings"]
-    changed = {name: value for name, value in told["settings"].items() if before.get(name, value) != value}
-    facts |= {"resumed_with": changed} if changed else {}
+    facts |= {"name": out.name, "about": about, "environment": environment}
+    facts |= name_commands(made, begun.describe()["settings"], told["settings"])
     facts |= json.loads(card.read_text(encoding="utf-8")) if card else {}
     files = {name: store.read_file(folder, name) for name in told.get("files", {})}
     model, config = store.read(folder), kind_named(told["kind"]).config_class(**told["config"])
