@@ -1,7 +1,7 @@
 /** What is picked, once for all views: layer, head, query, key, zoom, and how it is drawn. The address holds it. */
 import { type Signal, effect, signal } from "@preact/signals";
 
-export const VIEWS = ["map", "heads", "model", "numbers", "flow", "edit", "compare", "image", "training"] as const;
+export const VIEWS = ["map", "heads", "model", "numbers", "flow", "edit", "compare", "image", "training", "readings"] as const;
 export type ViewName = (typeof VIEWS)[number];
 
 /** Part of the map that is seen, in weights (not pixels): queries from `top` to `bottom`, keys from `left` to `right`. */
@@ -10,6 +10,12 @@ export interface Zoom {
   readonly top: number;
   readonly right: number;
   readonly bottom: number;
+}
+
+/** A head of the trace that stands beside the one that is looked at. */
+export interface BesideHead {
+  readonly layer: number;
+  readonly head: number;
 }
 
 export interface Selection {
@@ -21,6 +27,7 @@ export interface Selection {
   readonly query: number | null;
   readonly key: number | null;
   readonly zoom: Zoom | null; // null: all of it
+  readonly beside: BesideHead | null; // where two models are shown side by side; null: the same layer and head
 }
 
 export interface DrawSettings {
@@ -47,7 +54,7 @@ export interface Hover {
 
 export const NOTHING: Hover = { layer: null, head: null, query: null, key: null };
 export const FIRST: Selection = {
-  view: "map", layer: 0, head: 0, heads: [], batch: 0, query: null, key: null, zoom: null,
+  view: "map", layer: 0, head: 0, heads: [], batch: 0, query: null, key: null, zoom: null, beside: null,
 };
 export const PLAIN: DrawSettings = {
   scale: "linear", pool: "max", threshold: 0.05, hide: false, sort: "", falling: true, residual: 0.5, by: "weights",

@@ -1,6 +1,6 @@
 /** Keeps what is picked inside the trace that is looked at: an address or a view may ask for what is not there. */
 import type { TraceInfo } from "../trace/source";
-import type { Selection, Zoom } from "./choice";
+import type { BesideHead, Selection, Zoom } from "./choice";
 
 const whole = (value: number): number => (Number.isFinite(value) ? Math.trunc(value) : 0);
 const within = (value: number, size: number): number => Math.min(Math.max(0, whole(value)), Math.max(0, size - 1));
@@ -23,10 +23,13 @@ const sameZoom = (a: Zoom | null, b: Zoom | null): boolean =>
 const sameHeads = (a: readonly number[], b: readonly number[]): boolean =>
   a.length === b.length && a.every((x, i) => x === b[i]);
 
+const sameBeside = (a: BesideHead | null, b: BesideHead | null): boolean =>
+  a === b || (a !== null && b !== null && a.layer === b.layer && a.head === b.head);
+
 /** Whether two selections are the same in every part. */
 export const samePicked = (a: Selection, b: Selection): boolean =>
   a.view === b.view && a.layer === b.layer && a.head === b.head && a.batch === b.batch && a.query === b.query &&
-  a.key === b.key && sameHeads(a.heads, b.heads) && sameZoom(a.zoom, b.zoom);
+  a.key === b.key && sameHeads(a.heads, b.heads) && sameZoom(a.zoom, b.zoom) && sameBeside(a.beside, b.beside);
 
 /** The layer to begin with: the last cross-attention, where a translation shows what each word came from. */
 export const mostTellingLayer = (info: TraceInfo): number =>
@@ -41,6 +44,7 @@ export function fit(picked: Selection, info: TraceInfo): Selection {
     view: picked.view, layer, head: within(picked.head, heads), batch: within(picked.batch, batches),
     heads: [...new Set(picked.heads)].filter((head) => Number.isInteger(head) && head >= 0 && head < heads),
     query: place(picked.query, queries), key: place(picked.key, keys), zoom: fitZoom(picked.zoom, queries, keys),
+    beside: picked.beside, // of another trace, whose view keeps it inside
   };
   return samePicked(fitted, picked) ? picked : fitted;
 }

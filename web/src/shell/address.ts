@@ -3,7 +3,7 @@
  * left out. Whatever stands in it is read without trust: foreign parts are passed over, bad ones become the usual.
  */
 import {
-  type DrawSettings, FIRST, MOST_RESIDUAL, NEAREST, PLAIN, type Selection, VIEWS, type ViewName, type Zoom,
+  type BesideHead, type DrawSettings, FIRST, MOST_RESIDUAL, NEAREST, PLAIN, type Selection, VIEWS, type ViewName, type Zoom,
 } from "../choose/choice";
 
 export interface AddressPlace {
@@ -27,6 +27,11 @@ function zoomOf(text: string | undefined): Zoom | null {
   if (parts.length !== 4 || !parts.every((part) => /^\d{1,9}(\.\d{1,6})?$/.test(part))) return null;
   const [left, top, right, bottom] = parts.map(Number) as [number, number, number, number];
   return left < right && top < bottom ? { left, top, right, bottom } : null;
+}
+
+function besideOf(text: string | undefined): BesideHead | null {
+  const [layer, head] = (text ?? "").split(",").map((part) => count(part));
+  return typeof layer === "number" && typeof head === "number" ? { layer, head } : null;
 }
 
 const share = (text: string | undefined, most: number, usual: number): number =>
@@ -66,6 +71,7 @@ export function readAddress(hash: string): AddressPlace {
       layer: count(of("layer")) ?? 0, head: count(of("head")) ?? 0, batch: count(of("batch")) ?? 0,
       heads: [...new Set((of("heads") ?? "").split(",").flatMap((text) => count(text) ?? []))],
       query: count(of("q")), key: count(of("k")), zoom: zoomOf(of("zoom")),
+      beside: besideOf(of("beside")),
     },
     drawn: {
       scale: oneOf(of("scale"), ["linear", "log", "rank"], PLAIN.scale),
@@ -80,7 +86,7 @@ export function readAddress(hash: string): AddressPlace {
 
 /** The address of a place; `readAddress` gives the place back (a zoom to a thousandth of a token). */
 export function writeAddress({ trace, run, other, picked, drawn }: AddressPlace): string {
-  const { zoom } = picked;
+  const { zoom, beside } = picked;
   const all: readonly (readonly [string, string | null])[] = [
     ["trace", trace || null], ["run", run === null ? null : String(run)], ["with", other || null],
     ["view", picked.view], ["layer", String(picked.layer)], ["head", String(picked.head)],
@@ -88,6 +94,7 @@ export function writeAddress({ trace, run, other, picked, drawn }: AddressPlace)
     ["batch", picked.batch ? String(picked.batch) : null],
     ["q", picked.query === null ? null : String(picked.query)], ["k", picked.key === null ? null : String(picked.key)],
     ["zoom", zoom && [zoom.left, zoom.top, zoom.right, zoom.bottom].map(short).join(",")],
+    ["beside", beside && `${beside.layer},${beside.head}`],
     ["scale", drawn.scale === PLAIN.scale ? null : drawn.scale],
     ["pool", drawn.pool === PLAIN.pool ? null : drawn.pool],
     ["min", drawn.threshold === PLAIN.threshold ? null : short(drawn.threshold)],

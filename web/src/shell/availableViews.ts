@@ -9,6 +9,9 @@ export function availableViews(studio: Studio): readonly ViewName[] {
   return VIEWS.filter((view) => VIEW[view].isOffered?.(info, isServed) ?? true);
 }
 
+/** The key that goes to a view: its place from 1 to 9; "" for those after. */
+export const keyOf = (view: ViewName): string => (VIEWS.indexOf(view) < 9 ? String(VIEWS.indexOf(view) + 1) : "");
+
 /** The view to show now: the picked one, else the map. */
 export const currentView = (studio: Studio): ViewName => {
   const all = availableViews(studio), wanted = studio.choice.picked.value.view;

@@ -2,6 +2,7 @@
 import { label, node, svgDocument } from "../paint/svg";
 import { shortenText } from "../paint/text";
 import type { TraceInfo } from "../trace/source";
+import { VIEW } from "../views";
 import { currentView } from "./availableViews";
 import { say } from "../language/language";
 import { shownSource } from "./shownSource";
@@ -20,7 +21,7 @@ export function editedWords(info: TraceInfo): string {
 
 /** What is seen now; in a comparison both, called A and B as there. */
 function linesOf(studio: Studio): readonly string[] {
-  const seen = shownSource(studio), other = currentView(studio) === "compare" ? studio.other.value : null;
+  const seen = shownSource(studio), other = VIEW[currentView(studio)].pairs ? studio.other.value : null;
   if (seen === null) return [];
   if (other === null) return [editedWords(seen.info)].filter(Boolean);
   return [seen, other].flatMap(({ info }, i) => {

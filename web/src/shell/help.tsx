@@ -1,6 +1,6 @@
 /** Help: the keys, and for each view one sentence and three examples. */
 import { VIEWS } from "../choose/choice";
-import { availableViews } from "./availableViews";
+import { availableViews, keyOf } from "./availableViews";
 import { Dialog } from "./dialog";
 import { LANGUAGES, type Key, say } from "../language/language";
 import type { Studio } from "./state";
@@ -28,7 +28,7 @@ export function Help({ studio }: { studio: Studio }) {
       <h2>{say("help.views")}</h2>
       {VIEWS.filter((view) => here.includes(view)).map((view) => (
         <section key={view}>
-          <h3><kbd>{VIEWS.indexOf(view) + 1}</kbd> {say(`view.${view}`)}</h3>
+          <h3>{keyOf(view) !== "" && <kbd>{keyOf(view)}</kbd>} {say(`view.${view}`)}</h3>
           {Object.hasOwn(LANGUAGES.en, `${view}.read`) && <p>{say(`${view}.read` as Key)}</p>}
           <ul>{([1, 2, 3] as const).map((n) => <li key={n}>{say(`help.${view}.${n}`)}</li>)}</ul>
         </section>

@@ -24,7 +24,7 @@ const nameOf = (studio: Studio, { trace, source, name }: ViewRequest): string =>
 
 export function Stage({ studio }: { studio: Studio }) {
   const place = useRef<HTMLDivElement>(null);
-  const name = currentView(studio);
+  const name = currentView(studio), pairs = VIEW[name].pairs === true;
   const source = studio.source.value!, other = studio.other.value;
   const dark = studio.look.theme.value.dark, words = language.value, again = studio.again.value;
   useLayoutEffect(() => {
@@ -46,7 +46,7 @@ export function Stage({ studio }: { studio: Studio }) {
     }, { signal: end.signal });
     try {
       studio.exports.value = view({
-        el, source, other: name === "compare" ? other : null, choice: studio.choice, say,
+        el, source, other: pairs ? other : null, choice: studio.choice, say,
         theme: () => studio.look.theme.value, server: studio.host.server, signal: end.signal,
       });
     } catch (error) {
@@ -60,12 +60,12 @@ export function Stage({ studio }: { studio: Studio }) {
       el.remove();
       studio.exports.value = {};
     };
-  }, [name, source, name === "compare" ? other : null, words, dark, again]);
+  }, [name, source, pairs ? other : null, words, dark, again]);
   return (
     <main class="stage" role="tabpanel" aria-label={say(`view.${name}`)}>
       <EditedNotice studio={studio} />
       <ReadingHint studio={studio} view={name} />
-      {name === "compare" && <CompareWith studio={studio} />}
+      {pairs && <CompareWith studio={studio} />}
       <div class="place" ref={place} aria-busy={studio.opening.value} />
     </main>
   );

@@ -1,5 +1,7 @@
 /** The frame around the views: bar, tabs, side, view, details, foot. */
 import { useEffect, useState } from "preact/hooks";
+import { VIEW } from "../views";
+import { currentView } from "./availableViews";
 import { Bar } from "./bar";
 import { Foot } from "./foot";
 import { Help } from "./help";
@@ -23,7 +25,7 @@ export function Frame({ studio }: { studio: Studio }) {
     const file = event.dataTransfer?.files[0];
     if (file === undefined) return;
     event.preventDefault();
-    void openFile(studio, file, studio.choice.picked.value.view === "compare" ? "compare" : "open");
+    void openFile(studio, file, VIEW[currentView(studio)].pairs ? "compare" : "open");
   };
   const drag = (event: DragEvent): void => {
     if (!event.dataTransfer?.types.includes("Files")) return;

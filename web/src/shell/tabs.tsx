@@ -1,8 +1,8 @@
 /** How it is looked at, and which attention: two rows of tabs in one line. */
 import { useEffect, useRef } from "preact/hooks";
 import { attentionOf } from "../choose/move";
-import { VIEWS, type ViewName } from "../choose/choice";
-import { availableViews, currentView } from "./availableViews";
+import type { ViewName } from "../choose/choice";
+import { availableViews, currentView, keyOf } from "./availableViews";
 import { LANGUAGES, type Key, say } from "../language/language";
 import { shownOrOpenSource } from "./shownSource";
 import type { Studio } from "./state";
@@ -65,8 +65,9 @@ function Row<T extends string | number>({ name, all, now, words, title, pick }: 
 
 function Views({ studio }: { studio: Studio }) {
   const title = (view: ViewName): string => {
-    const read = `${view}.read`;
-    return `${say(Object.hasOwn(LANGUAGES.en, read) ? (read as Key) : `view.${view}`)} (${VIEWS.indexOf(view) + 1})`;
+    const read = `${view}.read`, key = keyOf(view);
+    const words = say(Object.hasOwn(LANGUAGES.en, read) ? (read as Key) : `view.${view}`);
+    return key === "" ? words : `${words} (${key})`;
   };
   return (
     <Row<ViewName>

@@ -5,6 +5,7 @@
  * Places are counted from 0. A row is a query, a column is a key. Weights are float32.
  */
 import type { ModelOutput, ShownPicture } from "./messages";
+import type { Reading } from "./reading";
 
 /** One sequence of tokens, as in the trace file; each list has one entry per token. */
 export interface Tokens {
@@ -50,6 +51,7 @@ export interface TraceInfo {
   readonly error: number | null; // the largest error of a weight that this precision was measured to make
   readonly output: ModelOutput | null; // what the model said, where that is known
   readonly picture: ShownPicture | null;
+  readonly reading?: Reading; // what the model made of its text, where two models are compared
 }
 
 /** One head of one batch entry of one layer. */

@@ -10,6 +10,7 @@ import { hasPatches } from "./image/patches";
 import { map } from "./map/map";
 import { model } from "./model/model";
 import { numbers } from "./numbers/numbers";
+import { readings } from "./readings/readings";
 import { training } from "./training/training";
 import type { View } from "./parts/view";
 
@@ -17,6 +18,7 @@ export interface ViewEntry {
   readonly view: View;
   readonly controls?: readonly ("scale" | "pool")[]; // that the foot offers
   readonly hint?: true; // its sentence stands above it; the others say it themselves, beside what it depends on
+  readonly pairs?: true; // it shows a second trace beside the first, which the shell lets choose
   readonly isOffered?: (info: TraceInfo | undefined, isServed: boolean) => boolean; // always, where it is left out
 }
 
@@ -27,7 +29,8 @@ export const VIEW: Readonly<Record<ViewName, ViewEntry>> = {
   numbers: { view: numbers },
   flow: { view: flow, controls: ["scale"] },
   edit: { view: edit, hint: true },
-  compare: { view: compare, controls: ["scale", "pool"] },
+  compare: { view: compare, controls: ["scale", "pool"], pairs: true },
   image: { view: image, controls: ["scale"], isOffered: (info) => info !== undefined && hasPatches(info) },
   training: { view: training, controls: ["scale", "pool"], isOffered: (_, isServed) => isServed },
+  readings: { view: readings, controls: ["scale"], pairs: true, isOffered: (info) => info?.reading !== undefined },
 };

@@ -18,6 +18,7 @@ const somewhere = (): AddressPlace => {
         key: maybe(below(1e5)),
       heads: [...new Set(Array.from({ length: below(5) }, () => below(40)))],
       zoom: maybe({ left, top, right: left + 1 + below(50), bottom: top + 1 + below(50) }),
+      beside: maybe({ layer: below(90), head: below(90) }),
     },
     drawn: {
       scale: (["linear", "log", "rank"] as const)[below(3)]!, pool: (["max", "mean"] as const)[below(2)]!,

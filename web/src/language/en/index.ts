@@ -12,10 +12,11 @@ import { map } from "./map";
 import { model } from "./model";
 import { numbers } from "./numbers";
 import { page } from "./page";
+import { readings } from "./readings";
 import { shell } from "./shell";
 import { training } from "./training";
 
 export const en = {
   ...common, ...shell, ...map, ...heads, ...model, ...numbers, ...flow, ...edit, ...compare, ...image,
-  ...training, ...help, ...errors, ...codes, ...page,
+  ...training, ...readings, ...help, ...errors, ...codes, ...page,
 };

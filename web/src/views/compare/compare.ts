@@ -1,8 +1,8 @@
 /** Two traces side by side with one selection, and what B does other than A. */
 import { errorText } from "../../language/errorText";
-import { type Markup, node, svgDocument } from "../../paint/svg";
 import type { Source } from "../../trace/source";
 import { h } from "../parts/element";
+import { joinPictures } from "../parts/joinPictures";
 import { setColours } from "../parts/plainStyle";
 import { messageFile } from "../parts/shape";
 import { adoptStyle } from "../parts/sheet";
@@ -109,17 +109,4 @@ class Comparison {
     }));
     return [names, ...lines.flat()];
   }
-}
-
-/** Pictures beside each other in one file. */
-function joinPictures(files: readonly string[]): string {
-  const parts: Markup[] = [];
-  let x = 0, height = 0;
-  for (const file of files) {
-    const size = /width="([\d.]+)" height="([\d.]+)"/.exec(file);
-    parts.push(node("g", { transform: `translate(${x} 0)` }, { markup: file }));
-    x += Number(size?.[1] ?? 0) + 12;
-    height = Math.max(height, Number(size?.[2] ?? 0));
-  }
-  return svgDocument(Math.max(1, x - 12), Math.max(1, height), parts);
 }

@@ -2,9 +2,10 @@
 import { type Signal, computed, signal as live } from "@preact/signals";
 import { Choice } from "../../choose/choice";
 import { shortenText } from "../../paint/text";
-import { type HeadAt, type Source, TILE } from "../../trace/source";
+import type { HeadAt, Source } from "../../trace/source";
 import { type MapExports, type PanelOptions, mapPanel } from "../map/panel";
 import { h } from "../parts/element";
+import { largestWeight } from "../parts/largestWeight";
 import type { Scene } from "../parts/view";
 import { type Difference, differenceOf } from "./difference";
 import { type Pair, pairOf } from "./pair";
@@ -78,13 +79,8 @@ export class Panels {
   /** The largest weight of both heads, as far as one tile shows it: where the colours of both maps end. */
   async commonTop(at: HeadAt, stop: AbortSignal): Promise<number> {
     const { pool } = this.scene.choice.drawn.peek();
-    const largest = async (source: Source): Promise<number> => {
-      const [, , queries, keys] = source.info.layers[at.layer]!.shape;
-      const level = Math.max(0, Math.ceil(Math.log2(Math.max(queries, keys) / TILE)));
-      const tile = await source.tile({ ...at, level, row: 0, column: 0 }, level >= 3, stop);
-      return tile[pool].reduce((most, weight) => Math.max(most, weight || 0), 0);
-    };
-    return Math.max(...await Promise.all([largest(this.scene.source), largest(this.other)]));
+    const both = [this.scene.source, this.other].map((source) => largestWeight(source, at, pool, stop));
+    return Math.max(...await Promise.all(both));
   }
 }
 
