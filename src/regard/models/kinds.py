@@ -139,7 +139,7 @@ KINDS: dict[str, Kind] = {
             reads="pair",
             writes="text",
             tasks=("translate",),
-            opener="regard.app.runners.translators:open_pair",
+            opener="regard.app.runners.translators:open_text_to_text",
             cross="decoder.blocks.*.cross_attention",
             unbounded=("pad", "begin", "end", "furthest"),
         ),

@@ -101,9 +101,10 @@ class T5(EncoderDecoder):
         )  # fmt: skip
         self.config = config
         self.source_embed, self.target_embed = nn.Embedding(config.vocab_size, config.width), None
-        ranges = {"buckets": config.buckets, "furthest": config.furthest}
-        self.encoder_bias = Buckets(config.heads, **ranges)
-        self.decoder_bias = Buckets(config.heads, **ranges, both_ways=False)
+        self.encoder_bias, self.decoder_bias = (
+            Buckets(config.heads, buckets=config.buckets, furthest=config.furthest, both_ways=both_ways)
+            for both_ways in (True, False)
+        )
         encoders = (EncoderBlock(config.block, positions=SharedBias(self.encoder_bias)) for _ in range(config.layers))
         decoders = (DecoderBlock(config.block, positions=SharedBias(self.decoder_bias)) for _ in range(decoder_layers))
         norms = [make_norm("rms", config.width, eps=config.norm_eps) for _ in range(2)]

@@ -1,7 +1,7 @@
 """Models that read one sequence and write another: what all such tasks have in common."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -11,8 +11,10 @@ from torch import nn
 from regard.attention.observe import muted
 from regard.data.batches import batches, share
 from regard.data.examples import PairBatch, PairExamples
+from regard.data.special import BEGIN, END, PAD, UNKNOWN
 from regard.decode import DecodedText, Limits, beam, greedy
 from regard.models.seq2seq import Seq2SeqConfig
+from regard.models.t5 import T5Config
 from regard.models.translator import POSITIONS, TranslatorConfig
 from regard.tasks.model_settings import Hyperparameter, fill_config, with_hyperparameters
 from regard.training.device import to_device
@@ -100,16 +102,40 @@ class PreparedPairs:
         return total / max(1, count)
 
 
+class WritingIds(NamedTuple):
+    """The ids that begin and end what a model writes and fill up what it reads, and those that it never says."""
+
+    begin: int = BEGIN
+    end: int = END
+    pad: int = PAD
+    never: tuple[int, ...] = (PAD, BEGIN)
+    unknown: int | None = UNKNOWN  # what stands for a word that the vocabulary lacks
+
+
+def writing_ids(model: Any) -> WritingIds:
+    """Those of our own vocabularies, or what the config of a T5 says.
+
+    >>> from regard.models import T5Config
+    >>> writing_ids(T5Config(vocab_size=11, width=8, heads=2, layers=1).build())
+    WritingIds(begin=0, end=1, pad=0, never=(0,), unknown=None)
+    """
+    config = getattr(model, "config", None)
+    if isinstance(config, T5Config):
+        never = tuple(sorted({config.pad, config.begin} - {config.end}))
+        return WritingIds(config.begin, config.end, config.pad, never, unknown=None)
+    return WritingIds()
+
+
 @torch.inference_mode()
 def write(
     model: Any, sources: Sequence[Sequence[int]], *, beams: int = 1, tokens: int = 8192, **more: Any
 ) -> list[DecodedText]:
-    """What the model writes for each source (ids that end in END), free of any target.
+    """What the model writes for each source (ids, the one that ends a text at their end), free of any target.
 
     Sources of like length go together, so that little is computed for padding.
     """
     written: dict[int, DecodedText] = {}
-    device = next(model.parameters()).device
+    device, special = next(model.parameters()).device, writing_ids(model)
     order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
     start = 0
     while start < len(order):
@@ -120,10 +146,11 @@ def write(
             stop += 1
         chosen = order[start:stop]
         longest = len(sources[chosen[-1]])
-        source = torch.zeros(len(chosen), longest, dtype=torch.long)
+        source = torch.full((len(chosen), longest), special.pad)
         for row, i in enumerate(chosen):
             source[row, : len(sources[i])] = torch.as_tensor(sources[i])
-        limits = Limits(longest=[2 * len(sources[i]) + 20 for i in chosen])
+        longest_written = [2 * len(sources[i]) + 20 for i in chosen]
+        limits = Limits(longest=longest_written, begin=special.begin, end=special.end, never=special.never)
         with muted():  # who watches is told of all that was written, in one pass
             steps = model.begin(source.to(device))
         if beams == 1:

@@ -7,19 +7,24 @@ from typing import Any, Protocol, runtime_checkable
 
 import torch
 
+from regard.app.protocol.limits import must_fit
 from regard.app.protocol.messages import EditSpec, RunRequest
 from regard.app.protocol.refusal import Refusal
 from regard.app.runners.monitor import RunMonitor
 from regard.app.runners.probabilities import Prediction
 from regard.app.runners.runner import Inputs, Runner
-from regard.data.special import BEGIN, END, SPECIAL
+from regard.data.special import END, SPECIAL
+from regard.errors import ModelError
 from regard.models import store
+from regard.models.open.open_model import open_model
 from regard.models.seq2seq import Seq2Seq
 from regard.models.tokenizer import WordTokenizer
 from regard.tasks.read_and_written import ReadAndWritten, label_ids, name_tokens
 from regard.tasks.text_translator import LONGEST, TextTranslator, check_looks_across, open_translator
 from regard.tasks.translate import SOURCE
-from regard.tasks.writing import write
+from regard.tasks.writing import write, writing_ids
+from regard.tokens import as_tokenizer
+from regard.trace.census.corpus import encode
 from regard.trace.record.trace import Trace
 from regard.trace.watch import watch
 
@@ -80,6 +85,36 @@ class SymbolPair:
         return label_ids(self.tokenizer, self.tokenizer, ids, written)
 
 
+class TokenizedPair:
+    """Of a model with one tokenizer for what it reads and writes, such as a T5."""
+
+    def __init__(self, name: str, model: Any, tokenizer: Any) -> None:
+        if tokenizer is None:
+            raise ModelError(
+                f"{name} has no tokenizer beside it, so it cannot read a text; add its tokenizer files"
+            ).with_code("model.mute", model=name)
+        self.title, self.model, self.tokenizer, self.names = name, model, tokenizer, as_tokenizer(tokenizer)
+
+    def encode(self, text: str) -> list[int]:
+        ids = encode(text, self.tokenizer)[0] if text.strip() else []
+        if not ids:
+            raise Refusal("the text is empty, so there is nothing to look at; give some words").with_code("text.empty")
+        must_fit(len(ids), LONGEST, self.title)
+        end = writing_ids(self.model).end
+        return ids if ids[-1] == end else [*ids, end]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return self.names.decode(ids)
+
+    def name(self, text: str, ids: Sequence[int], written: Sequence[int]) -> ReadAndWritten:
+        return label_ids(self.names, self.names, ids, written)
+
+
+def open_text_to_text(name: str, folder: Path) -> "PairRunner":
+    """The runner of a T5 in its folder."""
+    return PairRunner(TokenizedPair(name, *open_model(folder)))
+
+
 def open_pair(name: str, folder: Path) -> "PairRunner":
     """The runner of a model that reads one sequence and writes another, in its folder."""
     return PairRunner(LanguagePair(open_translator(folder)) if (folder / SOURCE).exists() else SymbolPair(folder))
@@ -91,6 +126,7 @@ class PairRunner(Runner):
     def __init__(self, codec: PairCodec) -> None:
         self.codec, self.model = codec, codec.model
         self.stepwise = isinstance(codec.model, Seq2Seq)  # it looks once for each token that it writes
+        self.ids = writing_ids(codec.model)
 
     def read(self, request: RunRequest, monitor: RunMonitor) -> Inputs:
         ids = self.codec.encode(request.text)
@@ -107,7 +143,7 @@ class PairRunner(Runner):
 
     def forward(self, inputs: Inputs) -> Prediction:
         """Of every token that was written, and of the end."""
-        logits = self.model(torch.tensor([inputs["source"]]), torch.tensor([[BEGIN, *inputs["written"]]]))[0]
+        logits = self.model(torch.tensor([inputs["source"]]), torch.tensor([[self.ids.begin, *inputs["written"]]]))[0]
         return Prediction(logits, lambda number: self.codec.decode([number]))
 
     def written_text(self, inputs: Inputs) -> str:
@@ -131,9 +167,9 @@ class PairRunner(Runner):
             reached = [one for one in edits if one.query is None or one.query <= last_query(so_far, layers, one)]
             with self.edit(layers, reached):
                 step = self.forward(so_far).logits[-1]
-            step[[i for i in range(len(SPECIAL)) if i != END]] = -torch.inf
+            step[[i for i in (*self.ids.never, self.ids.unknown) if i is not None]] = -torch.inf
             likeliest = int(step.argmax())
-            if likeliest == END:
+            if likeliest == self.ids.end:
                 break
             written.append(likeliest)
         return written
