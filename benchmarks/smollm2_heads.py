@@ -100,12 +100,13 @@ def others_like(chosen, free, seed: int):
 
 def main() -> int:
     import regard
+    from regard.tokens.protocol import as_tokenizer
 
     model, tokenizer = open_theirs() if "--theirs" in sys.argv else open_ours()
     twice = by_place(regard.census(model, say_twice(seed=7), batch=4))
     print("induction test done", flush=True)
-    texts = [tokenizer(text)["input_ids"] if callable(tokenizer) else tokenizer.encode(text) for text in paragraphs()]
-    real = by_place(regard.census(model, [getattr(ids, "ids", ids)[:CUT] for ids in texts], tokenizer, batch=8))
+    texts = [as_tokenizer(tokenizer).encode(text)[:CUT] for text in paragraphs()]
+    real = by_place(regard.census(model, texts, tokenizer, batch=8))
     kinds = {
         kind: [
             at for at, row in sorted(twice.items(), key=lambda item: -(item[1]["score"] or 0)) if row["label"] == kind

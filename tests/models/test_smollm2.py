@@ -11,6 +11,7 @@ from torch.testing import assert_close
 import regard
 from regard.models import LlamaConfig
 from regard.tasks.perplexity import first_tokens, perplexity
+from regard.tokens.protocol import as_tokenizer
 from tests.models.causal_models import shaken
 from tests.models.endless_oracle import read_endlessly, step_endlessly
 from tests.shared import SHARED
@@ -73,8 +74,7 @@ def test_a_window_over_everything_is_one_pass():
 
 def test_sinks_keep_smollm2_fluent_where_a_bare_window_breaks(wikitext):
     model, tokenizer = ours()
-    ids = torch.tensor(tokenizer(wikitext * 2)["input_ids"] if callable(tokenizer) else tokenizer.encode(wikitext).ids)
-    ids = ids[:700]
+    ids = torch.tensor(as_tokenizer(tokenizer).encode(wikitext))[:700]
     with_sinks = torch.cat(list(read_endlessly(model, ids, window=60, sinks=4)))
     without = torch.cat(list(read_endlessly(model, ids, window=64)))
     assert_close(with_sinks[:60], without[:60], atol=1e-3, rtol=1e-3)
