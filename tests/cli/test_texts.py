@@ -10,6 +10,7 @@ import torch
 import typer
 
 from regard.cli.main import app
+from regard.errors import PositionError
 from regard.models.context import max_tokens
 from tests.cli.run import run, saved
 from tests.tasks.tiny import run_of
@@ -166,7 +167,7 @@ def test_a_model_of_transformers_takes_exactly_as_many_tokens_as_it_is_said_to(m
     assert max_tokens(model, tokenizer) == limit
     ids = torch.full((1, limit), 5)
     model(ids)  # takes so many, and one more is too much
-    with pytest.raises((IndexError, RuntimeError)):
+    with pytest.raises((IndexError, RuntimeError, PositionError)):
         model(torch.cat([ids, ids[:, :1]], 1))
     capsys.readouterr()
     words = ["see", "--model", folder]
@@ -185,7 +186,7 @@ def test_a_model_that_fails_all_the_same_is_told_in_one_sentence(monkeypatch, ca
     from transformers import BertConfig, BertModel
 
     folder = saved(tmp_path, BertModel, BertConfig, **BERT)
-    monkeypatch.setattr(BertModel, "forward", lambda *_, **__: [][7])
+    monkeypatch.setattr("regard.models.bert.Bert.forward", lambda *_, **__: [][7])
     said = told(monkeypatch, capsys, "see", "the cat", "--model", folder)[2].splitlines()[-1]
     assert said.startswith("regard: the model failed on 4 tokens: IndexError: list index out of range")
 

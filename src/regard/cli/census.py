@@ -5,10 +5,10 @@ import os
 from pathlib import Path
 
 from regard.cli.lengths import encode_within
+from regard.cli.opening import load_named_model
 from regard.cli.see import must_only_read
 from regard.cli.texts import read_lines
 from regard.errors import TraceError
-from regard.models.open.open_model import open_model
 from regard.trace.census.census import Census, census
 from regard.trace.census.labels import THRESHOLDS
 
@@ -26,7 +26,7 @@ def count(
     lines = [line for line in read_lines(texts, file) if line.text.strip()]
     if not lines:
         raise TraceError("there is no text in what came; give texts, or a file with one text on each line")
-    opened, tokenizer = open_model(model, download=download)
+    opened, tokenizer, *_ = load_named_model(model, download=download)
     must_only_read(model, opened)
     if tokenizer is None:
         raise TraceError("this model has no tokenizer, so it cannot read a text; take regard.census from Python")

@@ -3,6 +3,7 @@
 from typing import Any
 
 import typer
+from tokenizers import Tokenizer
 from torch import nn
 
 from regard.errors import ModelError
@@ -26,8 +27,14 @@ def encode_within(text: str, model: nn.Module, tokenizer: Any, length: int | Non
 
 
 def cut_tokens(text: str, tokenizer: Any, ids: list[int], length: int) -> list[int]:
-    """The first tokens; those that a tokenizer of `transformers` puts around a text stay around it."""
-    if hasattr(tokenizer, "num_special_tokens_to_add") and tokenizer.num_special_tokens_to_add() < length:
+    """The first tokens; those that a tokenizer puts around a text stay around it."""
+    if isinstance(tokenizer, Tokenizer) and tokenizer.num_special_tokens_to_add(is_pair=False) < length:
+        tokenizer.enable_truncation(length)
+        try:
+            return list(tokenizer.encode(text).ids)
+        finally:
+            tokenizer.no_truncation()
+    if hasattr(tokenizer, "all_special_ids") and tokenizer.num_special_tokens_to_add() < length:
         return [int(one) for one in tokenizer(text, truncation=True, max_length=length)["input_ids"]]
     return ids[:length]
 

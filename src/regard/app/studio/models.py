@@ -13,8 +13,8 @@ from regard.app.runners.runner import Runner
 from regard.errors import ModelError, RegardError, is_failure
 from regard.models import embedded, store
 from regard.models.open.locate import ModelLocation, locate
-from regard.models.open.open_model import gguf_refusal
 
+ONCE = "Once upon a time"  # what most can go on with
 MAX_OPEN = 2  # models that stay open
 EXAMPLES = {
     "translate": "The cat sat on the mat.",
@@ -105,16 +105,19 @@ def describe(name: str, place: ModelLocation) -> KnownModel:
 
 
 def describe_foreign(name: str, place: ModelLocation) -> KnownModel:
-    """The same of a model of the `transformers` library, from its config.json."""
-    from regard.app.runners.library import PROFILES, architecture_of, open_library, read_config, task_of
+    """The same of a model that others made: from its config.json, or from the header of its GGUF file."""
+    from regard.app.runners.foreign import describe_gguf, open_foreign
+    from regard.app.runners.library import PROFILES, architecture_of, read_config, task_of
 
     if place.layout == "gguf":
-        raise gguf_refusal(place.path)
+        about, opener = describe_gguf(place.path)
+        facts = {"name": name, "about": about, "example": ONCE, **PROFILES["generate"]}
+        return KnownModel(ModelInfo.model_validate(facts), place.path, opener)
     config = read_config(place.path)
     task = task_of(config)
-    text = "Once upon a time" if task == "generate" else EXAMPLES[task]
+    text = ONCE if task == "generate" else EXAMPLES[task]
     facts = {"name": name, "about": architecture_of(config), "example": text, **PROFILES[task]}
-    return KnownModel(ModelInfo.model_validate(facts), place.path, open_library)
+    return KnownModel(ModelInfo.model_validate(facts), place.path, open_foreign)
 
 
 def example(task: str, facts: dict[str, Any]) -> str:

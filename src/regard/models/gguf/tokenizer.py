@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from regard.errors import ModelError
-from regard.extras import HF, importing
 from regard.models.chat_template import ChatTemplate
 from regard.models.failure import failure_of
 from regard.models.gguf.file import GGUFFile
@@ -15,7 +14,6 @@ SPACE = "▁"
 ENDS = ("eos_token_id", "eot_token_id", "eom_token_id")  # what a model writes where its text or its turn ends
 NAMED = {"bos_token": "bos_token_id", "eos_token": "eos_token_id", "unk_token": "unknown_token_id"}
 NAMED |= {"pad_token": "padding_token_id"}
-MISSING = "to read the tokenizer of a GGUF file, install regard[hf]: pip install 'regard[hf]'"
 
 
 def read_tokenizer(file: GGUFFile) -> Any:
@@ -31,8 +29,7 @@ def read_tokenizer(file: GGUFFile) -> Any:
         if kind not in makers:
             raise ModelError(f"the tokenizer is a {kind!r}, which is not read here; there are: {', '.join(makers)}")
         check_vocabulary(file, keys)
-        with importing(*HF, missing=ModelError(MISSING)):
-            tokenizer = makers[kind](keys)
+        tokenizer = makers[kind](keys)
         add_tokens(tokenizer, keys)
         tokenizer.post_processor = make_frame(keys)
     except ModelError as error:

@@ -25,11 +25,14 @@ def from_folder(folder: Path) -> tuple[nn.Module, Any]:
     must_be_safe(folder, config)
     transformers = import_transformers()
     model = load(transformers, str(folder), config.get("architectures"), local_files_only=True)
-    files = {file.name for file in folder.iterdir()}
-    tokenizer = None
-    if not files.isdisjoint(TOKENIZERS):
-        tokenizer = load_tokenizer(transformers, str(folder), local_files_only=True)
-    return model, tokenizer
+    if not has_tokenizer(folder):
+        return model, None
+    return model, load_tokenizer(transformers, str(folder), local_files_only=True)
+
+
+def has_tokenizer(folder: Path) -> bool:
+    """Whether there is a file of a tokenizer."""
+    return any((folder / name).exists() for name in TOKENIZERS)
 
 
 def is_complete(name: str, folder: Path, *, download: bool) -> bool:
@@ -40,7 +43,7 @@ def is_complete(name: str, folder: Path, *, download: bool) -> bool:
             f"the local cache holds only a part of {name!r} ({missing} is missing); pass --download (download=True) to "
             "fetch the rest"
         )
-    reads = any((folder / one).exists() for one in (*TOKENIZERS, PICTURES))
+    reads = has_tokenizer(folder) or (folder / PICTURES).exists()
     return missing is None and (reads or not download)
 
 

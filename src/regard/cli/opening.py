@@ -1,0 +1,15 @@
+"""The model that a command names: ours, or where ours cannot be what it is, that of `transformers`."""
+
+import typer
+
+from regard.models.open.converted import NotConvertibleError
+from regard.models.open.load_model import LoadedModel, load_model
+
+
+def load_named_model(name: str, *, download: bool = False) -> LoadedModel:
+    """The model of this name; where a table refuses it, the class of `transformers`, which is said on stderr."""
+    try:
+        return load_model(name, download=download)
+    except NotConvertibleError as error:
+        typer.echo(error.notice, err=True)
+        return load_model(name, ours=False, download=download)
