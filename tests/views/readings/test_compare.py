@@ -144,9 +144,21 @@ def test_the_tables_say_the_numbers(made):
     (line,) = (line for line in shown.splitlines() if line.startswith("perplexity  "))
     assert re.findall(r"[\d,.]+", line) == [f"{math.exp(-one.log_prob):,.1f}" for one in (gpt, bert)]
     assert line.endswith("(pseudo)")
-    (line,) = (line for line in shown.splitlines() if line.startswith("sat "))
+    *_, line = (line for line in shown.splitlines() if line.startswith("sat "))
     assert line.split()[1] == f"{100 * math.exp(gpt.guesses[3].log_prob):.1f}"
     assert max(map(len, shown.splitlines())) < 120
+
+
+def test_small_maps_stand_above_the_tables_and_the_triangle_is_seen(made):
+    lines = made.maps().splitlines()
+    assert lines[0].startswith("GPT2LMHeadModel: layer ")
+    rows = [re.split(r" {2,}", line) for line in lines[1 : 1 + made.readings[0].tokens]]
+    blocks = [[row[1][2 * at] for at in range(len(rows))] for row in rows]
+    assert [[one == "·" for one in row] for row in blocks] == [
+        [at > i for at in range(len(rows))] for i in range(len(rows))
+    ]
+    assert "·" not in "".join(row[3] for row in rows)  # a BERT may look everywhere
+    assert str(made).startswith(made.maps())
 
 
 def test_two_models_of_one_name_are_told_apart(pair):

@@ -16,6 +16,7 @@ from regard.views.explorer.page import PageTrace, check_page_path, page_html, wr
 from regard.views.readings.directions import Directions, measure_directions
 from regard.views.readings.guess import guess_masked, guess_next, mean_log_prob
 from regard.views.readings.language_model import LanguageModel
+from regard.views.readings.maps import TitledHead, maps_text
 from regard.views.readings.reading import CommonGuesses, Guess, Objective, Reading
 from regard.views.readings.table import guesses_table, numbers_table
 from regard.views.readings.writing import measure_writing
@@ -26,17 +27,25 @@ WRITTEN = 8  # tokens
 
 @dataclass(repr=False)
 class ModelComparison:
-    """One text as two models read it. Printed, it is two tables; `page` writes the maps side by side."""
+    """One text as two models read it. Printed, it is maps and two tables; `page` writes the explorer."""
 
     text: str
     readings: tuple[Reading, Reading]
     traces: tuple[Trace, Trace]
 
     def __repr__(self) -> str:
-        parts = [str(numbers_table(self.readings))]
+        parts = [self.maps(), str(numbers_table(self.readings))]
         if any(guess is not None for reading in self.readings for guess in reading.guesses):
             parts.append(str(guesses_table(self.readings, self.tokens)))
-        return "\n\n".join(parts)
+        return "\n\n".join(filter(None, parts))
+
+    def maps(self) -> str:
+        """A telling head of each model as text, side by side; "" where they are too large."""
+        heads = []
+        for trace, reading in zip(self.traces, self.readings, strict=True):
+            layer, head = find_telling_head(trace)
+            heads.append(TitledHead(f"{reading.name}: layer {layer}, head {head}", trace.layers[layer], head))
+        return maps_text(*heads)
 
     @property
     def tokens(self) -> tuple[Sequence[str], Sequence[str]]:
@@ -89,6 +98,7 @@ def compare_models(
     the left, or masked among the others), and what it costs to write `written` tokens.
 
     >>> compare_models("A B C A B", "induction", "induction", written=2)
+    induction (1): layer...
     measured on 5 tokens
     ...
     may look at                          60.0 %          60.0 %

@@ -11,11 +11,11 @@ from torch import Tensor, nn
 from regard.errors import ModelError, RegardError, TraceError
 from regard.models.context import max_tokens
 from regard.tokens import Reader, Tokens, as_tokenizer
+from regard.tokens.mask_token import find_mask_id
 from regard.trace.census.corpus import encode
 
 Span = tuple[int, int]
 LONGEST = 512  # tokens
-MASKS = ("[MASK]", "<mask>", "<MASK>")
 
 
 class LanguageModel:
@@ -83,11 +83,7 @@ class LanguageModel:
     @cached_property
     def mask_id(self) -> int | None:
         """The token that stands for a hidden word; None where there is none."""
-        if hasattr(self.tokenizer, "mask_token_id"):
-            found = self.tokenizer.mask_token_id
-            return None if found is None else int(found)
-        named = getattr(self.tokenizer, "token_to_id", lambda name: None)
-        return next((found for found in map(named, MASKS) if found is not None), None)
+        return find_mask_id(self.tokenizer)
 
     def tokens(self, ids: Sequence[int]) -> Tokens:
         """The ids as people read them."""

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from regard.models.context import max_tokens
+from regard.tokens import Tokens
 from regard.views.readings.language_model import LanguageModel
 from regard.views.readings.reading import Objective, WritingCost
 
@@ -45,8 +46,21 @@ def measure_writing(model: LanguageModel, ids: Sequence[int], objective: Objecti
         positions=sum(step.positions for step in steps),
         seconds=min(seconds),
         cached=objective == "next" and can_keep(model.model),
-        text=model.tokens([step.token for step in steps]).text or "",
+        text=spell(model.tokens([step.token for step in steps])),
     )
+
+
+def spell(tokens: Tokens) -> str:
+    """The text of some tokens, with the names of those that stand for none.
+
+    >>> spell(Tokens.of(["un", "##seen", "cat", "[SEP]"]))
+    'unseen cat[SEP]'
+    """
+    parts, last = [], 0
+    for shown, span in zip(tokens.shown, tokens.offsets or [None] * len(tokens.shown)):
+        parts.append(shown if span is None else (tokens.text or "")[last : span[1]])
+        last = last if span is None else span[1]
+    return "".join(parts)
 
 
 def split_ending(model: LanguageModel, ids: Sequence[int]) -> tuple[list[int], list[int]]:
