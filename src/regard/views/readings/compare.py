@@ -80,7 +80,10 @@ class ModelComparison:
             language=language,
             precision=precision,
         )
-        return made if path is None else write_page(path, made)
+        if path is None:
+            return made
+        write_page(path, made)
+        return None
 
 
 def compare_models(
@@ -113,8 +116,15 @@ def compare_models(
 
 
 def name_of(given: str | os.PathLike[str] | Opened) -> str:
-    """What to call a model: its name or folder, else its class."""
-    return type(given[0]).__name__ if isinstance(given, tuple) else Path(given).name or str(given)
+    """What to call a model: its name, its folder or the one that this "model" lies in, else its class.
+
+    >>> name_of("writer"), name_of("runs/filler/model"), name_of(Path("small.gguf"))
+    ('writer', 'filler', 'small.gguf')
+    """
+    if isinstance(given, tuple):
+        return type(given[0]).__name__
+    path = Path(given)
+    return path.parent.name if path.name == "model" and path.parent.name else path.name
 
 
 def tell_apart(names: tuple[str, str]) -> tuple[str, str]:
