@@ -142,6 +142,10 @@ class PreparedText:
         """Scores on text that was not learned from."""
         raise NotImplementedError
 
+    def show(self, model: nn.Module, folder: Path) -> None:
+        """A few fixed texts, with what the model attends to, written into a folder."""
+        raise NotImplementedError
+
     def export(self, model: Any, folder: Path, facts: dict[str, Any]) -> None:
         files = {TOKENIZER: self.tokenizer.to_str().encode()}
         store.write(folder, model, self.config, facts | {"name": facts["task"]}, files=files)
