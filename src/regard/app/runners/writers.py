@@ -1,5 +1,6 @@
 """Our own decoder-only models, which go on with a text."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from regard.app.runners.runner import Inputs
 from regard.app.runners.text import TextRunner
 from regard.models.causal import CausalModel
 from regard.models.context import max_tokens
-from regard.models.open.open_model import open_model
+from regard.models.open.load_model import load_model
 from regard.tasks.generation import GenerationSettings
 from regard.tasks.text_writer import TextWriter
 from regard.trace.record.trace import Trace
@@ -21,10 +22,10 @@ class WriterRunner(TextRunner):
     """A decoder-only model and its tokenizer, written with as `regard.open_writer` does: by its own modules, which can
     be watched and edited."""
 
-    def __init__(self, name: str, model: CausalModel, tokenizer: Any) -> None:
+    def __init__(self, name: str, model: CausalModel, tokenizer: Any, ends: Sequence[int] | None = None) -> None:
         self.name, self.model, self.tokenizer = name, model, tokenizer
         self.max_tokens = max_tokens(model)
-        self.writer = TextWriter(model, tokenizer, name=name, context=self.max_tokens, engine="plain")
+        self.writer = TextWriter(model, tokenizer, name=name, ends=ends, context=self.max_tokens, engine="plain")
 
     def encode(self, text: str) -> list[int]:
         return self.writer.read(text) if text.strip() else []
@@ -56,6 +57,6 @@ class WriterRunner(TextRunner):
 
 def open_writer(name: str, folder: Path) -> WriterRunner:
     """The runner of a decoder-only model in its folder."""
-    model, tokenizer = open_model(folder)
-    assert isinstance(model, CausalModel)
-    return WriterRunner(name, model, tokenizer)
+    loaded = load_model(folder)
+    assert isinstance(loaded.model, CausalModel)
+    return WriterRunner(name, loaded.model, loaded.tokenizer, loaded.end_ids or None)
