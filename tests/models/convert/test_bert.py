@@ -1,15 +1,23 @@
 """BERT of another library: the same answers of every head, the same tensors back, and refusals by name."""
 
+import json
+
 import pytest
 import torch
+import transformers
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from safetensors.torch import save_file
-from transformers import BertConfig, BertForMaskedLM, BertModel
 
 from regard.errors import ModelError
 from regard.models import BertConfig as OurConfig
-from regard.models.convert import convert_config, convert_weights, export_config, export_weights, from_transformers
+from regard.models.convert import (
+    convert_config,
+    convert_weights,
+    export_config,
+    export_weights,
+    from_transformers,
+    to_transformers,
+)
 from regard.models.convert.bert import BERT
 from tests.models.convert.common import ERROR, must_be_same, shaken
 from tests.models.convert.encoders import (
@@ -174,17 +182,14 @@ def test_our_models_that_are_no_bert_are_not_exported():
         export_config("bert", OurConfig(**plain, head="discriminate"))
 
 
-def test_their_own_reader_takes_what_we_export(tmp_path):
-    """Config and weights as files: read by from_pretrained, which names what is missing or not known."""
-    config = OurConfig(vocab_size=V, width=M, heads=H, layers=LAYERS, hidden=HIDDEN, head="masked_words")
-    ours = shaken(config.build())
-    given = {name: value for name, value in export_config("bert", config).items() if name != "pruned_heads"}
-    BertConfig(**given).save_pretrained(tmp_path)
-    tensors = {name: tensor.clone() for name, tensor in export_weights(BERT, ours.state_dict(), config).items()}
-    save_file(tensors, tmp_path / "model.safetensors", metadata={"format": "pt"})
-    theirs, info = BertForMaskedLM.from_pretrained(tmp_path, output_loading_info=True)
+@pytest.mark.parametrize("architecture", [name for family in ARCHITECTURES.values() for name in family])
+def test_their_own_reader_takes_the_folder_that_we_write(architecture, tmp_path):
+    """From every family; `from_pretrained` names what is missing or not known."""
+    ours = from_transformers(*parts(make(architecture)))
+    to_transformers(ours, tmp_path)
+    assert json.loads((tmp_path / "config.json").read_text())["architectures"] == [architecture]
+    theirs, info = getattr(transformers, architecture).from_pretrained(tmp_path, output_loading_info=True)
     assert not info["missing_keys"]
     assert not info["unexpected_keys"]
     ids, types, real = draw_batch(theirs)
     must_agree(ours(ids, types), run(theirs.eval(), ids, types, real), real, 1e-4)
-    assert isinstance(theirs.bert, BertModel)

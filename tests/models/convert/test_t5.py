@@ -185,5 +185,8 @@ def test_what_does_not_belong_is_named():
         from_transformers(given, state | {"encoder.block.0.layer.0.SelfAttention.q.bias": torch.ones(15)})
     with pytest.raises(ModelError, match=r"'encoder\.embed_tokens\.weight' and 'shared\.weight' differ"):
         from_transformers(given, state | {"encoder.embed_tokens.weight": torch.ones(V, M)})
-    with pytest.raises(ModelError, match="leaves hidden open, but d_ff of a 't5' is a number"):
-        export_config("t5", OurConfig(V, M, H, ENCODERS, DECODERS))
+
+
+def test_sizes_that_ours_leaves_open_are_exported_as_numbers():
+    given = export_config("t5", OurConfig(V, M, H, ENCODERS))
+    assert (given["num_decoder_layers"], given["d_ff"], given["d_kv"]) == (ENCODERS, 4 * M, M // H)

@@ -4,6 +4,7 @@ What BERT, RoBERTa and ELECTRA have in common stands here, too: `encoder_rules`,
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from torch import Tensor
@@ -84,6 +85,11 @@ def write_architecture(config: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def resolve_sizes(config: BertConfig) -> BertConfig:
+    """The config with the size of its feed-forward networks as a number."""
+    return replace(config, hidden=config.block.hidden)
+
+
 def encoder_rules(body: str) -> Iterator[TensorRule]:
     """The tensors of embeddings and blocks, whose names begin with that of the body."""
     ours, theirs = "blocks.{layer}", f"{body}.encoder.layer.{{layer}}"
@@ -146,6 +152,7 @@ BERT = ConversionTable(
     flatten=read_architecture(
         "BertModel", "BertForPreTraining", "BertForNextSentencePrediction", "BertForSequenceClassification"
     ),
+    resolve=resolve_sizes,
     nest=write_architecture,
     prepare=prepare_bert,
     keys=(

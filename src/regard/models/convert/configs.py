@@ -74,6 +74,7 @@ def convert_value(table: ConversionTable, key: ConfigKey, theirs: Mapping[str, A
 
 def invert_keys(table: ConversionTable, config: Any) -> dict[str, Any]:
     """Their config from ours, refused where their library has no word for what ours is."""
+    config = table.resolve(config)
     for name, wanted in table.always.items():
         if getattr(config, name) != wanted:
             raise ModelError(

@@ -1,5 +1,6 @@
 """ELECTRA of `transformers` as our `Bert`: embeddings of their own width, a generator or a discriminator on top."""
 
+from dataclasses import replace
 from typing import Any
 
 from regard.models.bert import BertConfig
@@ -12,6 +13,7 @@ from regard.models.convert.bert import (
     encoder_rules,
     prepare_encoder,
     read_architecture,
+    resolve_sizes,
     write_architecture,
 )
 from regard.models.convert.table import ConfigKey, ConversionTable, TensorRule, rename
@@ -25,6 +27,11 @@ def flatten_electra(config: dict[str, Any]) -> dict[str, Any]:
     config = read_architecture()(config) | {"pooler": False}
     ours = config.get("architecture") == DISCRIMINATOR
     return {"embedding_size": 128, "head_act": config.get("hidden_act", "gelu") if ours else "gelu"} | config
+
+
+def resolve_electra(config: BertConfig) -> BertConfig:
+    """The config with the sizes of its feed-forward networks and of its embeddings as numbers."""
+    return replace(resolve_sizes(config), embed_width=config.embed_width or config.width)
 
 
 def nest_electra(config: dict[str, Any]) -> dict[str, Any]:
@@ -43,6 +50,7 @@ ELECTRA = ConversionTable(
     family="electra",
     config=BertConfig,
     flatten=flatten_electra,
+    resolve=resolve_electra,
     nest=nest_electra,
     prepare=prepare_encoder("electra", "generator_lm_head.bias", "generator_lm_head"),
     keys=(

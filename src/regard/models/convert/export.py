@@ -12,10 +12,12 @@ from regard.errors import ModelError
 from regard.files import make_folder, put
 from regard.models.convert.configs import invert_keys
 from regard.models.convert.families import FAMILIES
+from regard.models.convert.sentence_encoder import write_sentence_config
 from regard.models.convert.specialize import specialize
 from regard.models.convert.table import ConversionTable
 from regard.models.convert.weights import export_weights
 from regard.models.safe_folder import INDEX, PICKLED, SAFE
+from regard.models.sentence_encoder import SentenceEncoderConfig
 
 WEIGHTS = "model.safetensors"
 
@@ -24,7 +26,8 @@ def to_transformers(model: nn.Module, folder: str | os.PathLike[str], tokenizer:
     """The folder, after config.json and model.safetensors were written there: the pair of `from_transformers`.
 
     `from_pretrained` of `transformers` gives the same logits. Refused where no family of that library has what the
-    model has. A `tokenizer` of the packages `transformers` or `tokenizers` is written beside it.
+    model has. A `SentenceEncoder` becomes a folder that `sentence-transformers` reads. A `tokenizer` of the packages
+    `transformers` or `tokenizers` is written beside it.
 
     >>> import tempfile
     >>> from regard.models import Gpt2Config
@@ -46,6 +49,8 @@ def to_transformers(model: nn.Module, folder: str | os.PathLike[str], tokenizer:
     make_folder(path)
     put(path / WEIGHTS, save(state, metadata={"format": "pt"}))
     write_tokenizer(path, tokenizer)
+    if isinstance(ours, SentenceEncoderConfig):
+        write_sentence_config(path, ours)
     put(path / "config.json", (json.dumps(config, indent=2, ensure_ascii=False) + "\n").encode())
     return path
 

@@ -9,6 +9,7 @@ from regard.models.convert.bert import (
     encoder_rules,
     prepare_encoder,
     read_architecture,
+    resolve_sizes,
     write_architecture,
 )
 from regard.models.convert.table import ConversionTable, TensorRule, rename
@@ -26,6 +27,7 @@ ROBERTA = ConversionTable(
     family="roberta",
     config=BertConfig,
     flatten=read_architecture("RobertaModel"),
+    resolve=resolve_sizes,
     nest=write_architecture,
     prepare=prepare_encoder("roberta", "lm_head.bias", "lm_head.decoder"),
     keys=encoder_keys({f"Roberta{end}": head for end, head in SUFFIXES.items()}, pad=1),

@@ -1,6 +1,7 @@
 """T5 of `transformers` (`T5ForConditionalGeneration`) as our `T5`: versions 1.0 and 1.1, and those trained further."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -33,6 +34,13 @@ def split_tying(config: dict[str, Any]) -> dict[str, Any]:
     return layers | scaled | given
 
 
+def resolve_sizes(config: T5Config) -> T5Config:
+    """The config with every size as a number."""
+    layers = config.layers if config.decoder_layers is None else config.decoder_layers
+    head_width = config.width // config.heads if config.head_width is None else config.head_width
+    return replace(config, decoder_layers=layers, hidden=config.block.hidden, head_width=head_width)
+
+
 def rename_stack(side: str, attentions: dict[str, str]) -> Iterator[TensorRule]:
     """Rules for one stack; `attentions` are the names of ours and theirs, in the order of their layers."""
     ours, theirs = f"{side}.blocks.{{layer}}", f"{side}.block.{{layer}}.layer"
@@ -61,6 +69,7 @@ T5 = ConversionTable(
     family="t5",
     config=T5Config,
     flatten=split_tying,
+    resolve=resolve_sizes,
     prepare=prepare_t5,
     keys=(
         ConfigKey("vocab_size", "vocab_size"),

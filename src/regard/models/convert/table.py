@@ -56,6 +56,7 @@ class ConversionTable:
     fixed: Mapping[str, Any] = field(default_factory=dict)  # their keys for which ours has one value only
     ignored: frozenset[str] = frozenset()  # their keys that change no number in eval mode
     flatten: Callable[[dict[str, Any]], dict[str, Any]] = dict  # their config with nested keys made plain ones
+    resolve: Callable[[Any], Any] = lambda config: config  # our config with every size that it leaves open as a number
     nest: Callable[[dict[str, Any]], dict[str, Any]] = dict  # the way back: plain keys as their config has them
     prepare: Callable[[dict[str, Any], Mapping[str, Tensor]], Prepared] = lambda config, state: (config, state)
     prefix: str = ""  # before the names of the body, which are stored without it where there is no head

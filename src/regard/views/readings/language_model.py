@@ -32,7 +32,8 @@ class LanguageModel:
             raise ModelError(f"{name} has no tokenizer, so it cannot read a text; add its tokenizer files")
         self.name, self.model, self.tokenizer = name, model, tokenizer
         self.reader = Reader(tokenizer)
-        self.predicts = False  # known after the first call
+        self.predicts = False  # known after the first call, as is what is called:
+        self.call: Callable[[Tensor], Any] = model
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text, with those that stand around it; refused where the model takes fewer."""
@@ -54,8 +55,22 @@ class LanguageModel:
     @torch.no_grad()
     def output(self, ids: Tensor) -> Float[Tensor, "b t n"]:
         """Logits where the model predicts tokens (then `predicts` is True), else its last hidden state."""
+        found = self.run(self.call, ids)
+        logits, states = find_logits(found), find_states(found)
+        if states is None or states.shape[:2] != ids.shape:
+            if self.call is self.model and hasattr(self.model, "hidden"):  # it answers for the whole text
+                self.call = self.model.hidden
+                return self.output(ids)
+            raise ModelError(
+                f"{self.name} gives no vector for each token, so it cannot be compared; give a GPT or a BERT"
+            )
+        self.predicts = logits is not None and logits.shape[-1] == self.vocabulary_size
+        return logits if logits is not None and self.predicts else states
+
+    def run(self, call: Callable[[Tensor], Any], ids: Tensor) -> Any:
+        """What the model answers; its failure in one sentence."""
         try:
-            found = self.model(ids)
+            return call(ids)
         except RegardError:
             raise
         except Exception as error:  # whatever a model raises for a text that is not for it
@@ -63,13 +78,6 @@ class LanguageModel:
             raise ModelError(
                 f"{self.name} failed on {ids.shape[1]:,} tokens: {type(error).__name__}: {said}"
             ) from error
-        logits, states = find_logits(found), find_states(found)
-        if states is None or states.shape[:2] != ids.shape:
-            raise ModelError(
-                f"{self.name} gives no vector for each token, so it cannot be compared; give a GPT or a BERT"
-            )
-        self.predicts = logits is not None and logits.shape[-1] == self.vocabulary_size
-        return logits if logits is not None and self.predicts else states
 
     @cached_property
     def vocabulary_size(self) -> int:
