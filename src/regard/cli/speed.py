@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-PLAIN = "plain"
+ENGINES = {"Lean": "lean", "Fast": "fast", "Library": "transformers"}  # by the names of their states
 
 
 class Stopwatch:
@@ -39,5 +39,5 @@ class Stopwatch:
 
 def name_engine(steps: Any) -> str:
     """What computes the steps of a model."""
-    inner = getattr(steps, "steps", steps)
-    return str(getattr(inner, "engine", "transformers" if type(inner).__name__ == "LibraryState" else PLAIN))
+    inner = getattr(steps, "steps", steps)  # of a conversation, which keeps what was read
+    return next((name for start, name in ENGINES.items() if type(inner).__name__.startswith(start)), "plain")

@@ -75,7 +75,13 @@ def write_texts(
     lines = read_lines(prompts, file)
     is_batch = file is not None or not isinstance(lines, list)
     check_shown(settings, show, is_batch=is_batch)
-    writer = open_writer(name, download=opening.download, engine="plain" if show.see else opening.engine)
+    unpacked = show.see or show.to is not None or settings.window is not None  # codes can be neither seen nor windowed
+    writer = open_writer(
+        name,
+        download=opening.download,
+        engine="plain" if show.see else opening.engine,
+        quantized=False if unpacked else None,
+    )
     if is_batch:
         write_batch(writer, lines, settings, show)
         return 0

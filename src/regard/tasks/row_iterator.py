@@ -68,8 +68,8 @@ def make_chunks(
 ) -> list[list[int]]:
     """Which prompts of these lengths are written side by side: the longest first, like with like.
 
-    Padding before a shorter prompt takes room as well, and the first tokens of all, which sinks keep, must stand in
-    one place: where that does not fit, only prompts of one length go together.
+    Padding before a shorter prompt takes room as well. The first tokens of all, which sinks keep, must stand in one
+    place, and padding is not what a penalty counts as said: there only prompts of one length go together.
 
     >>> make_chunks([3, 9, 3, 5], [4, 4, 4, 4], None, GenerationSettings())
     [[1, 3, 0, 2]]
@@ -77,11 +77,12 @@ def make_chunks(
     [[1], [3, 0, 2]]
     """
     chunks: list[list[int]] = []
+    is_alone = settings.sinks > 0 or settings.repetition_penalty != 1
     for at in sorted(range(len(lengths)), key=lambda at: -lengths[at]):
         first = lengths[chunks[-1][0]] if chunks else 0
         alike = lengths[at] == first
         fits = context is None or settings.window is not None or first + longest[at] <= context
-        if chunks and len(chunks[-1]) < AT_ONCE and (alike or (fits and not settings.sinks)):
+        if chunks and len(chunks[-1]) < AT_ONCE and (alike or (fits and not is_alone)):
             chunks[-1].append(at)
         else:
             chunks.append([at])

@@ -11,8 +11,8 @@ from regard.decode import Limits, beam, stream
 from regard.decode.replay import replay_once
 from regard.errors import ConfigError, DataError, ModelError
 from regard.models.decoder_state import DecoderState, Replayable
-from regard.models.open.open_model import open_model
 from regard.tasks.generation import GenerationSettings, make_settings
+from regard.tasks.load_writer import load_writer
 from regard.tasks.row_iterator import JoinedEnds, RowIterator, TextStream, make_chunks, read_texts
 from regard.tasks.writable import begin, check_tokenizer, check_writes, find_context, find_ends
 from regard.tasks.written_text import RowInProgress, WrittenText
@@ -207,14 +207,31 @@ class TextWriter:
 
 
 def open_writer(
-    name: str | os.PathLike[str] = "writer", *, download: bool = False, engine: str | None = None
+    name: str | os.PathLike[str] = "writer",
+    *,
+    download: bool = False,
+    engine: str | None = None,
+    quantized: bool | None = None,
 ) -> TextWriter:
     """The causal language model of this name, ready to write: an embedded one (`regard models`), a folder, a GGUF file,
     or a name of the hub, as `regard.open_model` opens them.
+
+    `engine` is that of `CausalModel.begin`. With `quantized` a GGUF file is computed with its codes as they are, which
+    needs regard[fast] and cannot be watched; without, its weights are unpacked. None chooses the former where it can
+    be and no other engine was asked for.
 
     >>> open_writer("en-zh")
     Traceback (most recent call last):
     regard.errors.ModelError: en-zh is a translator, which does not go on with a text; translate with: regard ...
     """
-    model, tokenizer = open_model(name, download=download)
-    return TextWriter(model, tokenizer, name=os.path.basename(os.fspath(name)), engine=engine)
+    loaded = load_writer(
+        name, download=download, quantized=engine in (None, "fast") if quantized is None else quantized
+    )
+    return TextWriter(
+        loaded.model,
+        loaded.tokenizer,
+        name=os.path.basename(os.path.normpath(name)),
+        ends=loaded.end_ids or None,
+        template=loaded.chat_template,
+        engine=engine,
+    )

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from torch import nn
+
 from regard.errors import ModelError
 from regard.models.context import max_tokens
 from regard.models.decoder_state import DecoderState
@@ -16,14 +18,15 @@ END_TOKENS = ("<eos>", "</s>", "<|endoftext|>", "<|im_end|>", "<|eot_id|>", "<|e
 def begin(model: Any, rows: Sequence[Sequence[int]], settings: GenerationSettings, engine: str | None) -> DecoderState:
     """A model that is ready to write after each of these rows of ids."""
     if hasattr(model, "begin"):
-        state: DecoderState = model.begin(rows, window=settings.window, sinks=settings.sinks, engine=engine)
+        by = {"engine": engine} if isinstance(model, nn.Module) else {}  # codes of a GGUF file have but one
+        state: DecoderState = model.begin(rows, window=settings.window, sinks=settings.sinks, **by)
         return state
     return LibraryState(model, rows, window=settings.window)
 
 
 def check_writes(name: str, model: Any) -> None:
     """Refuse a model that does not go on with a text."""
-    kind = kind_of(model)
+    kind = kind_of(model) if isinstance(model, nn.Module) else None
     if kind is not None and "generate" not in kind.tasks:
         advice = f'translate with: regard translate {name} "…"' if "translate" in kind.tasks else "take a causal model"
         raise ModelError(f"{name} is a {kind.name}, which does not go on with a text; {advice}")

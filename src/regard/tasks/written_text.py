@@ -62,7 +62,7 @@ class WrittenText:
     @property
     def log_prob(self) -> float:
         """Of all tokens together."""
-        return sum(self.log_probs)
+        return sum(self.log_probs, 0.0)
 
     def __str__(self) -> str:
         return self.prompt + self.text
