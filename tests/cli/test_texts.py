@@ -146,13 +146,13 @@ def kinds():
     import transformers as t
 
     gpt = {"n_embd": 12, "n_layer": 2, "n_head": 3, "n_positions": 30, "bos_token_id": 1, "eos_token_id": None}
-    roberta = {"max_position_embeddings": 22, "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2}
+    roberta = {"max_position_embeddings": 24, "pad_token_id": 3, "bos_token_id": 0, "eos_token_id": 2}
     opt = {"hidden_size": 12, "ffn_dim": 7, "num_hidden_layers": 2, "num_attention_heads": 3}
     opt |= {"max_position_embeddings": 26, "word_embed_proj_dim": 12, "pad_token_id": 0}
     return {
         "bert": (t.BertModel, t.BertConfig, BERT | {"max_position_embeddings": 20}, 20),
         "gpt2": (t.GPT2LMHeadModel, t.GPT2Config, gpt, 30),
-        "roberta": (t.RobertaModel, t.RobertaConfig, BERT | roberta, 20),  # its first two positions are not used
+        "roberta": (t.RobertaModel, t.RobertaConfig, BERT | roberta, 20),  # its first four positions are not used
         "opt": (t.OPTForCausalLM, t.OPTConfig, opt, 26),
     }
 

@@ -10,7 +10,7 @@ import torch
 from torch.testing import assert_close
 
 from regard.errors import ModelError
-from regard.models import embedded
+from regard.models import T5, embedded
 from regard.models.open.converted import NotConvertibleError
 from regard.models.open.open_model import open_model
 
@@ -34,6 +34,14 @@ def t5():
     from transformers import T5Config, T5ForConditionalGeneration
 
     return T5ForConditionalGeneration(T5Config(vocab_size=41, d_model=14, d_kv=6, d_ff=22, num_layers=2, num_heads=2))
+
+
+def marian():
+    from transformers import MarianConfig, MarianMTModel
+
+    sizes = {"d_model": 8, "encoder_layers": 1, "decoder_layers": 1, "encoder_ffn_dim": 5, "decoder_ffn_dim": 5}
+    heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2}
+    return MarianMTModel(MarianConfig(vocab_size=11, **sizes, **heads, pad_token_id=10, decoder_start_token_id=10))
 
 
 def save_tokenizer(folder):
@@ -81,6 +89,17 @@ def test_where_a_config_names_no_class_the_model_comes_without_a_head(tmp_path):
     found, _ = open_model(tmp_path, ours=False)
     assert isinstance(found, BertModel)
     assert open_model(tmp_path)[0].config.head == "none"
+
+
+@torch.no_grad()
+def test_a_t5_opens_as_ours_with_the_same_logits(tmp_path):
+    saved = t5().eval()
+    saved.save_pretrained(tmp_path)
+    ours, _ = open_model(tmp_path)
+    assert isinstance(ours, T5)
+    source, target = torch.tensor([[3, 4, 5, 1, 0]]), torch.tensor([[0, 7, 8]])
+    wanted = saved(source, attention_mask=(source != 0).long(), decoder_input_ids=target).logits
+    assert_close(ours(source, target), wanted, rtol=1e-4, atol=1e-4)
 
 
 def test_weights_that_are_missing_are_told(tmp_path):
@@ -215,7 +234,7 @@ def test_what_is_no_hub_name_is_not_asked_for(name, monkeypatch):
 def test_without_transformers_ours_open_and_the_extra_is_named_for_others(tmp_path, monkeypatch):
     llama().save_pretrained(tmp_path / "llama")
     save_tokenizer(tmp_path / "llama")
-    t5().save_pretrained(tmp_path / "t5")
+    marian().save_pretrained(tmp_path / "marian")
     real = builtins.__import__
 
     def without(name, *rest):
@@ -224,7 +243,7 @@ def test_without_transformers_ours_open_and_the_extra_is_named_for_others(tmp_pa
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    for folder, ours in (("llama", False), ("t5", True)):
+    for folder, ours in (("llama", False), ("marian", True)):
         with pytest.raises(ModelError, match=r"install regard\[hf\]"):
             open_model(tmp_path / folder, ours=ours)
     assert open_model(tmp_path / "llama")[1].encode("cat").ids == [2]

@@ -52,12 +52,12 @@ class Studio:
 
     def add(self, path: Path, folders: list[Path]) -> None:
         """What somebody named: a trace, a model, or a run of training."""
-        if os.path.isfile(path):
+        model = locate_path(path)
+        if model is None and os.path.isfile(path):
             trace = load(path)  # says what is wrong with it
             card = Card(identity_of(path), path.stem[:NAME], text=text_of(trace))
             self.traces.add_file(path, card)
             return
-        model = locate_path(path)
         if model is not None:
             self.models.add(model)
         if is_run(path):
