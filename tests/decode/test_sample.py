@@ -5,9 +5,10 @@ from collections import Counter
 import pytest
 import torch
 
-from regard.decode import Limits, greedy, sample
+from regard.decode import Limits, greedy, sample, stream
 from regard.decode.choice import draw
 from regard.decode.filters import keep_min_p, keep_top_k, keep_top_p
+from regard.decode.repetition import RepetitionPenalty
 from regard.errors import ConfigError, ShapeError
 from tests.decode.toys import END, Recurrent, Table
 
@@ -139,3 +140,61 @@ def test_what_cannot_be_drawn_from_is_refused(settings, message):
 def test_one_generator_per_row_is_wanted():
     with pytest.raises(ShapeError, match="2 generators came for 4 rows"):
         sample(Recurrent(SOURCES), 4, generator=generators(1, 2), limits=Limits(longest=3))
+
+
+@pytest.mark.parametrize("penalty", [0.7, 1.0, 1.3, 5])
+def test_a_repetition_penalty_equals_that_of_transformers(penalty):
+    from transformers import RepetitionPenaltyLogitsProcessor
+
+    ids, logits = torch.randint(57, (11, 8)), torch.randn(11, 57) * 3
+    mine = RepetitionPenalty(penalty, Table(None))
+    assert torch.equal(mine(logits, ids), RepetitionPenaltyLogitsProcessor(float(penalty))(ids, logits))
+    more = torch.randint(57, (11, 1))
+    wanted = RepetitionPenaltyLogitsProcessor(float(penalty))(torch.cat([ids, more], 1), logits)
+    assert torch.equal(mine(logits, more), wanted)
+
+
+def test_padding_before_a_shorter_prompt_is_not_what_was_said():
+    steps = Table(None)
+    steps.left_padding = torch.tensor([2, 0])
+    scored = RepetitionPenalty(2, steps)(torch.ones(2, 5), torch.tensor([[0, 0, 3], [1, 0, 3]]))
+    assert scored.tolist() == [[1, 1, 1, 0.5, 1], [0.5, 0.5, 1, 0.5, 1]]
+
+
+@pytest.mark.parametrize("penalty", [0, -1, float("inf"), float("nan")])
+def test_a_repetition_penalty_that_is_none_is_refused(penalty):
+    with pytest.raises(ConfigError, match=f"repetition_penalty is {penalty}, but it divides the logits"):
+        greedy(Recurrent(SOURCES), 4, repetition_penalty=penalty, limits=Limits(longest=3))
+
+
+def test_a_penalty_changes_what_is_said_and_scores_stay_those_of_the_model():
+    plain = greedy(Recurrent(SOURCES, end=-9), 4, limits=Limits(longest=12))
+    varied = greedy(Recurrent(SOURCES, end=-9), 4, repetition_penalty=3, limits=Limits(longest=12))
+    assert sum(len(set(text.ids)) for text in varied) > sum(len(set(text.ids)) for text in plain)
+    assert all(one.score <= other.score + 1e-9 for one, other in zip(varied, plain) if one.ids[:1] == other.ids[:1])
+
+
+def test_a_stream_draws_what_sampling_draws_from_the_same_generators():
+    how = {"temperature": 1.2, "top_k": 6, "top_p": 0.9, "min_p": 0.02, "repetition_penalty": 1.4}
+    drawn = sample(Recurrent(SOURCES), 4, generator=generators(3, 1, 4, 5), limits=Limits(longest=9), **how)
+    said = [[] for _ in SOURCES]
+    tokens = stream(Recurrent(SOURCES), 4, generator=generators(3, 1, 4, 5), limits=Limits(longest=9), **how)
+    for step in tokens:
+        for row, token in zip(step.rows.tolist(), step.tokens.tolist(), strict=True):
+            said[row].append(token)
+    assert [[token for token in row if token != END] for row in said] == [text.ids for text in drawn]
+    assert len({len(row) for row in said}) > 1
+
+
+def test_rows_of_a_stream_can_be_stopped_and_the_others_say_what_they_would_have_said():
+    limits, texts = Limits(longest=9, end=None), [[] for _ in SOURCES]
+    whole = greedy(Recurrent(SOURCES), 4, limits=limits)
+    tokens = stream(Recurrent(SOURCES), 4, limits=limits, alternatives=3)
+    for number, step in enumerate(tokens):
+        for row, token in zip(step.rows.tolist(), step.tokens.tolist(), strict=True):
+            texts[row].append(token)
+        assert torch.equal(step.alternatives.ids[:, 0], step.tokens)
+        assert step.alternatives.values[:, 0].tolist() == step.log_probs.tolist()
+        tokens.stop([[2], [], [0, 3]][number] if number < 3 else [])
+    assert [len(text) for text in texts] == [3, 9, 1, 3]
+    assert texts == [text.ids[: len(mine)] for text, mine in zip(whole, texts)]

@@ -39,6 +39,7 @@ class RepetitionPenalty:
             self.seen = torch.zeros(scores.shape, dtype=torch.bool, device=scores.device)
             for row, skipped in enumerate([0] * len(ids) if padding is None else padding.tolist()):
                 self.seen[row, ids[row, skipped:]] = True
+            self.seen[:, list(getattr(self.steps, "read_ids", ()))] = True  # what a kept state has read before
         else:
             self.seen.scatter_(1, ids, True)
         return penalise(scores, self.seen, self.penalty)

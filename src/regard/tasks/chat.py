@@ -97,10 +97,10 @@ class KeptState:
 
     def __init__(self, steps: DecoderState, rest: Sequence[int]) -> None:
         self.steps, self.rest = steps, list(rest)
-        self.ids: list[int] = []  # that were read
+        self.read_ids: list[int] = []
 
     def __call__(self, ids: Tensor) -> Tensor:
-        self.ids += ids[0].tolist()
+        self.read_ids += ids[0].tolist()
         return self.steps(ids)
 
     def take_prompt(self, rows: int, steps: int) -> Tensor:
@@ -109,9 +109,9 @@ class KeptState:
 
     def go_back(self, ids: Sequence[int]) -> int:
         """Keep what these ids begin with, all but the last of them; how many those are. 0: nothing can be kept."""
-        most = min(len(self.ids), len(ids) - 1)
-        shared = next((at for at in range(most) if self.ids[at] != ids[at]), most)
-        if shared < len(self.ids):
+        most = min(len(self.read_ids), len(ids) - 1)
+        shared = next((at for at in range(most) if self.read_ids[at] != ids[at]), most)
+        if shared < len(self.read_ids):
             crop = getattr(self.steps, "crop", None)
             if crop is None:
                 return 0
@@ -119,7 +119,7 @@ class KeptState:
                 crop(shared)
             except CacheError:  # a window that has dropped keys
                 return 0
-            del self.ids[shared:]
+            del self.read_ids[shared:]
         return shared
 
     def reorder(self, index: Tensor) -> None:
