@@ -1,6 +1,5 @@
 """Codes of GGUF files: packed, and computed with, against the values that the gguf package unpacks."""
 
-import numpy as np
 import pytest
 import torch
 from torch.testing import assert_close
@@ -8,16 +7,13 @@ from torch.testing import assert_close
 from regard.errors import ConfigError, ModelError, WatchError
 from regard.models.gguf import GGUFFile
 from regard.models.gguf.model import read_model
+from tests.models.fast.raw_codes import draw_codes, write_raw
 from tests.models.gguf.converted import make, to_gguf
 from tests.models.gguf.files import smollm, write_gguf
 
 pytest.importorskip("numba", reason="needs numba: pip install 'regard[fast]'")
-import gguf
-
 import regard
-from regard.models.fast.packing import ROW_BYTES, pack
 from regard.models.fast.quantized import QuantizedModel
-from regard.models.fast.tables import NAMES, Q4_0, Q4_1, Q8_0
 
 WIDE = {
     "hidden_size": 96,
@@ -36,31 +32,20 @@ def quantized_file(folder, kind, family="Llama", **fields):
     return write_gguf(folder / "model.gguf", keys, tensors, architecture=architecture, types=types)
 
 
-def unpack(tiles, code, rows, columns):
-    """The values of packed tiles, number by number, as packing.py describes them."""
-    data, size = tiles.reshape(-1), 16 * ROW_BYTES[code]
-    values, head = np.zeros((rows, columns), np.float32), 64 if code == Q4_1 else 32
-    for row in range(rows):
-        for column in range(columns):
-            block = data[((row // 16) * (columns // 32) + column // 32) * size :][:size]
-            halves = block[:head].view(np.float16).astype(np.float32)
-            place, each = column % 32, 4 if code == Q8_0 else 8
-            word = block[head:].view(np.uint32)[place // each * 16 + row % 16]
-            bits = int(word) >> (32 // each * (place % each))
-            number = ((bits + 128) % 256) - 128 if code == Q8_0 else bits & 15
-            number = number - 8 if code == Q4_0 else number
-            values[row, column] = halves[row % 16] * np.float32(number)
-            values[row, column] += halves[16 + row % 16] if code == Q4_1 else 0
-    return values
-
-
-@pytest.mark.parametrize("code", [Q4_0, Q4_1, Q8_0], ids=[NAMES[code] for code in (Q4_0, Q4_1, Q8_0)])
-def test_packed_codes_are_the_same_bits_at_other_places(code):
-    kind = gguf.GGMLQuantizationType[NAMES[code]]
-    stored = gguf.quants.quantize(np.random.default_rng(0).standard_normal((21, 96), np.float32), kind)
-    packed = pack(stored, code)
-    assert packed.nbytes == 32 * 3 * ROW_BYTES[code]
-    np.testing.assert_array_equal(unpack(packed, code, 21, 96), gguf.quants.dequantize(stored, kind))
+@pytest.mark.parametrize("kind", ["Q4_K", "Q6_K"])
+@torch.no_grad()
+def test_larger_blocks_are_computed_with_as_they_are(tmp_path, kind):
+    fields = {"hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 2, "tie_word_embeddings": True}
+    architecture, keys, tensors = to_gguf(make("Llama", **{**WIDE, **fields, "num_attention_heads": 8}))
+    raw = {name: draw_codes(kind, *one.shape, seed=i) for i, (name, one) in enumerate(tensors.items()) if one.ndim > 1}
+    path = write_raw(tmp_path / "model.gguf", keys, tensors, architecture, kind, raw)
+    file, ids = GGUFFile(path), torch.randint(77, (1, 9), generator=torch.Generator().manual_seed(2))
+    model, expected = QuantizedModel.read(file), read_model(file).double()(ids).float()
+    assert list(model.weights.count_codes()) == [kind]
+    assert_close(model(ids), expected, **TOLERANCE)
+    state = model.begin(ids[:, :8])
+    state(state.take_prompt(1, 2))
+    assert_close(state(ids[:, 8:]), expected[:, 8], **TOLERANCE)
 
 
 @pytest.mark.parametrize("kind", ["Q4_0", "Q4_1", "Q8_0", "F16", "F32"])

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from regard.errors import ModelError
 from regard.models.convert.weights import convert_weights, expand_rules
 from regard.models.fast.packing import pack
-from regard.models.fast.tables import Q4_0, Q4_1, Q8_0
+from regard.models.fast.tables import F32, NAMES
 from regard.models.fast.weights import Stored, StoredWeights
 from regard.models.gguf import GGUFFile
 from regard.models.gguf.config import FREQUENCIES, read_config
@@ -18,7 +18,7 @@ from regard.models.gguf.tables import table_of
 from regard.models.llama import LlamaConfig
 from regard.positions.rotary import interleaved_to_half
 
-CODES = {"Q4_0": Q4_0, "Q4_1": Q4_1, "Q8_0": Q8_0}
+CODES = {name: code for code, name in enumerate(NAMES) if code != F32}
 
 
 def read_codes(file: GGUFFile) -> StoredWeights:

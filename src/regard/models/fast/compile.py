@@ -13,7 +13,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 # Sums may be taken in any order and products fused; infinities and NaN keep their meaning, as masks and overflow need.
 LOOSE = {"reassoc", "contract", "arcp", "nsz"}
-SOURCES = ("attention", "compile", "products", "share", "step", "tables", "vectors")  # what is compiled into a step
+SOURCES = ("attention", "code_products", "compile", "float_products", "products", "share", "step", "tables", "vectors")
 OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": LOOSE, "error_model": "numpy"}
 INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # nobody outside calls it
 
@@ -39,6 +39,6 @@ def operation(function: Callable[..., Any]) -> Any:
 
 
 def fingerprint() -> str:
-    """What the sources of all kernels are: numba looks only at the file of the function that Python calls."""
+    """What the sources of all kernels are: numba by itself looks only at the file of the function that Python calls."""
     text = b"".join(Path(__file__).with_name(f"{name}.py").read_bytes() for name in SOURCES)
     return hashlib.sha256(text).hexdigest()

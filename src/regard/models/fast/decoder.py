@@ -1,6 +1,9 @@
 """Tokens through compiled kernels, with a cache: what every state of the fast engine is made of."""
 
+import logging
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from threading import Timer
 
 import numpy as np
 import torch
@@ -13,6 +16,23 @@ from regard.models.fast.weights import Records, StoredWeights
 from regard.models.fast.workers import WORKERS
 from regard.models.fast.workspace import MOST_TOKENS, Workspace
 from regard.positions import Rotary
+
+PATIENCE = 1.5  # seconds; kernels from the disk are there sooner
+
+
+@contextmanager
+def tell_of_compiling() -> Iterator[None]:
+    """Says on stderr what takes so long, where kernels were not compiled on this machine yet."""
+    if run_step.overloads:
+        yield
+        return
+    timer = Timer(PATIENCE, logging.getLogger("regard").warning, ["compiling kernels, once on this machine …"])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 class Turns:
@@ -99,7 +119,8 @@ class Decoder:
         space.point(count, splits, logits)
         weights = self.weights
         arguments = (weights.model, weights.layers, tokens, space.record, splits, count - len(logits))
-        WORKERS.run(run_step, arguments, space.counters.reset(), space.threads)
+        with tell_of_compiling():
+            WORKERS.run(run_step, arguments, space.counters.reset(), space.threads)
 
     def reorder(self, index: Int[Tensor, " c"]) -> None:
         """Row i becomes what row index[i] was."""

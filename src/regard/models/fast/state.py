@@ -1,12 +1,9 @@
-"""A Llama in the middle of writing, by compiled kernels."""
-
-from collections.abc import Sequence
+"""Weights in the middle of writing, by compiled kernels."""
 
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from regard.errors import CacheError, ShapeError
-from regard.models.causal_state import CausalState
 from regard.models.fast.decoder import Decoder
 from regard.models.fast.weights import StoredWeights
 
@@ -64,24 +61,3 @@ class FastState:
 
     def attention(self) -> None:
         """There is no source to look at."""
-
-
-class FastModelState(FastState):
-    """The same for a model whose modules can read the text once more, in one pass, for whoever watches."""
-
-    def __init__(self, weights: StoredWeights, plain: CausalState) -> None:
-        super().__init__(weights, plain.prompt, plain.left_padding)
-        self.plain = plain
-
-    def take_prompt(self, rows: int, steps: int) -> Int[Tensor, "b t"]:
-        """As the modules' own state gives it."""
-        return self.plain.take_prompt(rows, steps)
-
-    @property
-    def repeatable(self) -> bool:
-        """Whether a second pass computes what the first one did."""
-        return self.plain.repeatable
-
-    def again(self, written: Sequence[Sequence[int]], begin: int) -> None:
-        """One pass of the modules over the prompts and what was written after each."""
-        self.plain.again(written, begin)

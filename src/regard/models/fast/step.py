@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from regard.models.fast.attention import attend_places, merge_parts, remember, rotate
+from regard.models.fast.code_products import prepare
 from regard.models.fast.compile import entry_kernel, fingerprint, inline_kernel, kernel
-from regard.models.fast.products import TILE, multiply_tile, prepare, read_row
+from regard.models.fast.products import TILE, has_nibbles, multiply_tile, read_row
 from regard.models.fast.share import finish, take, wait
-from regard.models.fast.tables import F32, Q8_0
 from regard.models.fast.vectors import broadcast, exp, load, store, view
 
 SPLIT = 256  # places of the cache that one chunk of work looks at, when few tokens are read
@@ -59,11 +59,6 @@ def prepare_inputs(
 
 
 @inline_kernel
-def needs_nibbles(matrix: Any) -> bool:
-    return matrix.code != F32 and matrix.code != Q8_0
-
-
-@inline_kernel
 def count_tiles(matrix: Any) -> int:
     return (matrix.rows + TILE - 1) // TILE
 
@@ -98,7 +93,7 @@ def multiply(
     )  # some chunks each: one that is held up holds up little
     chunks, chunk, result = (tiles + size - 1) // size, take(counter), scratch + count * each
     if chunk < chunks:
-        nibbles = needs_nibbles(a) or (needs_nibbles(b) or needs_nibbles(c))
+        nibbles = has_nibbles(a.code) or has_nibbles(b.code) or has_nibbles(c.code)
         prepare_inputs(source, 4 * round_up(a.columns, TILE), count, a.columns, norm, eps, scratch, room, nibbles)
     while chunk < chunks:
         for tile in range(chunk * size, min(tiles, chunk * size + size)):

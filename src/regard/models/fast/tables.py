@@ -5,8 +5,8 @@ Memory is given by address. Whoever fills a record keeps the arrays alive that i
 
 import numpy as np
 
-NAMES = ("F32", "Q4_0", "Q4_1", "Q8_0")  # how the numbers of a matrix lie in memory (packing.py)
-F32, Q4_0, Q4_1, Q8_0 = range(4)
+NAMES = ("F32", "Q4_0", "Q4_1", "Q8_0", "Q4_K", "Q6_K")  # how the numbers of a matrix lie in memory (packing.py)
+F32, Q4_0, Q4_1, Q8_0, Q4_K, Q6_K = range(6)
 
 WHOLE = np.int64
 

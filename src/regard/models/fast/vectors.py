@@ -21,6 +21,7 @@ from regard.models.fast.compile import inline_kernel, operation
 LANES = 16
 INT = ir.IntType(32)
 WIDE_FLOAT, WIDE_INT = ir.VectorType(ir.FloatType(), LANES), ir.VectorType(INT, LANES)
+WIDE_BYTE = ir.VectorType(ir.IntType(8), LANES)
 WIDE_HALF = ir.VectorType(ir.IntType(16), LANES)  # read as bits
 
 
@@ -120,13 +121,25 @@ def view(address: int, size: int) -> Any:
 
 
 @operation
-def read_byte(context: Any, address: Any) -> Any:
-    """The byte at an address."""
+def load_bytes(context: Any, address: Any) -> Any:
+    """Sixteen whole numbers from 0 to 255 from an address on, as float32."""
 
     def build(_: Any, builder: Any, __: Any, values: Any) -> Any:
-        return builder.load(builder.inttoptr(values[0], ir.IntType(8).as_pointer()))
+        numbers = builder.load(builder.inttoptr(values[0], WIDE_BYTE.as_pointer()), align=1)
+        return builder.sitofp(builder.zext(numbers, WIDE_INT), WIDE_FLOAT)
 
-    return types.uint8(ADDRESS), build
+    return FLOATS(ADDRESS), build
+
+
+@operation
+def load_signed_bytes(context: Any, address: Any) -> Any:
+    """Sixteen whole numbers from -128 to 127 from an address on, as float32."""
+
+    def build(_: Any, builder: Any, __: Any, values: Any) -> Any:
+        numbers = builder.load(builder.inttoptr(values[0], WIDE_BYTE.as_pointer()), align=1)
+        return builder.sitofp(builder.sext(numbers, WIDE_INT), WIDE_FLOAT)
+
+    return FLOATS(ADDRESS), build
 
 
 @operation

@@ -55,6 +55,11 @@ class Workspace:
         """Row i becomes what row index[i] was."""
         self._resize(len(index), self.capacity, index)
 
+    def find_pair(self, layer: int, places: int) -> tuple[Float[Tensor, "b h t d"], Float[Tensor, "b h t d"]]:
+        """Keys and values of one layer, as other caches have them."""
+        keys = self.keys[layer].transpose(-1, -2).flatten(2, 3)
+        return keys[:, :, :places], self.values[layer, :, :, :places, : self.weights.head_width]
+
     def _resize(self, rows: int, capacity: int, index: Any) -> None:
         keys, values = self._allocate(rows, capacity)
         keys[:, :, :, : self.capacity // 16] = self.keys[:, index]
