@@ -7,6 +7,7 @@ from torch import nn
 from regard.models import T5Config, store
 from regard.tasks.writing import WritingIds, write, writing_ids
 from tests.app.served import EDIT, opened, run
+from tests.cli.run import saved
 
 WORDS = ["<pad>", "</s>", "the", "cat", "sat", "on", "mat", "."]
 TEXT = "the cat sat on the mat ."
@@ -53,3 +54,20 @@ def test_a_server_lists_runs_and_edits_it(model, tmp_path):
             assert changed["kl"] > 0
             assert isinstance(changed["afterText"], str)
         assert run(client, model="small", text=" ")[-1]["code"] == "text.empty"
+
+
+def test_a_folder_of_transformers_runs_as_ours(tmp_path):
+    from transformers import T5Config as TheirConfig
+    from transformers import T5ForConditionalGeneration
+
+    sizes = {"d_model": 8, "d_kv": 3, "d_ff": 5, "num_layers": 1, "num_heads": 2, "eos_token_id": 2}
+    folder = saved(tmp_path / "t5", T5ForConditionalGeneration, TheirConfig, **sizes, decoder_start_token_id=0)
+    with opened(tmp_path / "kept", folder) as (client, _):
+        listed = {one["name"]: one for one in client.get("/api/models").json()}["t5"]
+        assert (listed["reads"], listed["tasks"]) == ("pair", ["translate"])
+        done = run(client, model="t5", text="the cats sat")[-1]
+        info = client.get(f"/api/traces/{done['trace']}").json()
+        assert [one["name"] for one in info["layers"]] == [
+            "encoder.blocks.0.attention", "decoder.blocks.0.self_attention", "decoder.blocks.0.cross_attention",
+        ]  # fmt: skip
+        assert info["tokens"][0]["shown"] == ["[CLS]", "the", "cat", "s", "sat", "[SEP]"]

@@ -168,3 +168,21 @@ def test_a_model_without_a_tokenizer_says_so(monkeypatch, capsys, tmp_path):
     )
     _, _, beside = run(monkeypatch, capsys, "see", "a cat", "-m", str(tmp_path))
     assert "this model has no tokenizer, so it cannot read a text" in beside
+
+
+@torch.no_grad()
+def test_a_t5_of_ours_is_seen_with_the_answer_that_it_writes(tmp_path, monkeypatch, capsys):
+    from transformers import T5Config, T5ForConditionalGeneration
+
+    torch.manual_seed(0)
+    sizes = {"d_model": 8, "d_kv": 3, "d_ff": 5, "num_layers": 1, "num_heads": 2, "eos_token_id": 2}
+    folder = str(saved(tmp_path, T5ForConditionalGeneration, T5Config, **sizes, decoder_start_token_id=0))
+    layers = json.loads(see("the cats", "-m", folder, "--json"))["layers"]
+    assert [one["layer"] for one in layers] == [
+        "encoder.blocks.0.attention", "decoder.blocks.0.self_attention", "decoder.blocks.0.cross_attention",
+    ]  # fmt: skip
+    shown = see("the cats", "-m", folder, "--layer", "decoder.blocks.0.cross_attention", "--head", "1")
+    assert "[CLS]" in shown
+    assert "cat" in shown
+    code, _, said = run(monkeypatch, capsys, "census", "the cats", "-m", folder)
+    assert (code, f'see both with: regard see -m {folder} "…"' in " ".join(said.split())) == (2, True)

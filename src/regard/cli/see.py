@@ -12,6 +12,10 @@ from regard.cli.opening import load_named_model
 from regard.cli.outputs import check_target, explain_write_errors
 from regard.errors import ModelError, RegardError, TraceError
 from regard.models.kinds import kind_of
+from regard.models.t5 import T5
+from regard.tasks.read_and_written import label_ids, trace_example
+from regard.tasks.writing import write
+from regard.tokens import as_tokenizer
 from regard.trace.file import save
 from regard.trace.record.trace import Trace
 from regard.trace.watch import watch
@@ -38,7 +42,8 @@ def see(
     check_target(to, ENDINGS)
     which = int(layer) if layer is not None and layer.removeprefix("-").isdecimal() else layer
     opened, tokenizer, *_ = load_named_model(model, download=download)
-    must_only_read(model, opened)
+    if not isinstance(opened, T5):
+        must_only_read(model, opened)
     trace = watch_text(opened, tokenizer, text, length)
     if to is not None:
         with explain_write_errors(to):
@@ -78,6 +83,10 @@ def must_only_read(name: str, model: nn.Module) -> None:
     kind = kind_of(model)
     if kind is None or "read" in kind.tasks:
         return
+    if isinstance(model, T5):
+        raise ModelError(
+            f'{name} is a T5, which reads one text and writes another; see both with: regard see -m {name} "…"'
+        )
     if "translate" in kind.tasks:
         raise ModelError(
             f"{name} is a translator, which reads one text and writes another; see both with: "
@@ -93,6 +102,9 @@ def watch_text(model: nn.Module, tokenizer: Any, text: str, length: int | None =
     ids = torch.tensor([encode_within(text, model, tokenizer, length)])
     if not ids.numel():
         raise TraceError("the text is empty, so there is nothing to look at; give some words")
+    if isinstance(model, T5):
+        names, source = as_tokenizer(tokenizer), ids[0].tolist()
+        return trace_example(model, label_ids(names, names, source, write(model, [source])[0].ids))
     writes = getattr(getattr(model, "config", None), "is_encoder_decoder", False)
     try:
         with torch.no_grad(), watch(model, tokenizer) as trace:

@@ -11,6 +11,7 @@ from torch import nn
 from regard.data.special import BEGIN, END, SPECIAL
 from regard.files import put
 from regard.models.kinds import kind_of
+from regard.tasks.writing import writing_ids
 from regard.tokens import TextTokenizer, Tokens
 from regard.trace.record.trace import Trace
 from regard.trace.watch import watch
@@ -78,7 +79,8 @@ def trace_example(model: nn.Module, one: ReadAndWritten) -> Trace:
     """The trace of a model that reads a source and writes what it wrote, in one pass, with its tokens named."""
     device = next(model.parameters()).device
     with watch(model) as trace:
-        model(torch.tensor([list(one.source)], device=device), torch.tensor([[BEGIN, *one.written]], device=device))
+        fed = [writing_ids(model).begin, *one.written]
+        model(torch.tensor([list(one.source)], device=device), torch.tensor([fed], device=device))
     name_tokens(trace, one)
     return trace
 

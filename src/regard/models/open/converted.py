@@ -31,7 +31,7 @@ def read_config(folder: Path) -> dict[str, Any]:
 def kind_of_family(config: Mapping[str, Any]) -> Kind | None:
     """The kind of ours that a model with this config.json becomes; None where `transformers` itself must open it.
 
-    Models that read one text and write another stay with that library: their tokenizers are two.
+    Translators with a tokenizer for each side stay with that library; a T5 has one.
 
     >>> kind_of_family({"model_type": "qwen2"}).name
     'llama'
@@ -40,7 +40,7 @@ def kind_of_family(config: Mapping[str, Any]) -> Kind | None:
     """
     family = config.get("model_type")
     kind = kind_of_table(FAMILIES[family]) if isinstance(family, str) and family in FAMILIES else None
-    return kind if kind is not None and kind.reads == "text" else None
+    return kind if kind is not None and (kind.reads == "text" or kind.name == "t5") else None
 
 
 def kind_of_table(table: ConversionTable) -> Kind | None:
