@@ -111,10 +111,15 @@ def must_be_readable(
                 f"give ids from 0 to {size - 1}"
             )
     tokens = ids.shape[1] + (0 if cache is None else cache[0].seen)
-    if model.longest is not None and tokens > model.longest:
-        raise PositionError(f"{tokens} tokens came, but this model reads at most {model.longest}; shorten the input")
+    must_fit_context(model, tokens)
     if left_padding is not None:
         must_be_left_padding(left_padding, ids.shape[0], tokens)
+
+
+def must_fit_context(model: "CausalModel", tokens: int) -> None:
+    """Refuse more tokens than a model has positions for."""
+    if model.longest is not None and tokens > model.longest:
+        raise PositionError(f"{tokens} tokens came, but this model reads at most {model.longest}; shorten the input")
 
 
 def must_be_left_padding(left_padding: Tensor, rows: int, tokens: int) -> None:

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from regard.models.causal import CausalModel
 
 PLAIN = "plain"
-ENGINES: dict[str, str] = {}  # the quickest first, as "module:name" of an `Engine`; loaded when a model begins to write
+# The quickest first, as "module:name" of an `Engine`; loaded when a model begins to write.
+ENGINES: dict[str, str] = {"lean": "regard.models.lean.state:LEAN"}
 
 
 @runtime_checkable
