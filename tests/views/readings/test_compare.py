@@ -11,8 +11,8 @@ from numpy.testing import assert_allclose
 from transformers import BertModel
 
 from regard.errors import ModelError, TraceError
-from regard.models import GPT, Bert, BertConfig, GPTConfig
-from regard.views.readings.compare import compare_models
+from regard.models import GPT, Bert, BertConfig, GPTConfig, SentenceEncoderConfig
+from regard.views.readings.compare import compare_models, find_telling_head, start_address
 from regard.views.readings.language_model import LONGEST
 from regard.views.readings.reading import write_types
 from tests.views.readings.pairs import TEXT, make_bert, make_gpt, pieces_tokenizer, shake
@@ -138,6 +138,16 @@ def test_a_model_without_a_head_over_words_shows_its_maps_and_predicts_nothing(p
     assert "no token" in str(compare_models(TEXT, pair[0], (plain, tokenizer)))
 
 
+def test_an_encoder_of_sentences_shows_what_its_tokens_look_at(pair):
+    tokenizer = pieces_tokenizer()
+    config = SentenceEncoderConfig(vocab_size=len(tokenizer), width=18, heads=3, layers=2, context=30)
+    made = compare_models(TEXT, pair[0], (shake(config.build(), 5), tokenizer))
+    assert (made.readings[1].objective, made.readings[1].heads) == (None, [3, 3])
+    assert made.readings[1].change_before > 0.1
+    assert len(made.traces[1].runs) == 1
+    assert made.tokens[1][:3] == ("[CLS]", "the", "un")
+
+
 def test_the_tables_say_the_numbers(made):
     shown = str(made)
     gpt, bert = made.readings
@@ -159,6 +169,14 @@ def test_small_maps_stand_above_the_tables_and_the_triangle_is_seen(made):
     ]
     assert "·" not in "".join(row[3] for row in rows)  # a BERT may look everywhere
     assert str(made).startswith(made.maps())
+
+
+def test_the_page_begins_at_a_head_that_looks_ahead_where_the_model_may(made):
+    layer, head = find_telling_head(made.traces[1])
+    weights = made.traces[1].layers[layer].weights[0, head].dense()
+    assert weights.triu(1).sum() / weights.sum() >= 0.2
+    assert f"layer={find_telling_head(made.traces[0])[0]}&" in start_address(made.traces)
+    assert start_address(made.traces).endswith(f"beside={layer},{head}")
 
 
 def test_two_models_of_one_name_are_told_apart(pair):

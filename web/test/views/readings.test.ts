@@ -177,8 +177,10 @@ describe("two readings", () => {
   it("work beside a trace of which nothing more is known, and say so", async () => {
     const words = ["a", "b", "c"], { el, probe } = await shown(left(), new Fake(fakeLayers(words), [named(words)]));
     expect(rowOf(el, "perplexity")).toEqual(["7.389", "–"]);
-    expect(probe.gap()).toBeNull();
-    expect(el.textContent).toContain("no word that both predict");
+    expect(probe.gap()).toEqual({ left: 1, right: null });
+    expect(el.textContent).toContain("fake makes no prediction here");
+    const { el: bare } = await shown(new Fake(fakeLayers(words), [named(words)]), new Fake(fakeLayers(words), [named(words)]));
+    expect(bare.textContent).toContain("Neither model predicts a word");
   });
 
   it("pick what has no counterpart on its own side only, until something else is picked", () => {

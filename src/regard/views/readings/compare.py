@@ -13,7 +13,7 @@ from regard.models.open.open_model import open_model
 from regard.trace.record.trace import Trace
 from regard.trace.watch import watch
 from regard.views.explorer.page import PageTrace, check_page_path, page_html, write_page
-from regard.views.readings.directions import Directions, measure_directions
+from regard.views.readings.directions import Directions, ahead_shares, measure_directions
 from regard.views.readings.guess import guess_masked, guess_next, mean_log_prob
 from regard.views.readings.language_model import LanguageModel
 from regard.views.readings.maps import TitledHead, maps_text
@@ -116,15 +116,17 @@ def compare_models(
 
 
 def name_of(given: str | os.PathLike[str] | Opened) -> str:
-    """What to call a model: its name, its folder or the one that this "model" lies in, else its class.
+    """What to call a model: its name, its file, its folder or the one that this "model" lies in, else its class.
 
     >>> name_of("writer"), name_of("runs/filler/model"), name_of(Path("small.gguf"))
-    ('writer', 'filler', 'small.gguf')
+    ('writer', 'filler', 'small')
     """
     if isinstance(given, tuple):
         return type(given[0]).__name__
     path = Path(given)
-    return path.parent.name if path.name == "model" and path.parent.name else path.name
+    if path.name == "model" and path.parent.name:
+        return path.parent.name
+    return path.stem if path.suffix.lower() == ".gguf" else path.name
 
 
 def tell_apart(names: tuple[str, str]) -> tuple[str, str]:
@@ -141,8 +143,9 @@ def tell_apart(names: tuple[str, str]) -> tuple[str, str]:
 def read_with(model: LanguageModel, text: str, written: int) -> tuple[Reading, Trace]:
     """One pass under `watch`, and what else has to run for the numbers."""
     ids = model.encode(text)
+    output = model.output(torch.tensor([ids]))
     with watch(model.model, model.tokenizer) as trace:
-        output = model.output(torch.tensor([ids]))
+        model.run(model.model, torch.tensor([ids]))
     seen = measure_directions(trace)
     objective = find_objective(model, seen)
     guesses: list[Guess | None] = [None] * len(ids)
@@ -234,14 +237,20 @@ def start_address(traces: tuple[Trace, Trace]) -> str:
 
 
 def find_telling_head(trace: Trace) -> tuple[int, int]:
-    """The head of lowest entropy among those that give less than half to the first token and to the query itself."""
+    """The layer and head to begin with: the sharpest that shows something of how the model reads.
+
+    Left out, as far as others are there: heads that give more than half to the first token and to the query itself,
+    and heads of a model that may look ahead that give less than a fifth to what comes later.
+    """
     found = []
     for number, layer in enumerate(trace.layers):
         if layer.kind != "self":
             continue
-        measured = layer.measure()
+        measured, ahead = layer.measure(), ahead_shares(layer)
         for head in range(layer.heads):
-            sink, itself = float(measured.sink[0, head]), float(measured.itself[0, head])
-            found.append((sink + itself > 0.5, float(measured.entropy[0, head]), number, head))
-    _, _, layer_number, best = min(found)
-    return layer_number, best
+            near = float(measured.sink[0, head] + measured.itself[0, head]) > 0.5
+            found.append(
+                (near + (ahead is not None and ahead[head] < 0.2), float(measured.entropy[0, head]), number, head)
+            )
+    _, _, number, best = min(found)
+    return number, best

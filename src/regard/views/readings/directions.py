@@ -64,6 +64,16 @@ def measure_layer(layer: Layer) -> tuple[Float[Tensor, " six"], bool]:
     return torch.stack(means), bool(visible[:, offset > 0].any())
 
 
+def ahead_shares(layer: Layer) -> list[float] | None:
+    """The share of the weight that each head gives to later tokens; None where none may look at them."""
+    weights = layer.weights[0].dense().double()  # h q k
+    first = weights.shape[-1] - weights.shape[-2] + 1
+    if not bool(visible_cells(layer).expand(weights.shape).triu(first).any()):
+        return None
+    shares: list[float] = (weights.triu(first).sum((-2, -1)) / weights.sum((-2, -1))).tolist()
+    return shares
+
+
 def visible_cells(layer: Layer) -> Bool[Tensor, "..."]:
     """Where queries may look; of weights without a mask that never go ahead, what lies ahead counts as hidden."""
     source = layer.weights.source.pick((0,))

@@ -3,11 +3,13 @@
 import math
 from collections.abc import Callable, Sequence
 
+from regard.tokens.visible import cut
 from regard.trace.measure.table import Record, Table
 from regard.views.readings.reading import Guess, Reading, WritingCost
 
 OBJECTIVES = {"next": "the next token", "masked": "masked words", None: "no token"}
 NOTHING = "–"
+NAME = 20  # columns of a model's name above its guesses
 NOTES = (
     "may look at: share of the map; a model that looks back only may look at (n + 1) / 2n of it",
     "entropy, distance and shares of the weight: means over all rows of all heads",
@@ -59,6 +61,8 @@ def writing_lines(readings: Sequence[Reading]) -> list[tuple[str, Callable[[Read
 def guesses_table(readings: Sequence[Reading], tokens: Sequence[Sequence[str]]) -> Table:
     """One line per token of the first model: how probable each model finds it, and its first guess."""
     first, second = readings
+    names = [cut(reading.name, NAME) for reading in readings]
+    names = names if names[0] != names[1] else ["first", "second"]
     spans: Sequence[tuple[int, int] | None] = second.spans or []
     places = {span: at for at, span in enumerate(spans) if span is not None}
     rows: list[Record] = []
@@ -67,7 +71,7 @@ def guesses_table(readings: Sequence[Reading], tokens: Sequence[Sequence[str]]) 
         there = places.get(span) if span is not None else None
         guesses = first.guesses[at], None if there is None else second.guesses[there]
         if any(guesses):
-            rows.append({"": name} | guess_cells(first.name, guesses[0]) | guess_cells(second.name, guesses[1]))
+            rows.append({"": name} | guess_cells(names[0], guesses[0]) | guess_cells(names[1], guesses[1]))
     left = "its probability and the first guess of each model: from the left, or masked among the others"
     return Table(rows, left)
 

@@ -13,7 +13,7 @@ export const readings = {
   "readings.sees.part": "sees {share} of the map",
   "readings.guess.title": "What each expects in place of a word",
   "readings.guess.read": "Under each word: the probability that {left} (above) and {right} (below) give it without seeing it. Click one.",
-  "readings.guess.none": "These two models have no word that both predict, so there are no predictions to compare.",
+  "readings.guess.none": "Neither model predicts a word of this text, so there is nothing to guess.",
   "readings.guess.no": "{model} makes no prediction here.",
   "readings.guess.next": "{model} has read only what comes before:",
   "readings.guess.masked": "{model} has read both sides, with a mask in the gap:",

@@ -15,7 +15,7 @@ export const readings: Readonly<Record<keyof typeof en, string>> = {
   "readings.sees.part": "可见注意力图的 {share}",
   "readings.guess.title": "遮住一个词，两个模型各猜什么",
   "readings.guess.read": "每个词下方是模型在看不到该词时给它的概率：上为 {left}，下为 {right}。点击查看。",
-  "readings.guess.none": "这两个模型没有共同预测的词，无法对比预测。",
+  "readings.guess.none": "两个模型都不预测这段文本中的词，没有可对比的猜测。",
   "readings.guess.no": "{model} 在此处不做预测。",
   "readings.guess.next": "{model} 只读了前文：",
   "readings.guess.masked": "{model} 读了前后文，此处为掩码：",

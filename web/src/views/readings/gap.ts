@@ -13,8 +13,8 @@ export interface Gap {
 export const guessAt = (info: TraceInfo, place: number | null): Guess | null =>
   (place === null ? null : (info.reading?.guesses[place] ?? null));
 
-/** The gap to begin with: where the guesses of the two differ most; null where they guess nothing in common. */
-export function tellingGap(left: TraceInfo, right: TraceInfo, { there }: Alignment): Gap | null {
+/** The gap to begin with: where the two differ most, else the first word that one guesses; null where none does. */
+export function tellingGap(left: TraceInfo, right: TraceInfo, { there, back }: Alignment): Gap | null {
   let best: Gap | null = null, most = -1;
   left.reading?.guesses.forEach((guess, i) => {
     const other = guessAt(right, there(i));
@@ -22,7 +22,10 @@ export function tellingGap(left: TraceInfo, right: TraceInfo, { there }: Alignme
     const apart = Math.abs(guess.logProb - other.logProb);
     if (apart > most) [best, most] = [{ left: i, right: there(i) }, apart];
   });
-  return best;
+  if (best !== null) return best;
+  const first = (info: TraceInfo): number => info.reading?.guesses.findIndex((guess) => guess !== null) ?? -1;
+  const mine = first(left), theirs = first(right);
+  return mine >= 0 ? { left: mine, right: there(mine) } : theirs >= 0 ? { left: back(theirs), right: theirs } : null;
 }
 
 /** The text before and after a token, as its tokenizer spells it; empty where that is not known. */
