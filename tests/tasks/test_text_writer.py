@@ -203,10 +203,12 @@ def test_a_text_ends_where_the_context_is_full_and_says_so():
         assert writer.generate("abcd", max_tokens=9).stopped == "length"
 
 
-def test_a_window_has_no_end():
+def test_a_window_has_no_end_but_what_is_asked_for():
     writer = TextWriter(random_model(context=12), bytewise(), ends=())
     written = writer.generate("abcd", max_tokens=50, window=6, sinks=2)
     assert (len(written.ids), written.stopped) == (50, "length")
+    with pytest.raises(ConfigError, match="max_tokens is None, but nothing else ends this text"):
+        writer.generate("abcd", max_tokens=None, window=6)
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
 
     run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {one.name: one.annotation for one in parameters}
-    del run.__wrapped__  # type: ignore[attr-defined]  # else its signature would be read
+    del run.__wrapped__  # else its signature would be read
     return run
 
 

@@ -77,7 +77,7 @@ class TokenIterator(Iterator[TokenStep]):
             scores.index_fill_(-1, list_banned(self.limits, self.said, chances.device), -torch.inf), self.alive
         )  # b
         room = self.longest[self.alive] - self.said  # how many tokens a row may still say, this one included
-        if self.closing:
+        if self.closing and self.limits.end is not None:
             token = token.where(room > 1, self.limits.end)
         ended = room <= 1 if self.limits.end is None else (room <= 1) | (token == self.limits.end)
         log_probs = chances.gather(-1, token[:, None])[:, 0]

@@ -1,6 +1,6 @@
 """A conversation with a model, turn by turn: each turn reads only what is new."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -54,7 +54,7 @@ class Chat:
 
     def stream(
         self, message: str, settings: GenerationSettings | None = None, *, alternatives: int = 0, **changes: Any
-    ) -> Iterator[WrittenToken]:
+    ) -> Generator[WrittenToken, None, None]:
         """The tokens of the answer, each as soon as it is chosen. An answer that is left early counts as it is then."""
         chosen = make_settings(settings or self.settings, changes)
         ids = self.ask(message)

@@ -22,8 +22,6 @@ from regard.trace.census.corpus import encode
 if TYPE_CHECKING:
     from regard.tasks.chat import Chat
 
-ENDLESS = 2**40  # tokens; nobody waits for so many
-
 
 class TextWriter:
     """A model that writes, as `regard.open_writer` gives it, or of parts: any causal model of ours or of
@@ -152,14 +150,16 @@ class TextWriter:
 
     def make_row(self, ids: Sequence[int], settings: GenerationSettings) -> RowInProgress:
         """A row that has nothing written yet, and how long it may become."""
-        room = ENDLESS
+        room = None
         if self.context is not None and settings.window is None:
             if len(ids) > self.context:
                 raise ModelError(
                     f"the prompt has {len(ids):,} tokens, but {self.name} takes at most {self.context:,}; shorten it"
                 ).with_code("text.longer", tokens=len(ids), limit=self.context)
             room = self.context - len(ids) + (settings.beams == 1)  # the last token is not read, but by a search
-        longest = room if settings.max_tokens is None else min(room, settings.max_tokens)
+        longest = min((one for one in (room, settings.max_tokens) if one is not None), default=None)
+        if longest is None:
+            raise ConfigError("max_tokens is None, but nothing else ends this text either; give a number")
         return RowInProgress(self.tokenizer, ids, settings, longest=longest, ends=self.ends)
 
     def iterate(
