@@ -9,6 +9,7 @@ from regard.errors import RegardError
 
 APP = ("fastapi", "starlette", "uvicorn", "websockets", "h11", "anyio")
 HF = ("transformers", "huggingface_hub", "tokenizers", "safetensors")
+GGUF = ("gguf", "jinja2")
 NOTEBOOK = ("anywidget", "traitlets", "ipywidgets")
 
 

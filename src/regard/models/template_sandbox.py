@@ -8,7 +8,7 @@ from functools import wraps
 from typing import Any
 
 from regard.errors import ModelError
-from regard.extras import importing
+from regard.extras import GGUF, importing
 
 MISSING = "to render a chat template, install regard[gguf]: pip install 'regard[gguf]'"
 MAX_STEPS = 200_000  # of all loops of one rendering
@@ -48,7 +48,7 @@ class StepCounter:
 
 def compile_template(source: str) -> Any:
     """A template with what `transformers` gives to its templates, every loop counted and every `~` measured."""
-    with importing("jinja2", missing=ModelError(MISSING)):
+    with importing(*GGUF, missing=ModelError(MISSING)):
         from jinja2 import nodes
         from jinja2.visitor import NodeTransformer
 
@@ -100,14 +100,14 @@ def make_environment() -> Any:
 
     environment = Sandbox(trim_blocks=True, lstrip_blocks=True, extensions=[Generation, loopcontrols])
     for name in ("center", "format", "indent", "replace", "wordwrap"):
-        environment.filters[name] = measured(name, environment.filters[name])
+        environment.filters[name] = guard_filter(name, environment.filters[name])
     environment.filters["tojson"] = to_json
     del environment.globals["lipsum"]
-    environment.globals |= {"raise_exception": refuse, "strftime_now": lambda form: datetime.now().strftime(form)}
+    environment.globals |= {"raise_exception": refuse, "strftime_now": format_now}
     return environment
 
 
-def measured(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def guard_filter(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """A filter whose arguments are looked at first."""
 
     @wraps(function)  # Jinja marks what a filter wants to be handed, on the function itself
@@ -167,6 +167,11 @@ def join_text(*parts: Any) -> str:
 def refuse(message: object) -> None:
     """What a template calls `raise_exception`."""
     raise TemplateRefusal(str(message))
+
+
+def format_now(form: str) -> str:
+    """The date and the time."""
+    return datetime.now().strftime(form)
 
 
 def to_json(

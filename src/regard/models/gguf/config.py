@@ -1,6 +1,7 @@
 """The config of a model in a GGUF file as ours: every key of its architecture must be known."""
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from regard.models.gguf.tables import table_of
 from regard.positions import Llama3Scaling
 
 EMBEDDINGS, HEAD, FREQUENCIES = "token_embd.weight", "output.weight", "rope_freqs.weight"
-LLAMA3 = {"low_frequency": 1.0, "high_frequency": 4.0, "original": 8192}  # of every Llama 3 that was published
+LLAMA3 = partial(Llama3Scaling, low_frequency=1.0, high_frequency=4.0, original=8192)  # as all that were published
 
 
 def read_config(file: GGUFFile) -> Any:
@@ -66,11 +67,11 @@ def describe_rotary(file: GGUFFile, keys: dict[str, Any]) -> dict[str, Any]:
     factors, base = file.dequantize(FREQUENCIES).ravel(), float(keys.get("rope.freq_base", 10000.0))
     factor = tidy(float(factors.max()))
     plain = [base ** (-index / len(factors)) for index in range(len(factors))]
-    wanted = np.divide(plain, Llama3Scaling(factor, **LLAMA3).scale(plain, base)) if factor > 1 else np.ones(1)
+    wanted = np.divide(plain, LLAMA3(factor).scale(plain, base)) if factor > 1 else np.ones(1)
     if not np.allclose(factors, wanted, rtol=1e-4, atol=0):
         raise ModelError(f"the tensor {FREQUENCIES!r} stretches positions as no Llama 3 does; convert the model again")
     keys |= {"rope.scaling.type": "llama3" if factor > 1 else "none", "rope.scaling.factor": factor}
-    return keys | {"rope.scaling.original_context_length": LLAMA3["original"]}
+    return keys | {"rope.scaling.original_context_length": LLAMA3.keywords["original"]}
 
 
 def tidy(value: Any) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.errors import ModelError
-from regard.extras import importing
+from regard.extras import GGUF, importing
 from regard.models.gguf.header import read_header
 
 AT_ONCE = 1024  # blocks in a row: the package takes 16 rows at a time, and short ones cost it eight times as much
@@ -65,6 +65,6 @@ class GGUFFile:
 
 def dequantize_codes(codes: NDArray[np.uint8], kind: str) -> Any:
     """The values that stored bytes stand for."""
-    with importing("gguf", missing=ModelError(MISSING)):
+    with importing(*GGUF, missing=ModelError(MISSING)):
         import gguf
     return gguf.quants.dequantize(codes, gguf.GGMLQuantizationType[kind])
