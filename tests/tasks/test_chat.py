@@ -46,8 +46,9 @@ def make_writer(source=TURNS, **more):
 
 @pytest.mark.parametrize("source", [TURNS, FORGETFUL], ids=["turns", "forgetful"])
 @pytest.mark.parametrize("how", [{}, {"temperature": 1.1, "seed": 4}, {"repetition_penalty": 1.3}], ids=str)
-def test_answers_from_what_was_kept_are_those_of_reading_everything_anew(source, how):
-    writer = make_writer(source, engine="plain")
+@pytest.mark.parametrize("engine", ["plain", "lean"])
+def test_answers_from_what_was_kept_are_those_of_reading_everything_anew(source, how, engine):
+    writer = make_writer(source, engine=engine)
     chat = writer.chat("be brief", max_tokens=9, **how)
     for message in MESSAGES:
         before = list(chat.messages)
@@ -62,8 +63,9 @@ def test_answers_from_what_was_kept_are_those_of_reading_everything_anew(source,
         ]
 
 
-def test_only_what_is_new_is_read():
-    writer = make_writer(engine="plain")
+@pytest.mark.parametrize("engine", ["plain", "lean"])
+def test_only_what_is_new_is_read(engine):
+    writer = make_writer(engine=engine)
     chat = writer.chat(max_tokens=6)
     asked = []
     for message in MESSAGES:

@@ -81,6 +81,17 @@ class LeanState:
                 slots.reorder(index, self.shape.kv_heads)
             self.left_padding = self.plain.left_padding
 
+    def crop(self, length: int) -> None:
+        """Go back to when `length` positions had been read; a window that has dropped keys cannot."""
+        if self.is_plain:
+            self.plain.crop(length)
+            return
+        if any(slots.most is not None and self.seen > slots.most for slots in self.slots):
+            raise CacheError(f"crop to {length} tokens came, but a window has dropped some of the {self.seen} seen")
+        for slots in self.slots:
+            slots.first = slots.first if length >= slots.sinks else None
+        self.seen = length
+
     def attention(self) -> None:
         """There is no source to look at."""
 
