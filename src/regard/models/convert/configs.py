@@ -64,7 +64,7 @@ def convert_value(table: ConversionTable, key: ConfigKey, theirs: Mapping[str, A
                 f"with {', '.join(map(repr, key.values))}; keep the model of that library"
             )
         return key.values[value]
-    kind = next(field.type for field in fields(table.config) if field.name == key.ours)  # type: ignore[arg-type]
+    kind = next(field.type for field in fields(table.config) if field.name == key.ours)
     if type(value) is int and not isinstance(value, kind):  # type: ignore[arg-type]
         value = float(value)
     if not isinstance(value, kind):  # type: ignore[arg-type]
