@@ -1,6 +1,6 @@
 """What does SmolLM2 lose on WikiText-2 in each quantised form? Ours beside `transformers`, and other forms of the file.
 
-python benchmarks/perplexity.py                  the first 16,384 tokens (about 8 minutes on two free cores)
+python benchmarks/perplexity.py                  the first 16,384 tokens (minutes)
 python benchmarks/perplexity.py --tokens all     the whole test split, of the file as it is, ours and theirs
 python benchmarks/perplexity.py --tokens 2048 --forms Q8_0 Q4_0
 
