@@ -4,10 +4,10 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from regard.cli.opening import load_named_model
 from regard.cli.outputs import check_target, explain_write_errors
 from regard.errors import ConfigError, ModelError
 from regard.models import embedded
-from regard.models.open.open_model import open_model
 from regard.views.readings.compare import ModelComparison, compare_models, name_of
 
 EXAMPLE = "A young girl in a red dress is reading a book on the grass."
@@ -27,7 +27,7 @@ def compare_readings(
     check_target(to, (".html",))
     first, second = choose_models(models)
     names = name_of(first), name_of(second)
-    opened = [open_model(one, download=download) for one in (first, second)]
+    opened = [load_named_model(one, download=download)[:2] for one in (first, second)]
     made = compare_models(text, opened[0], opened[1], names=names, written=written)
     if to is not None:
         with explain_write_errors(to):

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from regard.cli.lengths import WARNED, say_cut
+from regard.cli.opening import load_named_model
 from regard.cli.texts import STDIN, standard_input
 from regard.data.lines import lines_of
 from regard.errors import DataError, ModelError, RegardError
-from regard.models.open.open_model import open_model
 from regard.tasks.perplexity import Perplexity, first_tokens, perplexity
 from regard.tokens.protocol import as_tokenizer
 
@@ -26,7 +26,7 @@ def measure_perplexity(
 ) -> str:
     """The perplexity of a model on a file, as sentences or as JSON."""
     text = read_file(file)
-    opened, tokenizer = open_model(model, download=download)
+    opened, tokenizer, *_ = load_named_model(model, download=download)
     if tokenizer is None:
         raise ModelError(f"{model} has no tokenizer, so it cannot read a text; give a folder that has one")
     if isinstance(getattr(tokenizer, "deprecation_warnings", None), dict):

@@ -166,9 +166,11 @@ def test_what_ours_cannot_be_is_refused_by_name_with_the_way_out(tmp_path):
     assert open_model(folder, ours=False)[0].config.scale_attn_by_inverse_layer_idx
 
 
-@pytest.mark.parametrize("words", [("see", "the cats"), ("census", "the cats sat")])
+@pytest.mark.parametrize("words", [("see", "the cats"), ("census", "the cats sat"), ("perplexity", "FILE")])
 def test_commands_take_the_library_where_ours_cannot_be_and_say_so(monkeypatch, capsys, tmp_path, words):
-    folder = odd_gpt(tmp_path)
+    folder = odd_gpt(tmp_path / "odd")
+    (tmp_path / "FILE").write_text("the cats sat unseen " * 3)
+    monkeypatch.chdir(tmp_path)
     capsys.readouterr()
     code, printed, said = run(monkeypatch, capsys, *words, "--model", str(folder))
     assert code == 0
