@@ -49,7 +49,7 @@ class TwoReadings {
     const { choice, say, signal, theme } = scene;
     this.sides = new Sides(scene, other);
     this.guesses = new Guesses(scene, this.sides);
-    root.append(h("p", { class: "read" }, this.reading()), this.sides.element, this.guesses.element, this.table);
+    root.append(h("p", { class: "read" }, ...this.hints()), this.sides.element, this.guesses.element, this.table);
     signal.addEventListener("abort", () => this.request?.abort(), { once: true });
     choice.watch(() => {
       setColours(root, theme());
@@ -62,9 +62,9 @@ class TwoReadings {
   }
 
   /** How to read the view, and how the selection follows where tokens differ. */
-  private reading(): string {
-    const { say } = this.scene;
-    return [say("readings.read"), ...(this.sides.alignment().isSame ? [] : [say("readings.aligned")])].join(" ");
+  private hints(): readonly HTMLElement[] {
+    const { say } = this.scene, { isSame } = this.sides.alignment();
+    return [say("readings.read"), ...(isSame ? [] : [say("readings.aligned")])].map((words) => h("span", {}, words));
   }
 
   /** Counts the heads in hand anew, and gives both maps one scale. */

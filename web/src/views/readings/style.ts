@@ -4,6 +4,7 @@ import { PLAIN } from "../parts/plainStyle";
 export const READINGS = `${PLAIN}
 .rg-readings { container-type: size; font-variant-numeric: tabular-nums }
 .rg-readings .read { padding: 8px 16px; color: var(--r-pale) }
+.rg-readings .read span { margin-inline-end: 5px }
 .rg-readings .sides { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); column-gap: 1px; background: var(--r-line); border-block: 1px solid var(--r-line) }
 .rg-readings .side { background: var(--r-ground); min-width: 0; display: grid; grid-row: span 3; grid-template: subgrid / minmax(0, 1fr) }
 .rg-readings .bar { display: flex; flex-wrap: wrap; gap: 4px 12px; align-items: center; padding: 6px 12px 0; min-width: 0 }
