@@ -36,7 +36,7 @@ class BertConfig(ModelConfig):
     context: int = 512  # rows of the table of positions
     hidden: int | None = None  # channels of the feed-forward network; 4 · width unless given
     embed_width: int | None = None  # channels of the embeddings, then projected (ELECTRA); the width unless given
-    token_types: int = 2  # how many sorts of segments there are: first text, second text
+    token_types: int = 2  # how many sorts of segments there are: first text, second text; 0: none (DistilBERT)
     activation: str = "gelu"  # what bends the feed-forward network: "relu", "gelu", "gelu_tanh"
     norm_eps: float = 1e-12  # what norms add before the root
     dropout: float = 0.0  # share dropped in training
@@ -48,7 +48,7 @@ class BertConfig(ModelConfig):
     pooler: bool = False  # whether it has a pooler even where its head needs none
     head_dense: bool = False  # whether "classify" has a layer of its own in place of the pooler (RoBERTa, ELECTRA)
     head_activation: str = "gelu"  # of "masked_words" and "discriminate"
-    pool_activation: str = "tanh"  # of the pooler, or of the layer in its place: "tanh", "gelu"
+    pool_activation: str = "tanh"  # of the pooler, or of the layer in its place: "tanh", "gelu", "relu"
 
     @property
     def block(self) -> BlockConfig:
@@ -87,8 +87,8 @@ class Bert(nn.Module):
     - "span": where an answer starts and ends, (b, t, 2)
     - "discriminate": whether each token was replaced, (b, t) (ELECTRA, Clark et al. 2020, §2)
 
-    RoBERTa (Liu et al. 2019) and ELECTRA are fields of its `config`, a `BertConfig`. `transformers` with the same
-    weights gives the same numbers.
+    RoBERTa (Liu et al. 2019), ELECTRA and DistilBERT are fields of its `config`, a `BertConfig`. `transformers` with
+    the same weights gives the same numbers.
 
     Id `pad` fills up short texts on the right, and nobody looks at it; `lengths` say it otherwise.
 
@@ -105,14 +105,14 @@ class Bert(nn.Module):
         super().__init__()
         must_be_sizes(
             vocab_size=config.vocab_size, width=config.width, heads=config.heads, layers=config.layers,
-            context=config.context, token_types=config.token_types, labels=config.labels,
+            context=config.context, labels=config.labels,
         )  # fmt: skip
         if config.head not in HEADS:
             raise ValueError(f"head is {config.head!r}; choose one of {', '.join(map(repr, HEADS))}")
         self.config = config
         embed_width = config.width if config.embed_width is None else config.embed_width
         self.embed = nn.Embedding(config.vocab_size, embed_width)
-        self.types = nn.Embedding(config.token_types, embed_width)
+        self.types = nn.Embedding(config.token_types, embed_width) if config.token_types else None
         self.added = Learned(config.context, embed_width)
         self.embed_norm = make_norm("layer", embed_width, eps=config.norm_eps)
         self.project = nn.Linear(embed_width, config.width) if embed_width != config.width else None
@@ -212,7 +212,9 @@ class Bert(nn.Module):
         return self.config.context - (self.config.pad + 1 if self.config.after_pad else 0)
 
     def _embed(self, ids: Int[Tensor, "b t"], token_types: Tensor | None) -> Float[Tensor, "b t m"]:
-        x = self.embed(ids) + (self.types.weight[0] if token_types is None else self.types(token_types))
+        x = self.embed(ids)
+        if self.types is not None:
+            x = x + (self.types.weight[0] if token_types is None else self.types(token_types))
         x = self.dropout(self.embed_norm(self.added(x, self._positions(ids))))  # b t e
         return x if self.project is None else self.project(x)
 
@@ -230,6 +232,8 @@ class Bert(nn.Module):
                 f"{ids.shape[1]} tokens came, but this model reads at most {self.longest}; shorten the input"
             )
         if token_types is not None:
+            if self.types is None:
+                raise ShapeError("token types came, but this model tells no texts apart; leave token_types out")
             must_be_ids("token types", token_types, self.config.token_types)
             if token_types.shape != ids.shape:
                 raise ShapeError(

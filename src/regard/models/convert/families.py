@@ -6,6 +6,7 @@ from typing import Any
 from regard.errors import ModelError
 from regard.models.convert.bert import BERT
 from regard.models.convert.configs import apply_keys, invert_keys
+from regard.models.convert.distilbert import DISTILBERT
 from regard.models.convert.electra import ELECTRA
 from regard.models.convert.gpt2 import GPT2
 from regard.models.convert.llama import LLAMA
@@ -19,7 +20,7 @@ from regard.models.convert.torch_transformer import TORCH_TRANSFORMER
 
 FAMILIES: dict[str, ConversionTable] = {
     table.family: table
-    for table in (GPT2, LLAMA, MISTRAL, QWEN2, QWEN3, BERT, ROBERTA, ELECTRA, T5, MARIAN, TORCH_TRANSFORMER)
+    for table in (GPT2, LLAMA, MISTRAL, QWEN2, QWEN3, BERT, ROBERTA, ELECTRA, DISTILBERT, T5, MARIAN, TORCH_TRANSFORMER)
 }
 
 
