@@ -16,8 +16,8 @@ def open_model(name: str | os.PathLike[str], *, ours: bool = True, download: boo
     that has a conversion table (GPT-2, Llama, Mistral, Qwen 2 and 3, BERT, RoBERTa, ELECTRA, DistilBERT, T5) opens as
     our class, with a `tokenizers.Tokenizer` where it has a tokenizer.json; a key of its config or a tensor that ours
     cannot be is an error that names it. `ours=False`, and every other family, gives the class of `transformers` that
-    config.json names, and its tokenizer. A GGUF file opens as our class, its weights unpacked to float32. The tokenizer is None
-    where there is none; the chat template and the ids that end a text are with `load_model` beside this.
+    config.json names, and its tokenizer. A GGUF file opens as our class, its weights unpacked to float32. The tokenizer
+    is None where there is none; the chat template and the ids that end a text are with `load_model` beside this.
 
     Weights are read from safetensors or GGUF only. A name of the hub opens from its local cache; where it is not there,
     it needs `download=True`: nothing is downloaded unasked.
