@@ -30,7 +30,8 @@ class LanguageModel:
     def __init__(self, name: str, model: nn.Module, tokenizer: Any) -> None:
         if tokenizer is None:
             raise ModelError(f"{name} has no tokenizer, so it cannot read a text; add its tokenizer files")
-        self.name, self.model, self.tokenizer = name, model, tokenizer
+        self.name, self.tokenizer = name, tokenizer
+        self.model: Any = model
         self.reader = Reader(tokenizer)
         self.predicts = False  # known after the first call, as is what is called:
         self.call: Callable[[Tensor], Any] = model
