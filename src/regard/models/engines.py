@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 
 PLAIN = "plain"
 # The quickest first, as "module:name" of an `Engine`; loaded when a model begins to write.
-ENGINES: dict[str, str] = {"lean": "regard.models.lean.state:LEAN"}
+ENGINES: dict[str, str] = {"fast": "regard.models.fast.engine:ENGINE", "lean": "regard.models.lean.state:LEAN"}
 
 
 @runtime_checkable
 class Engine(Protocol):
     """Another way to compute what the modules of a model compute, step by step."""
+
+    least_size: int  # how many parameters a model needs for it to be chosen without being asked for
 
     def find_obstacle(self, model: "CausalModel") -> str | None:
         """Why this model cannot be computed so now, to be said after a colon; None where it can."""
@@ -50,7 +52,8 @@ def begin_decoding(
         if obstacle is not None:
             raise ConfigError(f"the engine {engine!r} cannot be used: {obstacle}; leave engine out, or take 'plain'")
         return chosen.begin(plain)
-    candidates = (load_engine(name) for name in ENGINES)
+    size = sum(parameter.numel() for parameter in model.parameters())
+    candidates = (one for one in map(load_engine, ENGINES) if size >= one.least_size)
     quickest = next((one for one in candidates if one.find_obstacle(model) is None), None)
     return plain if quickest is None else quickest.begin(plain)
 

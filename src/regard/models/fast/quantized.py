@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import torch
@@ -37,7 +38,9 @@ class QuantizedModel:
     def read(cls, file: GGUFFile | str | os.PathLike[str]) -> "QuantizedModel":
         """The model of a file: any Llama; weights of a sort that has no kernel are unpacked to float32."""
         with importing("numba", "llvmlite", missing=ModelError(MISSING)):
-            from regard.models.fast.codes import read_codes
+            import_module("numba")
+        from regard.models.fast.codes import read_codes
+
         file = file if isinstance(file, GGUFFile) else GGUFFile(file)
         return cls(read_codes(file), file.path.name)
 

@@ -252,6 +252,8 @@ class LeanState:
 class LeanEngine:
     """The loop of torch, as `CausalModel.begin` chooses it."""
 
+    least_size = 0
+
     def find_obstacle(self, model: Any) -> str | None:
         """Why this model cannot be computed so now."""
         return find_obstacle(model)

@@ -1,0 +1,151 @@
+"""How near do compiled kernels come to the speed of the memory, and what do 4-bit codes gain?
+
+SmolLM2-135M, batch 1, greedy, 128 tokens after a prompt of 32; contestants take turns, 16 tokens each, and the best
+token of each counts, so that a busy moment touches all. The bandwidth is measured in the same run.
+
+    python benchmarks/generate_fast.py             about 2 minutes
+    REGARD_LLAMA_CPP=/path/to/python python benchmarks/generate_fast.py    with llama.cpp, which that Python has
+
+llama-cpp-python is built from source, without what only this machine has:
+`CMAKE_ARGS=-DGGML_NATIVE=OFF pip install --no-binary llama-cpp-python llama-cpp-python` (about 8 minutes).
+"""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from tools.measure import Row, report
+from tools.smollm2 import gguf_path, open_theirs, wikitext
+
+THREADS, PROMPT, TURN, TURNS = 2, 32, 16, 8
+Write = Callable[[int], list[float]]  # writes so many tokens, and says how long each took
+
+
+def time_steps(step: Callable[[torch.Tensor], torch.Tensor], prompt: torch.Tensor) -> tuple[Write, list[int]]:
+    """What writes greedily with a function from tokens (1, t) to logits (1, n), and the tokens it wrote."""
+    written: list[int] = []
+    token = step(prompt).argmax(-1, keepdim=True)
+
+    def write(count: int) -> list[float]:
+        nonlocal token
+        seconds = []
+        for _ in range(count):
+            written.append(int(token))
+            start = time.perf_counter()
+            token = step(token).argmax(-1, keepdim=True)
+            seconds.append(time.perf_counter() - start)
+        return seconds
+
+    return write, written
+
+
+def transformers_steps(model) -> Callable[[torch.Tensor], torch.Tensor]:
+    """The forward step of `transformers` with its cache."""
+    from transformers import DynamicCache
+
+    cache = DynamicCache(config=model.config)
+    return lambda ids: model(input_ids=ids, past_key_values=cache, use_cache=True, logits_to_keep=1).logits[:, -1]
+
+
+class LlamaCpp:
+    """llama.cpp in a process of its own."""
+
+    def __init__(self, python: str, prompt: torch.Tensor) -> None:
+        script = Path(__file__).with_name("tools") / "llama_cpp_steps.py"
+        arguments = [python, str(script), str(gguf_path()), str(THREADS)]
+        self.process = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.units = json.loads(self.process.stdout.readline())
+        self.ask(read=prompt[0].tolist())
+
+    def ask(self, **what) -> dict:
+        self.process.stdin.write(json.dumps(what) + "\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+    def write(self, count: int) -> list[float]:
+        return self.ask(write=count)["seconds"]
+
+
+def measure_bandwidth(size: int) -> float:
+    """Bytes a second that torch reads of a tensor of so many bytes, the best of twelve."""
+    numbers = torch.ones(size // 4)
+    best = 0.0
+    for _ in range(12):
+        start = time.perf_counter()
+        numbers.sum()
+        best = max(best, numbers.nbytes / (time.perf_counter() - start))
+    return best
+
+
+def difference(model, unpacked, tokens: int = 200) -> float:
+    """The largest difference of a logit over a text."""
+    from regard.models.gguf import GGUFFile
+    from regard.models.gguf.tokenizer import read_tokenizer
+
+    ids = torch.tensor([read_tokenizer(GGUFFile(gguf_path())).encode(wikitext()[:4000])[:tokens]])
+    return float((model(ids) - unpacked(ids)).abs().max())
+
+
+@torch.no_grad()
+def main() -> int:
+    from regard.models.fast.quantized import QuantizedModel
+
+    torch.set_num_threads(THREADS)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    model = QuantizedModel.read(gguf_path())
+    opened = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    theirs, _ = open_theirs()
+    from regard.models.gguf import GGUFFile
+    from regard.models.gguf.model import read_model
+
+    unpacked = read_model(GGUFFile(gguf_path()))
+    prompt = torch.randint(100, 40_000, (1, PROMPT), generator=torch.Generator().manual_seed(0))
+    start = time.perf_counter()
+    model.begin(prompt)(prompt)
+    compiled = time.perf_counter() - start
+
+    codes, from_codes = time_steps(model.begin(prompt), prompt)
+    floats, from_floats = time_steps(unpacked.begin(prompt, engine="fast"), prompt)
+    library, from_library = time_steps(transformers_steps(theirs), prompt)
+    contestants: dict[str, Write] = {"codes": codes, "float32": floats, "transformers": library}
+    python = os.environ.get("REGARD_LLAMA_CPP")
+    llama = LlamaCpp(python, prompt) if python else None
+    if llama is not None:
+        contestants["llama.cpp"] = llama.write
+        print("llama.cpp:", llama.units)
+    times: dict[str, list[float]] = {name: [] for name in contestants}
+    bandwidth = 0.0
+    for _ in range(TURNS):
+        for name, write in contestants.items():
+            times[name] += write(TURN)
+        bandwidth = max(bandwidth, measure_bandwidth(2**29))
+    best = {name: min(seconds) for name, seconds in times.items()}
+    for name, seconds in times.items():
+        line = f"{name:<14}{1e3 * best[name]:>8.2f} ms a token at best, {1e3 * np.median(seconds):>8.2f} in the middle"
+        print(line)
+    size, weights = gguf_path().stat().st_size, sum(one.nbytes for one in unpacked.parameters())
+    print(f"bandwidth {bandwidth / 1e9:.1f} GB/s; first call of the kernels {compiled:.1f} s")
+    print(f"same 48 tokens: {from_codes[:48] == from_floats[:48] == from_library[:48]}")
+    rows = [
+        Row("float32: share of the bandwidth", weights / best["float32"] / bandwidth, 0.8, least=True),
+        Row("float32: × transformers", best["transformers"] / best["float32"]),
+        Row("4-bit codes: × transformers", best["transformers"] / best["codes"], 4.0, least=True),
+        Row("4-bit codes: share of the bandwidth", model.nbytes / best["codes"] / bandwidth),
+        Row("4-bit codes: largest difference of a logit · 10⁴", 1e4 * difference(model, unpacked), 2.0, ""),
+        Row("4-bit codes: memory of weights", model.nbytes / size, 1.3),
+        Row("4-bit codes: memory of the process while opening", 1024 * (opened - before) / size),
+    ]
+    if llama is not None:
+        rows.insert(3, Row("4-bit codes: × llama.cpp", best["llama.cpp"] / best["codes"], 1.2, least=True))
+    return report("generate_fast", rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
