@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose
+from torch import Tensor, nn
 from transformers import BertModel
 
 from regard.errors import ModelError, TraceError
@@ -97,14 +98,37 @@ def test_each_guess_of_a_bert_is_that_of_one_pass_with_this_token_masked(pair, m
 def test_writing_gives_the_greedy_tokens_of_transformers_and_counts_what_was_computed(pair, made):
     (model, tokenizer), reading = pair[0], made.readings[0]
     ids = torch.tensor([tokenizer(TEXT)["input_ids"]])
-    written = model.generate(ids, max_new_tokens=WRITTEN, min_new_tokens=WRITTEN, do_sample=False, pad_token_id=0)
+    how = {"do_sample": False, "pad_token_id": 0, "suppress_tokens": tokenizer.all_special_ids}
+    written = model.generate(ids, max_new_tokens=WRITTEN, min_new_tokens=WRITTEN, **how)
     assert reading.writing.text.split() == tokenizer.convert_ids_to_tokens(written[0, ids.shape[1] :].tolist())
     n = ids.shape[1]
     assert (reading.writing.positions, reading.writing.cached) == (n + WRITTEN - 1, True)
     n = made.readings[1].tokens
     costs = made.readings[1].writing
     assert costs.positions == sum(n + 1 + step for step in range(WRITTEN))  # a mask more, then a word more each time
+    assert not any(name in costs.text for name in ("[SEP]", "[UNK]", "[MASK]"))
     assert (costs.passes, costs.cached, costs.seconds > 0) == (WRITTEN, False, True)
+
+
+class WithoutCache(nn.Module):
+    """A GPT of which nothing but its forward pass is known."""
+
+    def __init__(self, model: GPT) -> None:
+        super().__init__()
+        self.inner = model
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.inner(ids)
+
+
+def test_a_model_without_a_cache_writes_the_same_and_reads_all_again():
+    tokenizer = pieces_tokenizer()
+    gpt = shake(GPT(GPTConfig(vocab_size=len(tokenizer), width=20, heads=5, layers=2, context=30)), 3)
+    made = compare_models(TEXT, (gpt, tokenizer), (WithoutCache(gpt), tokenizer), written=3)
+    one, two = (reading.writing for reading in made.readings)
+    n = made.readings[0].tokens - 1  # it goes on before [SEP]
+    assert (one.text, one.positions, one.cached) == (two.text, n + 2, True)
+    assert (two.positions, two.cached) == (n + n + 1 + n + 2, False)
 
 
 def test_tokens_that_both_guess_are_those_of_the_same_characters(made):

@@ -24,7 +24,7 @@ export interface CommonGuesses {
   readonly first: number; // share whose first guess is the real token
 }
 
-/** What it took to write a few tokens after the text, one at a time, by greedy choice. */
+/** What it took to write a few tokens after the text, one at a time: the likeliest that stands for text. */
 export interface WritingCost {
   readonly tokens: number;
   readonly passes: number; // calls of the model

@@ -94,6 +94,16 @@ class LanguageModel:
         """The token that stands for a hidden word; None where there is none."""
         return find_mask_id(self.tokenizer)
 
+    def choose(self, logits: Float[Tensor, " n"]) -> int:
+        """The likeliest token that stands for text."""
+        return int(logits.index_fill(0, self.special_ids, -torch.inf).argmax())
+
+    @cached_property
+    def special_ids(self) -> Tensor:
+        """The tokens that stand for no text."""
+        special = as_tokenizer(self.tokenizer).special
+        return torch.tensor([token for token in sorted(special) if token < self.vocabulary_size], dtype=torch.long)
+
     def tokens(self, ids: Sequence[int]) -> Tokens:
         """The ids as people read them."""
         return self.reader(list(ids))

@@ -54,7 +54,7 @@ class CommonGuesses(ReadingPart):
 
 
 class WritingCost(ReadingPart):
-    """What it took to write a few tokens after the text, one at a time, by greedy choice."""
+    """What it took to write a few tokens after the text, one at a time: the likeliest that stands for text."""
 
     tokens: int
     passes: int = Field(description="calls of the model")

@@ -1,17 +1,17 @@
 """What it costs a model to write: a few tokens after the text, one at a time, counted and timed."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from regard.models.context import max_tokens
-from regard.tokens import Tokens
 from regard.views.readings.language_model import LanguageModel
 from regard.views.readings.reading import Objective, WritingCost
 
+Choose = Callable[[Tensor], int]
 TIMED = 2  # times; the faster counts
 
 
@@ -46,21 +46,8 @@ def measure_writing(model: LanguageModel, ids: Sequence[int], objective: Objecti
         positions=sum(step.positions for step in steps),
         seconds=min(seconds),
         cached=objective == "next" and can_keep(model.model),
-        text=spell(model.tokens([step.token for step in steps])),
+        text=model.tokens([step.token for step in steps]).text or "",
     )
-
-
-def spell(tokens: Tokens) -> str:
-    """The text of some tokens, with the names of those that stand for none.
-
-    >>> spell(Tokens.of(["un", "##seen", "cat", "[SEP]"]))
-    'unseen cat[SEP]'
-    """
-    parts, last = [], 0
-    for shown, span in zip(tokens.shown, tokens.offsets or [None] * len(tokens.shown)):
-        parts.append(shown if span is None else (tokens.text or "")[last : span[1]])
-        last = last if span is None else span[1]
-    return "".join(parts)
 
 
 def split_ending(model: LanguageModel, ids: Sequence[int]) -> tuple[list[int], list[int]]:
@@ -79,8 +66,8 @@ def write_next(model: LanguageModel, stem: Sequence[int], tokens: int) -> Iterat
         yield from write_again(model, stem, tokens)
         return
     write = write_with_state if hasattr(inner, "begin") else write_with_library
-    for number, token in enumerate(write(inner, prompt, tokens)):
-        yield WritingStep(int(token), 1 if number else len(stem))
+    for number, token in enumerate(write(inner, prompt, tokens, model.choose)):
+        yield WritingStep(token, 1 if number else len(stem))
 
 
 def can_keep(model: Any) -> bool:
@@ -88,31 +75,31 @@ def can_keep(model: Any) -> bool:
     return hasattr(model, "begin") or hasattr(model, "generate")
 
 
-def write_with_state(model: Any, prompt: Tensor, tokens: int) -> Iterator[Tensor]:
+def write_with_state(model: Any, prompt: Tensor, tokens: int, choose: Choose) -> Iterator[int]:
     """The likeliest next tokens of a model of ours, with its decoder state."""
     state = model.begin(prompt)
     fed = state.take_prompt(1, tokens)
     for _ in range(tokens):
-        token = state(fed)[0].argmax()
+        token = choose(state(fed)[0])
         yield token
-        fed = token[None, None]
+        fed = torch.tensor([[token]])
 
 
-def write_with_library(model: Any, prompt: Tensor, tokens: int) -> Iterator[Tensor]:
+def write_with_library(model: Any, prompt: Tensor, tokens: int, choose: Choose) -> Iterator[int]:
     """The likeliest next tokens of a model of `transformers`, with its cache."""
     fed, past = prompt, None
     for _ in range(tokens):
         found = model(fed, past_key_values=past, use_cache=True)
-        token = found.logits[0, -1].argmax()
+        token = choose(found.logits[0, -1])
         yield token
-        fed, past = token[None, None], found.past_key_values
+        fed, past = torch.tensor([[token]]), found.past_key_values
 
 
 def write_again(model: LanguageModel, stem: Sequence[int], tokens: int) -> Iterator[WritingStep]:
     """The likeliest next tokens of a model without a cache: all is read again."""
     ids = list(stem)
     for _ in range(tokens):
-        token = int(model.output(torch.tensor([ids]))[0, -1].argmax())
+        token = model.choose(model.output(torch.tensor([ids]))[0, -1])
         yield WritingStep(token, len(ids))
         ids.append(token)
 
@@ -123,6 +110,6 @@ def write_masked(model: LanguageModel, stem: Sequence[int], end: Sequence[int], 
     assert mask is not None
     for _ in range(tokens):
         fed = [*ids, mask, *end]
-        token = int(model.output(torch.tensor([fed]))[0, len(ids)].argmax())
+        token = model.choose(model.output(torch.tensor([fed]))[0, len(ids)])
         yield WritingStep(token, len(fed))
         ids.append(token)
