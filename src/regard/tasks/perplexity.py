@@ -189,8 +189,9 @@ def token_losses(
 @torch.no_grad()
 def losses_of_last(model: nn.Module, ids: Int[Tensor, "1 q"], wanted: Int[Tensor, " t"]) -> Float[Tensor, " t"]:
     """What the last tokens of a window expect, against what came, in float64."""
-    if hasattr(model, "hidden") and hasattr(model, "head_weight"):
-        hidden, weight, bias = model.hidden(ids)[0, -len(wanted) :], model.head_weight, model.head_bias  # t m, n m
+    own: Any = model
+    if hasattr(own, "hidden") and hasattr(own, "head_weight"):
+        hidden, weight, bias = own.hidden(ids)[0, -len(wanted) :], own.head_weight, own.head_bias  # t m, n m, n
         rows = max(1, CHUNK // len(weight))
         made = (F.linear(some, weight, bias) for some in hidden.split(rows))
     else:
