@@ -31,7 +31,9 @@ def specialize(config: Any) -> Any:
             kv_heads=config.kv_heads,
             norm_eps=1e-6 if config.norm_eps is None else config.norm_eps,
             rope_base=config.rotary_base,
-            **dict.fromkeys(("qkv_bias", "out_bias", "mlp_bias"), config.bias),
+            qkv_bias=config.bias,
+            out_bias=config.bias,
+            mlp_bias=config.bias,
         )
     raise ModelError(
         f"a GPT with positions={config.positions!r}, norm={config.norm!r}, activation={config.activation!r}, "
