@@ -67,6 +67,8 @@ def test_smollm_gives_the_logits_of_transformers():
     [
         ({"llama.logit_scale": 0.5}, "logit_scale=0.5, which the table of 'llama' does not know"),
         ({"llama.attention.clamp_kqv": 8.0}, "attention.clamp_kqv=8.0, which the table"),
+        ({"llama.rope.freq_base": float("nan")}, "rope.freq_base=nan, wanted a number"),
+        ({"llama.attention.layer_norm_rms_epsilon": float("inf")}, "layer_norm_rms_epsilon=inf, wanted a number"),
         ({"llama.expert_count": 8}, "expert_count=8, but our model .* can only be made with 0"),
         ({"llama.rope.scaling.type": "yarn"}, "rope.scaling.type='yarn'"),
         ({"llama.rope.dimension_count": 2}, "rope.dimension_count=2, but a head has 4 channels"),

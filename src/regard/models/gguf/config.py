@@ -29,6 +29,9 @@ def describe(file: GGUFFile) -> dict[str, Any]:
     """The keys of the architecture without its name, together with what is said by tensors alone."""
     start = f"{file.architecture}."
     keys = {key.removeprefix(start): tidy(value) for key, value in file.metadata.items() if key.startswith(start)}
+    wrong = next((key for key, value in keys.items() if isinstance(value, float) and not math.isfinite(value)), None)
+    if wrong is not None:
+        raise ModelError(f"the config has {wrong}={keys[wrong]}, wanted a number; convert the model again")
     shapes = {info.name: info.shape for info in file.header.tensors.values()}
     if EMBEDDINGS not in shapes:
         raise ModelError(f"there is no tensor {EMBEDDINGS!r}; give the file of a whole model")
