@@ -17,7 +17,7 @@ from regard.models.fast.workers import WORKERS
 from regard.models.fast.workspace import MOST_TOKENS, Workspace
 from regard.positions import Rotary
 
-PATIENCE = 1.5  # seconds; kernels from the disk are there sooner
+PATIENCE = 3.0  # seconds; kernels from the disk are there sooner
 
 
 @contextmanager

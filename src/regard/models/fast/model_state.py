@@ -9,6 +9,7 @@ from torch import Tensor
 from regard.models.causal_state import CausalState
 from regard.models.fast.state import FastState
 from regard.models.fast.weights import StoredWeights, store_parameters
+from regard.models.lean.joined import join_weights
 from regard.models.lean.obstacles import make_guard
 
 
@@ -21,6 +22,7 @@ class FastModelState(FastState):
 
     def __init__(self, plain: CausalState) -> None:
         model: Any = plain.model
+        join_weights(model)  # as the lean engine has them, so that either may begin after the other
         super().__init__(StoredWeights(model.config, store_parameters(model)), plain.prompt, plain.left_padding)
         self.plain, self.may_go_on, self.is_plain = plain, make_guard(model), False
 

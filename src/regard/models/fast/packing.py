@@ -8,7 +8,7 @@ eighth block of Q4_K and Q6_K stands what 256 columns share. Rows are filled up 
 The codes of Q6_K are widened to 8 bits, less 32: so they are a third larger than in the file.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from regard.models.fast.tables import Q4_0, Q4_1, Q4_K, Q6_K, Q8_0, pad
 Bytes = NDArray[np.uint8]
 
 STORED = {Q4_0: 18, Q4_1: 20, Q8_0: 34, Q4_K: 144, Q6_K: 210}  # bytes of one block of the file
+LOW, FOUR = np.uint8(15), np.uint8(4)
 AT_ONCE = 512  # rows: what is in the making stays near
 
 
@@ -57,7 +58,7 @@ def take_apart(rows: Bytes, code: int) -> Parts:
     head = 4 if code == Q4_1 else 2
     codes = blocks[..., None, head:]
     if code != Q8_0:  # columns 0 … 15 in the low halves of 16 bytes, 16 … 31 in the high ones
-        codes = np.concatenate((codes & 15, codes >> 4), -1)
+        codes = np.concatenate((codes & LOW, codes >> FOUR), -1)
     own = blocks[..., None, :head].reshape(*blocks.shape[:2], 1, -1, 2)
     return Parts(blocks[..., :0].reshape(*blocks.shape[:2], 0, 2), own, codes)
 
@@ -68,7 +69,7 @@ def take_apart_q4_k(blocks: Bytes) -> Parts:
     scales = np.concatenate((first & 63, (third & 15) | (first >> 6 << 4)), -1)
     offsets = np.concatenate((second & 63, (third >> 4) | (second >> 6 << 4)), -1)
     pairs = blocks[..., 16:].reshape(*blocks.shape[:2], 4, 1, 32)
-    codes = np.concatenate((pairs & 15, pairs >> 4), -2).reshape(*blocks.shape[:2], 8, 32)
+    codes: Any = np.concatenate((pairs & LOW, pairs >> FOUR), -2).reshape(*blocks.shape[:2], 8, 32)
     shared = blocks[..., :4].reshape(*blocks.shape[:2], 2, 2)
     return Parts(shared, np.stack((scales, offsets), -1)[..., None], codes)
 
@@ -76,8 +77,8 @@ def take_apart_q4_k(blocks: Bytes) -> Parts:
 def take_apart_q6_k(blocks: Bytes) -> Parts:
     """Each 128 columns have 64 bytes of low halves and 32 of the two high bits; each 16 a scale of 8 bits."""
     lead = blocks.shape[:2]
-    low = blocks[..., :128].reshape(*lead, 2, 1, 2, 32)
-    low = np.concatenate((low & 15, low >> 4), -3).reshape(*lead, 2, 4, 32)
+    low: Any = blocks[..., :128].reshape(*lead, 2, 1, 2, 32)
+    low = np.concatenate((low & LOW, low >> FOUR), -3).reshape(*lead, 2, 4, 32)
     shifts = np.arange(0, 8, 2, dtype=np.uint8)[:, None]
     high = blocks[..., 128:192].reshape(*lead, 2, 1, 32) >> shifts & 3
     codes = (low | high << 4) - np.uint8(32)  # below zero it wraps: a signed byte
@@ -88,5 +89,5 @@ def take_apart_q6_k(blocks: Bytes) -> Parts:
 def join_columns(codes: Bytes, code: int) -> Bytes:
     """Neighbouring columns in one 32-bit word: (…, words, 4 bytes)."""
     if code not in (Q8_0, Q6_K):
-        codes = codes[..., 0::2] | (codes[..., 1::2] << 4)
+        codes = codes[..., 0::2] | (codes[..., 1::2] << FOUR)
     return codes.reshape(*codes.shape[:-1], -1, 4)

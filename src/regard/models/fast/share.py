@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import types
 from numpy.typing import NDArray
 
@@ -36,7 +36,8 @@ class Counters:
 def find_yield() -> int:
     """The address of what gives the core to another thread that waits for one; 0 where there is none to call."""
     try:
-        function = ctypes.windll.kernel32.SwitchToThread if sys.platform == "win32" else ctypes.CDLL(None).sched_yield
+        library, name = ("kernel32", "SwitchToThread") if sys.platform == "win32" else (None, "sched_yield")
+        function = getattr(ctypes.CDLL(library), name)
     except (AttributeError, OSError):
         return 0
     return ctypes.cast(function, ctypes.c_void_p).value or 0

@@ -13,7 +13,8 @@ import numpy as np
 from regard.models.fast.attention import attend_places, merge_parts, remember, rotate
 from regard.models.fast.code_products import prepare
 from regard.models.fast.compile import entry_kernel, fingerprint, inline_kernel, kernel
-from regard.models.fast.products import TILE, has_nibbles, multiply_tile, read_row
+from regard.models.fast.float_products import TILE
+from regard.models.fast.products import has_nibbles, multiply_tile, read_row
 from regard.models.fast.share import finish, take, wait
 from regard.models.fast.vectors import broadcast, exp, load, store, view
 

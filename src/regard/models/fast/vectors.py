@@ -10,8 +10,8 @@ import operator
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import carray
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import carray  # type: ignore[attr-defined]
 from numba.core import types
 from numba.core.datamodel import models
 from numba.extending import overload, register_model
