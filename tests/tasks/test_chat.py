@@ -92,6 +92,26 @@ def test_an_answer_that_is_left_early_counts_as_it_is():
     assert len(chat.messages) == 4
 
 
+def test_a_step_that_is_interrupted_is_not_counted_as_read():
+    writer = make_writer(engine="plain")
+    chat = writer.chat(max_tokens=30)
+    read = writer.model.read
+
+    class Interrupting(list):
+        def append(self, size):
+            super().append(size)
+            if len(self) == 5:
+                raise KeyboardInterrupt
+
+    writer.model.read = Interrupting()
+    with pytest.raises(KeyboardInterrupt):
+        chat.send("hi")
+    writer.model.read = read
+    assert len(chat.messages[-1]["content"]) <= 4
+    text = writer.template.render([*chat.messages, {"role": "user", "content": "again"}])
+    assert chat.send("again").text == writer.generate(text, max_tokens=30).text
+
+
 def test_reset_forgets_all_but_the_system_message():
     chat = make_writer().chat("be brief", max_tokens=3)
     first = chat.send("hi").text

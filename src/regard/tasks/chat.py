@@ -67,6 +67,11 @@ class Chat:
         self.kept = steps
         try:
             yield from tokens
+        except GeneratorExit:
+            raise
+        except BaseException:  # in the middle of a step: what it has read of it is not sure
+            self.kept = None
+            raise
         finally:
             self.answer(message, tokens.row.finish(message))
 
