@@ -198,3 +198,21 @@ def test_census_and_importance_run_over_it():
         (f"blocks.{layer}.attention", head) for layer in range(LAYERS) for head in range(H)
     }
     assert ranked.rows[0]["kl"] >= ranked.rows[-1]["kl"] > 0
+
+
+def test_heads_of_a_model_without_a_head_are_ranked_by_how_far_its_states_move():
+    model = make()
+    ids = torch.randint(4, V, (B, T))
+    ranked = regard.importance(model, ids, progress=False)
+    twin = make()
+    twin.load_state_dict(model.state_dict())
+    first = ranked.rows[0]
+    with torch.no_grad():
+        layer = twin.get_submodule(first["layer"])
+        layer.to_out.weight.unflatten(1, (H, -1))[:, first["head"]] = 0
+        moved = float((twin(ids) - model(ids)).norm() / model(ids).norm())
+    assert first["relative"] == pytest.approx(moved)
+    with regard.edit(model) as editor:
+        editor.mute(first["layer"], heads=[first["head"]])
+        assert editor.run(ids).kl is None
+    assert regard.importance(make(head="tags"), ids, progress=False).rows[0]["kl"] > 0

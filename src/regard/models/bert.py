@@ -207,6 +207,11 @@ class Bert(nn.Module):
         return BENDS[self.config.pool_activation](self.pooler(hidden[:, 0]))
 
     @property
+    def gives_states(self) -> bool:
+        """Whether what comes out are hidden states, and no logits."""
+        return self.config.head == "none"
+
+    @property
     def longest(self) -> int:
         """How many tokens it can read."""
         return self.config.context - (self.config.pad + 1 if self.config.after_pad else 0)

@@ -135,7 +135,8 @@ class Editor:
         if scope is not None:
             settle(scope)
         listener.finish()
-        return compare_outputs(before, after, inputs, self._tokenizer, self._read, [*self.edits, *self.notes])
+        notes = [*self.edits, *self.notes]
+        return compare_outputs(before, after, inputs, self._tokenizer, self._read, notes, model=self._model)
 
     def _aim(self, path: Any, heads: Any) -> tuple[tuple[LayerName, ...] | None, Named]:
         if not self._listener.tree:

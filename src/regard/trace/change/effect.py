@@ -154,9 +154,16 @@ def compare_outputs(
     tokenizer: Any = None,
     read: Callable[[Any], Tensor] | None = None,
     notes: list[str] | None = None,
+    *,
+    model: Any = None,
 ) -> Effect:
-    """The effect, from what the model returned without and with edits."""
+    """The effect, from what the model returned without and with edits.
+
+    A `model` whose `gives_states` is True returns hidden states, which are no logits even where nothing names them.
+    """
     first, what = numbers_of(before, read)
+    if what == "output" and read is None and getattr(model, "gives_states", False):
+        what = "last_hidden_state"
     second, _ = numbers_of(after, read)
     if first.shape != second.shape:
         raise WatchError(

@@ -94,7 +94,7 @@ def importance(
                 after = run()
                 row: Record = {"layer": name.layer, "head": head}
                 if measure is None or base is None:
-                    rows.append(row | measure_change(before, after, inputs))
+                    rows.append(row | measure_change(before, after, inputs, model))
                 else:
                     value = as_number(measure(after))
                     rows.append(row | {"metric": value, "change": value - base})
@@ -123,9 +123,9 @@ def pick_layers(listener: EditListener, chosen: tuple[LayerName, ...] | None) ->
     return found
 
 
-def measure_change(before: Any, after: Any, inputs: Any) -> Record:
+def measure_change(before: Any, after: Any, inputs: Any, model: Any = None) -> Record:
     """How far the output moved."""
-    effect = compare_outputs(before, after, dict(inputs) if hasattr(inputs, "keys") else {})
+    effect = compare_outputs(before, after, dict(inputs) if hasattr(inputs, "keys") else {}, model=model)
     if effect.kl is not None:
         return {"kl": effect.mean(effect.kl), "largest": effect.largest}
     real = torch.ones(effect.before.shape[:-1], dtype=torch.bool) if effect.real is None else effect.real

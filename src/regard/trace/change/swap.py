@@ -92,7 +92,7 @@ class Swap:
                 settle(scope)
                 listener.finish()
         notes = [f"{path} was left as it is: {why}" for path, why in listener.reasons().items()]
-        effect = compare_outputs(before, after, inputs, self.tokenizer, self.read)
+        effect = compare_outputs(before, after, inputs, self.tokenizer, self.read, model=self.model)
         return SwapReport(describe_attention(self.attention), effect, listener.layers, taken, notes)
 
     report = __call__
