@@ -29,7 +29,11 @@ BROWSED := -- --quiet tests/browser
 
 TRANSLATED := --batch-tokens 2000 --lr 0.002 --warmup-steps 300 --dropout 0.1 --vocab-size 1600 --eval-every 500 --save-every 500
 
-.PHONY: help demo test check check-slow check-cpus tests bench setup bundle induction translators lint types web
+# The folder of the data sets that the embedded models of text learn from (CONTRIBUTING.md).
+DATA ?= ../shared/data
+EVERYDAY := --data runs/everyday.txt --split line --batch-tokens 2048 --warmup-steps 200 --eval-every 250 --save-every 250
+
+.PHONY: help demo test check check-slow check-cpus tests bench setup bundle induction translators writer lint types web
 .DEFAULT_GOAL := help
 
 help: ## say what can be made
@@ -74,6 +78,15 @@ translators: .venv/.all ## train the two embedded translators again (about half 
 	$(BIN)/regard train translate --model recurrent --out runs/en-zh-recurrent --steps 3000 --layers 1 --width 192 $(TRANSLATED)
 	$(BIN)/python -m regard.tasks.ship runs/en-zh-recurrent --out src/regard/models/weights/en-zh-recurrent \
 	  --about "English to Chinese: a recurrent network with Bahdanau attention, trained on sentences that regard makes itself"
+
+writer: .venv/.all ## train the embedded writer and filler again (about an hour; DATA: where the data sets lie)
+	$(BIN)/python -m regard.data.everyday $(DATA) runs/everyday.txt
+	$(BIN)/regard train write --out runs/writer --steps 1650 --lr 0.002 $(EVERYDAY)
+	$(BIN)/python -m regard.tasks.ship runs/writer --out src/regard/models/weights/writer --card runs/everyday.json \
+	  --about "A GPT of four layers that writes on after a beginning, trained on everyday English sentences"
+	$(BIN)/regard train fill --out runs/filler --steps 1500 --lr 0.0015 --tokenizer runs/writer/tokenizer.json $(EVERYDAY)
+	$(BIN)/python -m regard.tasks.ship runs/filler --out src/regard/models/weights/filler --card runs/everyday.json \
+	  --about "A BERT of four layers that fills in hidden words, with the text and the tokens of the writer"
 
 lint: .venv/.all
 	@$(BIN)/ruff check .
