@@ -136,13 +136,13 @@ def test_a_file_that_is_cut_anywhere_is_refused_in_one_sentence(path, tmp_path):
     GGUFFile(tmp_path / "b.gguf")
 
 
-@pytest.mark.parametrize("number", [2**20, 2**40, 2**63])
-def test_a_header_that_lies_allocates_nothing(path, tmp_path, number):
-    """Every 8 bytes of the header once as a huge number: an error or another model, but no memory and no long loop."""
+@pytest.mark.parametrize(("first", "number"), [(8, 2**20), (9, 2**40), (10, 2**63)])
+def test_a_header_that_lies_allocates_nothing(path, tmp_path, first, number):
+    """Bytes of the header as a huge number, everywhere: an error or another model, but no memory and no long loop."""
     whole = path.read_bytes()
     end = whole.index(b"F32.weight") + 80
     sentences = []
-    for place in range(8, end):
+    for place in range(first, end, 3):
         (tmp_path / "b.gguf").write_bytes(whole[:place] + struct.pack("<Q", number) + whole[place + 8 :])
         tracemalloc.start()
         try:
@@ -152,7 +152,7 @@ def test_a_header_that_lies_allocates_nothing(path, tmp_path, number):
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         assert peak < 2**20
-    assert len(sentences) > 200
+    assert len(sentences) > 60
     assert not [sentence for sentence in sentences if "\n" in sentence or len(sentence) > 600]
 
 

@@ -16,6 +16,7 @@ import pytest
 import torch
 
 from regard.errors import ModelError
+from regard.models.open.converted import NotConvertibleError
 from regard.models.open.open_model import open_model
 from tests.cli.run import run, saved
 
@@ -134,6 +135,18 @@ def test_a_shard_that_is_missing_is_named(cache, monkeypatch):
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": parts}))
     with pytest.raises(ModelError, match=r"\(model-00002-of-00002\.safetensors is missing\)"):
         open_model("plain-bert")
+
+
+def test_a_model_of_the_cache_that_ours_cannot_be_is_not_fetched_again(cache, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(cache))
+    monkeypatch.setattr(socket.socket, "connect", lambda *_: pytest.fail("touched the network"))
+    file = cache / "models--plain-bert/snapshots/0123abcd/config.json"
+    config = json.loads(file.read_text())
+    file.unlink()
+    file.write_text(json.dumps(config | {"is_new_here": 7}))
+    with pytest.raises(NotConvertibleError, match="the config has is_new_here=7"):
+        open_model("plain-bert", download=True)
+    assert open_model("plain-bert", ours=False, download=True)[0].config.is_new_here == 7
 
 
 def test_pickled_weights_of_the_cache_are_refused_as_those_of_a_folder(cache, monkeypatch):

@@ -12,7 +12,7 @@ from regard.models.gguf.file import GGUFFile
 from regard.models.gguf.model import read_model
 from regard.models.gguf.tokenizer import read_chat_template, read_end_ids
 from regard.models.gguf.tokenizer import read_tokenizer as read_gguf_tokenizer
-from regard.models.open.converted import kind_of_family, read_config, read_converted
+from regard.models.open.converted import NotConvertibleError, kind_of_family, read_config, read_converted
 from regard.models.open.folder_files import read_folder_ends, read_folder_template, read_folder_tokenizer
 from regard.models.open.library import from_folder, from_hub
 from regard.models.open.locate import ModelLocation, locate, locate_cached, must_be_fetched
@@ -65,6 +65,8 @@ def load_or_fetch(name: str, *, ours: bool) -> LoadedModel:
     if cached is not None:
         try:
             return load_location(cached, ours=ours)
+        except NotConvertibleError:
+            raise  # it is whole, and would be the same again
         except ModelError:
             pass  # what is there is damaged: fetch it again
     must_be_fetched(name, download=True)
