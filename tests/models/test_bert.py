@@ -10,7 +10,7 @@ from torch.testing import assert_close
 import regard
 from regard.errors import DtypeError, MaskError, PositionError, ShapeError
 from regard.models import Bert, BertConfig, store
-from regard.models.bert import HEADS
+from regard.models.bert_config import HEADS
 from regard.models.kinds import kind_of
 
 V, M, H, LAYERS, HIDDEN, CONTEXT, TYPES, LABELS, B, T = 23, 12, 3, 2, 20, 17, 4, 5, 6, 9

@@ -15,7 +15,7 @@ import regard
 from regard.attention.observe import has_listeners
 from regard.decode import stream
 from regard.models import BertConfig
-from regard.models.bert import HEADS as BERT_HEADS
+from regard.models.bert_config import HEADS as BERT_HEADS
 from regard.models.convert import from_transformers
 from regard.models.sentence_encoder import SentenceEncoderConfig
 from tests.models.causal_models import CONFIGS, LAYERS, H, V, draw_ids, shaken

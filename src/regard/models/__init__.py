@@ -8,7 +8,8 @@ A model is built from its config, or opened with its weights by `regard.open_mod
 1096
 """
 
-from regard.models.bert import Bert, BertConfig
+from regard.models.bert import Bert
+from regard.models.bert_config import BertConfig
 from regard.models.gpt import GPT, GPTConfig
 from regard.models.gpt2 import Gpt2, Gpt2Config
 from regard.models.llama import Llama, LlamaConfig

@@ -114,7 +114,7 @@ KINDS: dict[str, Kind] = {
         ),
         Kind(
             name="bert",
-            config="regard.models.bert:BertConfig",
+            config="regard.models.bert_config:BertConfig",
             model="regard.models.bert:Bert",
             reads="text",
             writes=None,

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from regard.attention.attend import Maskable
 from regard.errors import ModelError
-from regard.models.bert import Bert, BertConfig
+from regard.models.bert import Bert
+from regard.models.bert_config import BertConfig
 from regard.models.padded import lengths_of
 
 POOLINGS = ("mean", "cls", "max")

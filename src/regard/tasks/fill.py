@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from regard.data.batches import batches
 from regard.data.byte_level import MASK, RESERVED
 from regard.data.special import PAD
-from regard.models.bert import BertConfig
+from regard.models.bert_config import BertConfig
 from regard.tasks.language import VALIDATED, PreparedText, TextBatch, TextSettings, TextTask
 from regard.tasks.model_settings import Hyperparameter, fill_config, with_hyperparameters
 from regard.tasks.read_and_written import ShownExample, save_examples

@@ -1,6 +1,6 @@
 """BERT of `transformers` as our `Bert`: the body, and the head that `architectures` names.
 
-What BERT, RoBERTa and ELECTRA have in common stands here, too: `encoder_rules`, `read_architecture`, `EncoderNames`.
+What RoBERTa, ELECTRA and DistilBERT have in common with it stands here, too: keys, rules, and how heads are named.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
-from regard.models.bert import BertConfig
+from regard.models.bert_config import BertConfig
 from regard.models.convert.configs import IGNORED
 from regard.models.convert.table import ConfigKey, ConversionTable, Prepared, TensorRule, rename
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from regard.models.bert import BertConfig
+from regard.models.bert_config import BertConfig
 from regard.models.convert.bert import (
     ACTIVATIONS,
     FIXED,

@@ -1,6 +1,6 @@
 """RoBERTa of `transformers` as our `Bert`: positions count from the padding id on, heads have names of their own."""
 
-from regard.models.bert import BertConfig
+from regard.models.bert_config import BertConfig
 from regard.models.convert.bert import (
     FIXED,
     SUFFIXES,

@@ -7,7 +7,7 @@ from typing import Any
 
 from regard.errors import ModelError
 from regard.files import make_folder, put
-from regard.models.bert import BertConfig
+from regard.models.bert_config import BertConfig
 from regard.models.safe_folder import read_json
 from regard.models.sentence_encoder import SentenceEncoderConfig
 
