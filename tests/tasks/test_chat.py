@@ -121,6 +121,18 @@ def test_reset_forgets_all_but_the_system_message():
     assert chat.send("hi").text == first
 
 
+def test_a_tokenizer_of_transformers_brings_its_template():
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=bytewise(), eos_token="<eos>")
+    tokenizer.chat_template = TURNS + "{{ eos_token }}"
+    writer = TextWriter(random_model(5), tokenizer)
+    asked = writer.chat().ask("hi")
+    assert asked == tokenizer.apply_chat_template(
+        [{"role": "user", "content": "hi"}], add_generation_prompt=True, return_dict=False
+    )
+
+
 def test_a_search_answers_too():
     chat = make_writer().chat(max_tokens=4, beams=3)
     chat.send("hi")

@@ -150,6 +150,16 @@ def test_a_batch_of_a_model_of_transformers_gives_what_single_prompts_give(libra
         assert alone.ids == written.ids
 
 
+def test_who_watches_a_model_of_transformers_hears_each_text_whole(library):
+    writer = TextWriter(library, bytewise(), ends=range(40))
+    with regard.watch(library) as trace:
+        written = writer.generate(PROMPTS, max_tokens=8)
+    lengths = {len(writer.read(one.prompt)) + len(one.ids) for one in written}
+    assert {run.layers[-1].weights.shape[-1] for run in trace.runs} == lengths
+    assert len(trace.runs) == len(PROMPTS)
+    assert any(one.stopped == "end" for one in written)
+
+
 # Stop strings and characters
 
 

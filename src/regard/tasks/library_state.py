@@ -24,6 +24,7 @@ class LibraryState:
             )
         self.model = model
         self.prompt, self.left_padding = pad_left(prompt)
+        self.prompt_padding = self.left_padding
         self.past: Any = None
         self.seen = 0
         self.has_positions = "position_ids" in inspect.signature(model.forward).parameters
@@ -68,6 +69,6 @@ class LibraryState:
 
     def again(self, written: Sequence[Sequence[int]], begin: int) -> None:
         """One pass over each prompt and what was written after it."""
-        pads = [0] * len(self.prompt) if self.left_padding is None else self.left_padding.tolist()
+        pads = [0] * len(self.prompt) if self.prompt_padding is None else self.prompt_padding.tolist()
         for row, pad, ids in zip(self.prompt, pads, written):
             self.model(input_ids=torch.cat((row[pad:], row.new_tensor(list(ids))))[None])

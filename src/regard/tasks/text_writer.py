@@ -14,7 +14,7 @@ from regard.models.decoder_state import DecoderState, Replayable
 from regard.tasks.generation import GenerationSettings, make_settings
 from regard.tasks.load_writer import load_writer
 from regard.tasks.row_iterator import JoinedEnds, RowIterator, TextStream, make_chunks, read_texts
-from regard.tasks.writable import begin, check_tokenizer, check_writes, find_context, find_ends
+from regard.tasks.writable import begin, check_tokenizer, check_writes, find_context, find_ends, find_template
 from regard.tasks.written_text import RowInProgress, WrittenText
 from regard.tokens.protocol import as_tokenizer
 from regard.trace.census.corpus import encode
@@ -56,7 +56,7 @@ class TextWriter:
         self.model, self.library_tokenizer, self.tokenizer = model, tokenizer, as_tokenizer(tokenizer)
         check_tokenizer(self.name, model, tokenizer)
         self.ends = frozenset(find_ends(model, tokenizer) if ends is None else ends)
-        self.template, self.engine = template, engine
+        self.template, self.engine = find_template(tokenizer) if template is None else template, engine
         self.context = find_context(model, tokenizer) if context is None else context
 
     @overload

@@ -6,6 +6,7 @@ from typing import Any
 from torch import nn
 
 from regard.errors import ModelError
+from regard.models.chat_template import ChatTemplate
 from regard.models.context import max_tokens
 from regard.models.decoder_state import DecoderState
 from regard.models.kinds import kind_of
@@ -73,3 +74,12 @@ def find_ends(model: Any, tokenizer: Any) -> list[int]:
     find = getattr(tokenizer, "token_to_id", None)
     ids = [find(name) for name in END_TOKENS] if callable(find) else []
     return [number for number in ids if number is not None]
+
+
+def find_template(tokenizer: Any) -> ChatTemplate | None:
+    """The chat template that a tokenizer of `transformers` brings along; None without."""
+    source = getattr(tokenizer, "chat_template", None)
+    if not isinstance(source, str):
+        return None
+    names = getattr(tokenizer, "special_tokens_map", {})
+    return ChatTemplate(source, {name: token for name, token in names.items() if isinstance(token, str)})
