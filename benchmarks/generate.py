@@ -42,7 +42,7 @@ def begin_ours(model, engine: str, prompts: Sequence[Sequence[int]], steps: int)
 
 
 def begin_theirs(model, kind: str, prompts: Sequence[Sequence[int]], steps: int) -> tuple[torch.Tensor, Step]:
-    """The same by forward calls of `transformers`, with its "dynamic" or its "static" cache; rows padded on the left."""
+    """The same by forward calls of `transformers`, with its "dynamic" or "static" cache, padded on the left."""
     import transformers
 
     longest = max(map(len, prompts))
@@ -148,11 +148,9 @@ def compare_reading(ours, theirs) -> list[Row]:
             lambda: begin_theirs(theirs, "dynamic", prompts, 1),
             rounds=ROUNDS,
         )
-        title = f"reading {READ:,} tokens: transformers / {name}"
-        rows += [
-            Row(title, other / mine, PROMISED[name]["read"], least=True),
-            Row(f"{title[:20]}: {name}", mine, unit="s"),
-        ]
+        what = f"reading {READ:,} tokens: "
+        rows.append(Row(f"{what}transformers / {name}", other / mine, PROMISED[name]["read"], least=True))
+        rows.append(Row(what + name, mine, unit="s"))
     return rows
 
 

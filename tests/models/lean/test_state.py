@@ -29,7 +29,7 @@ def endless(request):
 
 
 def both(model, prompt, **options):
-    lean = model.begin(prompt, **options)
+    lean = model.begin(prompt, engine="lean", **options)
     plain = model.begin(prompt, engine="plain", **options)
     assert isinstance(lean, LeanState)
     assert isinstance(plain, CausalState)
@@ -49,6 +49,14 @@ def compare(lean, plain, prompt, parts):
 def test_every_step_equals_that_of_the_modules(model):
     prompt, after = draw_ids(4, 9), draw_ids(4, 12, seed=8)
     compare(*both(model, prompt), prompt, after.split([1, 1, 3, 1, 1, 4, 1], 1))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("rows", [1, 2, 37])
+def test_few_and_many_rows_equal_those_of_the_modules(rows):
+    for name in ("llama biases", "gpt2", "mistral"):
+        model, prompt = shaken(CONFIGS[name].build()), draw_ids(rows, 4)
+        compare(*both(model, prompt), prompt, draw_ids(rows, 3, seed=8).split(1, 1))
 
 
 @torch.no_grad()

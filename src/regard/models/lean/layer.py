@@ -29,6 +29,23 @@ class Turn(NamedTuple):
     sin: Tensor
 
 
+FEW, FEW_FOR_ONE_THREAD = 32, 8  # rows up to which a product is quicker with the weights on its left
+
+
+def multiply(x: Tensor, linear: JoinedLinear) -> Tensor:
+    """x (b, t, m) times the rows of a linear layer, (b, t, n).
+
+    For one token of a few rows, (W xᵀ)ᵀ reads the weights up to 2.7 times as fast as x Wᵀ does in torch's CPU products.
+    """
+    rows = x.shape[0]
+    if x.shape[1] > 1 or not 1 < rows <= (FEW if torch.get_num_threads() > 1 else FEW_FOR_ONE_THREAD):
+        return F.linear(x, linear.weight, linear.bias)
+    turned = x[:, 0].t()  # m b
+    if linear.bias is None:
+        return torch.mm(linear.weight, turned).t()[:, None]
+    return torch.addmm(linear.bias[:, None], linear.weight, turned).t()[:, None]
+
+
 def apply_norm(x: Tensor, norm: JoinedNorm) -> Tensor:
     """x, normed over its last axis."""
     if norm.is_rms:
@@ -39,7 +56,7 @@ def apply_norm(x: Tensor, norm: JoinedNorm) -> Tensor:
 def project_heads(x: Tensor, layer: JoinedLayer, shape: Shape, turn: Turn | None) -> tuple[Tensor, Tensor, Tensor]:
     """q (b, t, h, d), k and v (b, t, g, d) of what the norm before attention gave, (b, t, m)."""
     h, g, d = shape.heads, shape.kv_heads, shape.head_width
-    heads = F.linear(x, layer.qkv.weight, layer.qkv.bias).unflatten(-1, (h + 2 * g, d))
+    heads = multiply(x, layer.qkv).unflatten(-1, (h + 2 * g, d))
     asked = heads[:, :, : h + g]
     if layer.q_norm is not None and layer.k_norm is not None:
         asked = torch.cat((apply_norm(asked[:, :, :h], layer.q_norm), apply_norm(asked[:, :, h:], layer.k_norm)), 2)
@@ -52,7 +69,7 @@ def add_network(x: Tensor, layer: JoinedLayer, shape: Shape) -> Tensor:
     """x, and what the feed-forward network adds to it, where there is one."""
     if layer.gate_up is None or layer.down is None or layer.network_norm is None:
         return x
-    hidden = F.linear(apply_norm(x, layer.network_norm), *layer.gate_up)
+    hidden = multiply(apply_norm(x, layer.network_norm), layer.gate_up)
     if shape.activation == "swiglu":
         gate, up = hidden.chunk(2, -1)
         hidden = F.silu(gate).mul_(up)
@@ -63,7 +80,7 @@ def add_network(x: Tensor, layer: JoinedLayer, shape: Shape) -> Tensor:
 
 def add_linear(x: Tensor, y: Tensor, linear: JoinedLinear) -> Tensor:
     """x plus a projection of y."""
-    return F.linear(y, *linear).add_(x)
+    return x + multiply(y, linear)
 
 
 def attend_one(q: Tensor, cache: SlotCache, count: int, shape: Shape, hidden: Tensor | None) -> Tensor:

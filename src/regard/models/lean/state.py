@@ -11,7 +11,7 @@ from regard.errors import CacheError
 from regard.models.causal_inputs import must_be_readable, must_fit_context, place_tokens
 from regard.models.causal_state import CausalState
 from regard.models.lean.cache import SlotCache
-from regard.models.lean.joined import join_weights
+from regard.models.lean.joined import JoinedLinear, join_weights
 from regard.models.lean.layer import (
     Shape,
     Turn,
@@ -20,6 +20,7 @@ from regard.models.lean.layer import (
     apply_norm,
     attend_many,
     attend_one,
+    multiply,
     project_heads,
 )
 from regard.models.lean.obstacles import find_obstacle, make_guard
@@ -56,7 +57,8 @@ class LeanState:
         """Reads the next tokens of every row; the logits of the token after the last of them."""
         if not self._is_lean():
             return self.plain(ids)
-        return F.linear(self._read(ids), self.weights.head)
+        logits = multiply(self._read(ids)[:, None], JoinedLinear(self.weights.head, None))
+        return logits[:, 0].contiguous()
 
     def hidden(self, ids: Tensor) -> Tensor:
         """The same before the head."""
