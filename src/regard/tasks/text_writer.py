@@ -56,7 +56,8 @@ class TextWriter:
         self.model, self.library_tokenizer, self.tokenizer = model, tokenizer, as_tokenizer(tokenizer)
         check_tokenizer(self.name, model, tokenizer)
         self.ends = frozenset(find_ends(model, tokenizer) if ends is None else ends)
-        self.template, self.engine = find_template(tokenizer) if template is None else template, engine
+        self.template: Any = find_template(tokenizer) if template is None else template
+        self.engine = engine
         self.context = find_context(model, tokenizer) if context is None else context
 
     @overload
