@@ -18,6 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -92,49 +93,60 @@ def difference(model, unpacked, tokens: int = 200) -> float:
     from regard.models.gguf import GGUFFile
     from regard.models.gguf.tokenizer import read_tokenizer
 
-    ids = torch.tensor([read_tokenizer(GGUFFile(gguf_path())).encode(wikitext()[:4000])[:tokens]])
+    ids = torch.tensor([read_tokenizer(GGUFFile(gguf_path())).encode(wikitext()[:4000]).ids[:tokens]])
     return float((model(ids) - unpacked(ids)).abs().max())
 
 
-@torch.no_grad()
-def main() -> int:
+def read_codes():
+    """The model with its codes, and how much the process grew by reading it, kernels apart."""
     from regard.models.fast.quantized import QuantizedModel
 
-    torch.set_num_threads(THREADS)
+    import_module("regard.models.fast.step")  # its memory is not that of the model
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     model = QuantizedModel.read(gguf_path())
-    opened = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    theirs, _ = open_theirs()
-    from regard.models.gguf import GGUFFile
-    from regard.models.gguf.model import read_model
+    return model, 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 
-    unpacked = read_model(GGUFFile(gguf_path()))
-    prompt = torch.randint(100, 40_000, (1, PROMPT), generator=torch.Generator().manual_seed(0))
-    start = now()
-    model.begin(prompt)(prompt)
-    compiled = now() - start
 
-    codes, from_codes = time_steps(model.begin(prompt), prompt)
-    floats, from_floats = time_steps(unpacked.begin(prompt, engine="fast"), prompt)
-    library, from_library = time_steps(transformers_steps(theirs), prompt)
-    contestants: dict[str, Write] = {"codes": codes, "float32": floats, "transformers": library}
-    python = os.environ.get("REGARD_LLAMA_CPP")
-    llama = LlamaCpp(python, prompt) if python else None
-    if llama is not None:
-        contestants["llama.cpp"] = llama.write
-        print("llama.cpp:", llama.units)
+def run_turns(contestants: dict[str, Write]) -> tuple[dict[str, float], float]:
+    """Seconds of the best token of each, and the bandwidth."""
     times: dict[str, list[float]] = {name: [] for name in contestants}
     bandwidth = 0.0
     for _ in range(TURNS):
         for name, write in contestants.items():
             times[name] += write(TURN)
         bandwidth = max(bandwidth, measure_bandwidth(2**29))
-    best = {name: min(seconds) for name, seconds in times.items()}
     for name, seconds in times.items():
-        line = f"{name:<14}{1e3 * best[name]:>8.2f} ms a token at best, {1e3 * np.median(seconds):>8.2f} in the middle"
-        print(line)
+        print(
+            f"{name:<14}{1e3 * min(seconds):>8.2f} ms a token at best, {1e3 * np.median(seconds):>8.2f} in the middle"
+        )
+    print(f"bandwidth {bandwidth / 1e9:.1f} GB/s")
+    return {name: min(seconds) for name, seconds in times.items()}, bandwidth
+
+
+@torch.no_grad()
+def main() -> int:
+    from regard.models.gguf import GGUFFile
+    from regard.models.gguf.model import read_model
+
+    torch.set_num_threads(THREADS)
+    model, grown = read_codes()
+    theirs, unpacked = open_theirs()[0], read_model(GGUFFile(gguf_path()))
+    prompt = torch.randint(100, 40_000, (1, PROMPT), generator=torch.Generator().manual_seed(0))
+    start = time.perf_counter()
+    model.begin(prompt)(prompt)
+    print(f"first call of the kernels {time.perf_counter() - start:.1f} s")
+
+    codes, from_codes = time_steps(model.begin(prompt), prompt)
+    floats, from_floats = time_steps(unpacked.begin(prompt, engine="fast"), prompt)
+    library, from_library = time_steps(transformers_steps(theirs), prompt)
+    contestants: dict[str, Write] = {"codes": codes, "float32": floats, "transformers": library}
+    python = os.environ.get("REGARD_LLAMA_CPP")
+    if python:
+        llama = LlamaCpp(python, prompt)
+        contestants["llama.cpp"] = llama.write
+        print("llama.cpp:", llama.units)
+    best, bandwidth = run_turns(contestants)
     size, weights = gguf_path().stat().st_size, sum(one.nbytes for one in unpacked.parameters())
-    print(f"bandwidth {bandwidth / 1e9:.1f} GB/s; first call of the kernels {compiled:.1f} s")
     print(f"same 48 tokens: {from_codes[:48] == from_floats[:48] == from_library[:48]}")
     rows = [
         Row("float32: share of the bandwidth", weights / best["float32"] / bandwidth, 0.8, least=True),
@@ -142,10 +154,10 @@ def main() -> int:
         Row("4-bit codes: × transformers", best["transformers"] / best["codes"], 4.0, least=True),
         Row("4-bit codes: share of the bandwidth", model.nbytes / best["codes"] / bandwidth),
         Row("4-bit codes: largest difference of a logit · 10⁴", 1e4 * difference(model, unpacked), 2.0, ""),
-        Row("4-bit codes: memory of weights", model.nbytes / size, 1.3),
-        Row("4-bit codes: memory of the process while opening", 1024 * (opened - before) / size),
+        Row("4-bit codes: memory of weights / file", model.nbytes / size, 1.3),
+        Row("4-bit codes: growth of the process / file", grown / size, 1.3),
     ]
-    if llama is not None:
+    if python:
         rows.insert(3, Row("4-bit codes: × llama.cpp", best["llama.cpp"] / best["codes"], 1.2, least=True))
     return report("generate_fast", rows)
 

@@ -55,6 +55,19 @@ def test_it_says_what_it_cannot_compute():
         build("gpt rotary").begin(draw_ids(1, 2), engine="fast")
 
 
+def test_steps_may_stand_inside_and_outside_of_inference_mode():
+    model, ids = build(), draw_ids(2, 140)
+    with torch.no_grad():
+        expected = model(ids)
+    with torch.inference_mode():
+        state = model.begin(ids[:, :130], engine="fast")
+    for start, stop, mode in ((0, 130, False), (130, 131, True), (131, 139, False), (139, 140, True)):
+        with torch.no_grad(), torch.inference_mode(mode):
+            logits = state(ids[:, start:stop])
+        assert_close(logits, expected[:, stop - 1], rtol=1e-4, atol=1e-4)
+        state.reorder(torch.tensor([0, 1]))
+
+
 @torch.no_grad()
 def test_a_window_with_sinks_is_left_to_the_lean_engine():
     model, ids = build(), draw_ids(1, 30)
@@ -62,3 +75,18 @@ def test_a_window_with_sinks_is_left_to_the_lean_engine():
     assert not isinstance(states[0], FastModelState)
     fast, plain = (state(ids) for state in states)
     assert_close(fast, plain, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["llama", "mistral"])
+@torch.no_grad()
+def test_a_long_prompt_is_read_by_torch_and_gone_on_from(name):
+    model = build(name)
+    prompt = [draw_ids(1, length, seed=length)[0] for length in (139, 150)]
+    state, plain = (model.begin(prompt, engine=engine) for engine in ("fast", "plain"))
+    for _ in range(2):
+        assert_close(state(state.take_prompt(2, 9)), plain(plain.take_prompt(2, 9)), rtol=1e-4, atol=1e-4)
+        for at in range(3):
+            ids = draw_ids(2, 1, seed=at)
+            assert_close(state(ids), plain(ids), rtol=1e-4, atol=1e-4)
+        state.crop(0)
+        plain = model.begin(prompt, engine="plain")

@@ -67,7 +67,7 @@ class Decoder:
 
     def read(self, ids: Int[Tensor, "b t"]) -> Float[Tensor, "b n"]:
         """Reads the next tokens of every row; the logits after the last of them."""
-        self._make_room(ids.shape[1])
+        self.make_room(ids.shape[1])
         logits = torch.empty(len(ids), pad(self.weights.config.vocab_size))
         for tokens, last in self._cut(ids.tolist()):
             self._run(tokens, logits[last])
@@ -77,7 +77,7 @@ class Decoder:
     def read_all(self, ids: Int[Tensor, "1 t"]) -> Float[Tensor, "t n"]:
         """Reads the next tokens of the only row; the logits after each of them."""
         new = ids.shape[1]
-        self._make_room(new)
+        self.make_room(new)
         logits, line = torch.empty(new, pad(self.weights.config.vocab_size)), ids[0].tolist()
         for start in range(0, new, MOST_TOKENS):
             places = range(start, min(new, start + MOST_TOKENS))
@@ -86,23 +86,22 @@ class Decoder:
         self.seen += new
         return logits[:, : self.weights.config.vocab_size]
 
-    def _make_room(self, new: int) -> None:
+    def make_room(self, new: int) -> None:
+        """Room for so many new tokens."""
         self.workspace.make_room(self.seen + new)
         self.turns.reach(self.seen + new)
 
     def _cut(self, ids: list[list[int]]) -> Iterator[tuple[Records, slice]]:
-        """Tokens of one call each, and which rows of logits the last of them give."""
-        if len(ids[0]) == 1:
-            for start in range(0, len(ids), MOST_TOKENS):
-                rows = range(start, min(len(ids), start + MOST_TOKENS))
-                yield self._describe([(row, self.seen, ids[row][0]) for row in rows]), slice(rows.start, rows.stop)
-            return
+        """Tokens of one call each, and whose logits the last of them give: the last tokens of all rows come last."""
+        tokens: list[tuple[int, int, int]] = []
         for row, line in enumerate(ids):
-            places = range(max(self.seen, self.padding[row]), self.seen + len(line))
-            for start in range(0, len(places), MOST_TOKENS):
-                chosen = places[start : start + MOST_TOKENS]
-                tokens = self._describe([(row, place, line[place - self.seen]) for place in chosen])
-                yield tokens, slice(row, row + (chosen[-1] == places[-1]))
+            first = max(self.padding[row] - self.seen, 0)
+            tokens += [(row, self.seen + at, line[at]) for at in range(first, len(line) - 1)]
+        before = len(tokens)
+        tokens += [(row, self.seen + len(line) - 1, line[-1]) for row, line in enumerate(ids)]
+        for start in range(0, len(tokens), MOST_TOKENS):
+            stop = min(start + MOST_TOKENS, len(tokens))
+            yield self._describe(tokens[start:stop]), slice(max(0, start - before), max(0, stop - before))
 
     def _describe(self, tokens: list[tuple[int, int, int]]) -> Records:
         """Records of tokens that are given as row, place and id."""

@@ -11,6 +11,9 @@ from regard.models.fast.state import FastState
 from regard.models.fast.weights import StoredWeights, store_parameters
 from regard.models.lean.joined import join_weights
 from regard.models.lean.obstacles import make_guard
+from regard.models.lean.state import LEAN
+
+LONG = 128  # tokens of a prompt that is read by torch
 
 
 class FastModelState(FastState):
@@ -30,7 +33,21 @@ class FastModelState(FastState):
         """Reads the next tokens of every row; the logits of the token after the last of them."""
         if not self.is_plain and not self.may_go_on():
             self._hand_over()
-        return self.plain(ids) if self.is_plain else super().__call__(ids)
+        if self.is_plain:
+            return self.plain(ids)
+        is_long = not self.seen and ids.shape[1] >= LONG
+        return self._read_long(ids) if is_long and not any(self.plain.model.windows) else super().__call__(ids)
+
+    def _read_long(self, ids: Int[Tensor, "b t"]) -> Float[Tensor, "b n"]:
+        """The same for a long prompt: torch's products of large matrices, by the lean engine, are quicker."""
+        lean = LEAN.begin(self.plain)
+        logits = lean(ids)
+        self.decoder.make_room(ids.shape[1])
+        for index, slots in enumerate(lean.slots):
+            pair = (one.unflatten(0, (len(ids), -1))[:, :, : ids.shape[1]] for one in (slots.keys, slots.values))
+            self.decoder.workspace.set_pair(index, *pair)
+        self.decoder.seen = ids.shape[1]
+        return logits
 
     def _hand_over(self) -> None:
         self.is_plain = True

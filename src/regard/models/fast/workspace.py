@@ -43,8 +43,9 @@ class Workspace:
 
     def _allocate(self, rows: int, capacity: int) -> tuple[Tensor, Tensor]:
         layers, heads, channels = len(self.weights.layers), self.weights.kv_heads, self.weights.head_width
-        keys = torch.zeros(layers, rows, heads, capacity // 16, channels, 16)
-        return keys, torch.zeros(layers, rows, heads, capacity, pad(channels))
+        with torch.inference_mode(False):  # such tensors cannot be written to outside of it
+            keys = torch.zeros(layers, rows, heads, capacity // 16, channels, 16)
+            return keys, torch.zeros(layers, rows, heads, capacity, pad(channels))
 
     def make_room(self, places: int) -> None:
         """Room for so many places of every row."""
@@ -59,6 +60,13 @@ class Workspace:
         """Keys and values of one layer, as other caches have them."""
         keys = self.keys[layer].transpose(-1, -2).flatten(2, 3)
         return keys[:, :, :places], self.values[layer, :, :, :places, : self.weights.head_width]
+
+    def set_pair(self, layer: int, keys: Float[Tensor, "b h t d"], values: Float[Tensor, "b h t d"]) -> None:
+        """Writes the first keys and values of one layer."""
+        places = keys.shape[2]
+        whole = torch.nn.functional.pad(keys, (0, 0, 0, -places % 16)).unflatten(2, (-1, 16))
+        self.keys[layer, :, :, : whole.shape[2]] = whole.transpose(-1, -2)
+        self.values[layer, :, :, :places, : self.weights.head_width] = values
 
     def _resize(self, rows: int, capacity: int, index: Any) -> None:
         keys, values = self._allocate(rows, capacity)
