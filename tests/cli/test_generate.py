@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import shutil
 import sys
 
 import pytest
@@ -206,3 +207,20 @@ def test_a_group_of_options_keeps_types_and_defaults():
     build(width=5, name="y")
     assert calls == [(Sizes(5), "y")]
     assert build.__doc__ == "Build."
+
+
+def test_a_model_that_ours_cannot_be_writes_by_transformers_and_it_is_said(monkeypatch, capsys, llama, tmp_path):
+    pytest.importorskip("transformers", reason="needs transformers: pip install 'regard[hf]'")
+    folder = tmp_path / "yarn"
+    shutil.copytree(llama, folder)
+    config = json.loads((folder / "config.json").read_text())
+    config["rope_parameters"] = {
+        "rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 16
+    }  # fmt: skip
+    (folder / "config.json").write_text(json.dumps(config))
+    code, out, err = generate(monkeypatch, capsys, folder, "Hello", "--max-tokens", 3)
+    assert code == 0, err
+    assert out.startswith("Hello")
+    assert "is no model of ours, so transformers itself runs it: the config has rope_type='yarn'" in err
+    with pytest.raises(regard.errors.ModelError, match="open it with ours=False"):
+        regard.open_writer(folder)

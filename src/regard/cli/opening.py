@@ -1,9 +1,12 @@
 """The model that a command names: ours, or where ours cannot be what it is, that of `transformers`."""
 
+from typing import Any
+
 import typer
 
 from regard.models.open.converted import NotConvertibleError
 from regard.models.open.load_model import LoadedModel, load_model
+from regard.tasks.text_writer import TextWriter, open_writer
 
 
 def load_named_model(name: str, *, download: bool = False) -> LoadedModel:
@@ -13,3 +16,12 @@ def load_named_model(name: str, *, download: bool = False) -> LoadedModel:
     except NotConvertibleError as error:
         typer.echo(error.notice, err=True)
         return load_model(name, ours=False, download=download)
+
+
+def open_named_writer(name: str, **settings: Any) -> TextWriter:
+    """The same, ready to write; `settings` are those of `open_writer`."""
+    try:
+        return open_writer(name, **settings)
+    except NotConvertibleError as error:
+        typer.echo(error.notice, err=True)
+        return open_writer(name, ours=False, **settings)

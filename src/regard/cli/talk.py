@@ -8,6 +8,7 @@ from pathlib import Path
 import typer
 
 from regard.cli.generation_options import WriterOptions
+from regard.cli.opening import open_named_writer
 from regard.cli.outputs import explain_write_errors
 from regard.cli.speed import Stopwatch
 from regard.cli.texts import standard_input
@@ -16,7 +17,6 @@ from regard.errors import RegardError
 from regard.files import put
 from regard.tasks.chat import Chat
 from regard.tasks.generation import GenerationSettings
-from regard.tasks.text_writer import open_writer
 
 PROMPT = "> "
 HELP = """/reset          forget the conversation
@@ -28,7 +28,7 @@ Ctrl-C stops an answer, Ctrl-D ends."""
 
 def talk(name: str, system: str | None, settings: GenerationSettings, opening: WriterOptions) -> None:
     """Read messages and print answers until there are no more."""
-    chat = open_writer(name, download=opening.download, engine=opening.engine).chat(system, settings)
+    chat = open_named_writer(name, download=opening.download, engine=opening.engine).chat(system, settings)
     if sys.stdin is not None and sys.stdin.isatty():
         typer.echo(f"{chat.writer.name}: /help lists what can be said beside messages; Ctrl-D ends.", err=True)
     for message in read_messages():

@@ -14,6 +14,7 @@ import typer
 from regard.cli.generate import ShowOptions
 from regard.cli.generation_options import WriterOptions
 from regard.cli.harmless import escape_json, make_harmless
+from regard.cli.opening import open_named_writer
 from regard.cli.outputs import check_target, explain_write_errors
 from regard.cli.see import ENDINGS, write_file
 from regard.cli.speed import Stopwatch
@@ -25,7 +26,7 @@ from regard.models import embedded
 from regard.tasks.chat import Chat
 from regard.tasks.generation import GenerationSettings
 from regard.tasks.row_iterator import AT_ONCE, TextStream
-from regard.tasks.text_writer import TextWriter, open_writer
+from regard.tasks.text_writer import TextWriter
 from regard.tasks.written_text import CONTEXT, WrittenText, WrittenToken
 from regard.tokens.visible import cut
 from regard.trace.watch import watch
@@ -76,7 +77,7 @@ def write_texts(
     is_batch = file is not None or not isinstance(lines, list)
     check_shown(settings, show, is_batch=is_batch)
     unpacked = show.see or show.to is not None or settings.window is not None  # codes can be neither seen nor windowed
-    writer = open_writer(
+    writer = open_named_writer(
         name,
         download=opening.download,
         engine="plain" if show.see else opening.engine,

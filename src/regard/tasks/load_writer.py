@@ -2,27 +2,16 @@
 
 import os
 from importlib.util import find_spec
-from typing import Any, NamedTuple
 
 from regard.errors import ModelError
-from regard.models.chat_template import ChatTemplate
 from regard.models.fast.quantized import QuantizedModel
 from regard.models.gguf import GGUFFile
 from regard.models.gguf.tokenizer import read_chat_template, read_end_ids, read_tokenizer
 from regard.models.layout import GGUF
-from regard.models.open.load_model import load_model
+from regard.models.open.load_model import LoadedModel, load_model
 
 
-class LoadedWriter(NamedTuple):
-    """A model, and what lay beside its weights."""
-
-    model: Any
-    tokenizer: Any
-    chat_template: ChatTemplate | None
-    end_ids: tuple[int, ...]
-
-
-def load_writer(name: str | os.PathLike[str], *, download: bool, quantized: bool) -> LoadedWriter:
+def load_writer(name: str | os.PathLike[str], *, ours: bool, download: bool, quantized: bool) -> LoadedModel:
     """What `load_model` loads; with `quantized` the codes of a GGUF file stay codes, where they can."""
     is_gguf = os.fspath(name).lower().endswith(GGUF) and os.path.isfile(name)
     if is_gguf and quantized and find_spec("numba") is not None:
@@ -33,5 +22,5 @@ def load_writer(name: str | os.PathLike[str], *, download: bool, quantized: bool
         except ModelError:
             pass  # no kernel for it; unpacked, it opens, or says what is wrong
         else:
-            return LoadedWriter(model, tokenizer, read_chat_template(file), read_end_ids(file))
-    return LoadedWriter(*load_model(name, download=download))
+            return LoadedModel(model, tokenizer, read_chat_template(file), read_end_ids(file))
+    return load_model(name, ours=ours, download=download)

@@ -210,12 +210,13 @@ class TextWriter:
 def open_writer(
     name: str | os.PathLike[str] = "writer",
     *,
+    ours: bool = True,
     download: bool = False,
     engine: str | None = None,
     quantized: bool | None = None,
 ) -> TextWriter:
     """The causal language model of this name, ready to write: an embedded one (`regard models`), a folder, a GGUF file,
-    or a name of the hub, as `regard.open_model` opens them.
+    or a name of the hub, as `regard.open_model` opens them; `ours=False` takes the class of `transformers`.
 
     `engine` is that of `CausalModel.begin`. With `quantized` a GGUF file is computed with its codes as they are, which
     needs regard[fast] and cannot be watched; without, its weights are unpacked. None chooses the former where it can
@@ -225,9 +226,8 @@ def open_writer(
     Traceback (most recent call last):
     regard.errors.ModelError: en-zh is a translator, which does not go on with a text; translate with: regard ...
     """
-    loaded = load_writer(
-        name, download=download, quantized=engine in (None, "fast") if quantized is None else quantized
-    )
+    as_codes = engine in (None, "fast") if quantized is None else quantized
+    loaded = load_writer(name, ours=ours, download=download, quantized=as_codes)
     return TextWriter(
         loaded.model,
         loaded.tokenizer,

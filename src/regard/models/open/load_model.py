@@ -3,8 +3,6 @@
 import os
 from typing import Any, NamedTuple
 
-from torch import nn
-
 from regard.errors import ModelError
 from regard.models import embedded, store
 from regard.models.chat_template import ChatTemplate
@@ -22,7 +20,7 @@ from regard.models.read_tokenizer import read_tokenizer
 class LoadedModel(NamedTuple):
     """A model that was opened, in eval mode, and what lay beside its weights."""
 
-    model: nn.Module
+    model: Any  # an nn.Module, or a model of codes that only writes
     tokenizer: Any  # None where there is none
     chat_template: ChatTemplate | None = None  # how it wants conversations written, where it was made for them
     end_ids: tuple[int, ...] = ()  # the tokens by which it says that it has finished; () where nothing says so
