@@ -61,11 +61,13 @@ def multiply_rows_few(row: int, columns: int, x: int, stride: int, out: int, ste
 def multiply_tile_f32(matrix: Any, tile: int, count: int, x: int, stride: int, out: int, step: int) -> None:
     """Up to sixteen rows of float32 times so many tokens: two rows and four tokens at a time, then the rest."""
     columns, rows = matrix.columns, min(matrix.rows - TILE * tile, TILE)
-    few, pairs = count // FEW * FEW, rows // 2 * 2
-    for row in range(rows):
-        at = matrix.address + 4 * columns * (TILE * tile + row)
-        if row < pairs and row % 2 == 0:
+    first, few, pairs = matrix.address + 4 * columns * TILE * tile, count // FEW * FEW, rows // 2 * 2
+    if few:
+        for row in range(0, pairs, 2):
             for token in range(0, few, FEW):
-                multiply_rows_few(at, columns, x + token * stride, stride, out + token * step + 4 * row, step)
+                to = out + token * step + 4 * row
+                multiply_rows_few(first + 4 * columns * row, columns, x + token * stride, stride, to, step)
+    for row in range(rows):
         for token in range(few if row < pairs else 0, count):
-            view(out + token * step, TILE)[row] = multiply_row(at, columns, x + token * stride)
+            to = view(out + token * step, TILE)
+            to[row] = multiply_row(first + 4 * columns * row, columns, x + token * stride)
