@@ -134,7 +134,7 @@ def test_a_page_opens_where_it_was_asked_to_look(monkeypatch, tmp_path):
 REFUSED = [
     (
         ["A B", "-m", "gpt2"],
-        "'gpt2' is neither an embedded model (en-zh, en-zh-recurrent, induction) nor a folder",
+        "'gpt2' is neither an embedded model (en-zh, en-zh-recurrent, filler, induction, writer) nor a folder",
     ),
     (
         ["A B", "-m", "induction", "--to", "a.gif"],

@@ -30,6 +30,7 @@ def test_control_characters_and_emoji_come_back():
 def test_a_prompt_begins_as_a_document_does_and_a_mask_is_a_mask():
     assert TOKENIZER.encode("The cat").ids[0] == BEGIN
     assert TOKENIZER.encode("The [MASK] sat").ids.count(MASK) == 1
+    assert TOKENIZER.encode("The [MASK] sat").ids == TOKENIZER.encode("The[MASK] sat").ids
 
 
 def test_the_order_of_the_texts_does_not_matter():

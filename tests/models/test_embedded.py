@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 
 import pytest
 import torch
@@ -9,11 +10,23 @@ from torch.testing import assert_close
 
 import regard
 from regard.data import repeats
+from regard.data.byte_level import MASK
+from regard.data.everyday import write_everyday
 from regard.errors import ModelError
 from regard.layers import listen
 from regard.models import GPT, GPTConfig, embedded, store
 from regard.models.tokenizer import WordTokenizer
+from regard.tasks.evaluate import evaluate
 from regard.tasks.induction import InductionSettings, score
+from tests.shared import MISSING_DATA, SHARED
+
+FILLED = {
+    "I want [MASK] go home.": "to",
+    "It is in front [MASK] the house.": "of",
+    "He went [MASK] school.": "to",
+    "A [MASK] is sitting on a chair.": "man",
+    "Tom [MASK] going to the station.": "is",
+}
 
 
 @pytest.fixture(scope="module")
@@ -22,10 +35,10 @@ def model():
 
 
 def test_every_model_is_described_and_small():
-    assert embedded.names() == ["en-zh", "en-zh-recurrent", "induction"]
+    assert embedded.names() == ["en-zh", "en-zh-recurrent", "filler", "induction", "writer"]
     for name in embedded.names():
         told, data = embedded.describe(name), (embedded.folder(name) / store.WEIGHTS).read_bytes()
-        assert len(data) == told["weights"]["bytes"] < 3_000_000
+        assert len(data) == told["weights"]["bytes"] < 4_000_000
         assert hashlib.sha256(data).hexdigest() == told["weights"]["sha256"]
         assert told["command"].startswith("regard train ")
         loaded = embedded.load(name)
@@ -88,6 +101,41 @@ def test_the_tokenizer_reads_and_writes_every_word():
     assert [words.token_to_id(words.id_to_token(i)) for i in every] == every
     assert words.encode(" cat,dog;\n\tA|B. ") == words.encode("cat , dog ; A | B .")
     assert words.encode("") == []
+
+
+def test_the_writer_writes_whole_sentences():
+    """Greedy, after beginnings of both sorts of text that it learned from: words, spaces, and a full stop."""
+    writer, tokenizer = embedded.load("writer"), embedded.tokenizer("writer")
+    for begun in ("A man", "Two women", "I don't", "She"):
+        ids = torch.tensor([tokenizer.encode(begun).ids])
+        [text] = regard.greedy(writer.begin(ids), 1, limits=regard.Limits(longest=60))
+        said = begun + tokenizer.decode(text.ids)
+        assert re.fullmatch(r"[A-Z][A-Za-z',;-]*( [A-Za-z',;-]+)+[.?!]", said), said
+
+
+def test_the_filler_finds_small_words_and_reads_the_tokens_that_the_writer_reads():
+    filler, tokenizer = embedded.load("filler"), embedded.tokenizer("filler")
+    assert tokenizer.to_str() == embedded.tokenizer("writer").to_str()
+    for text, word in FILLED.items():
+        ids = tokenizer.encode(text + "<eos>").ids
+        found = filler(torch.tensor([ids]))[0, ids.index(MASK)].argmax()
+        assert tokenizer.decode([int(found)]).strip() == word, text
+
+
+@pytest.mark.parametrize("name", ["writer", "filler"])
+@pytest.mark.skipif(not (SHARED / "data").exists(), reason=MISSING_DATA)
+def test_models_of_text_are_as_good_as_they_say(name, tmp_path, monkeypatch):
+    write_everyday(SHARED / "data", tmp_path / embedded.describe(name)["settings"]["data"])
+    monkeypatch.chdir(tmp_path)
+    assert_close(evaluate(name)["scores"], embedded.describe(name)["scores"], rtol=1e-3, atol=0)
+
+
+def test_models_of_text_name_the_licence_and_the_authors_of_their_data():
+    for name in ("writer", "filler"):
+        captions, tatoeba = embedded.describe(name)["data"]
+        assert "without copyright restrictions" in captions["licence"]
+        assert tatoeba["licence"].startswith("CC BY 2.0 FR")
+        assert len(tatoeba["attribution"]) > 800
 
 
 def test_tokens_are_read_for_people(model):

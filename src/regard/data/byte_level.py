@@ -37,7 +37,10 @@ def train_byte_level(texts: Iterable[str], size: int) -> Tokenizer:
         min_frequency=2,
         show_progress=False,
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
-        special_tokens=[AddedToken(name, special=True, normalized=False) for name in RESERVED],
+        special_tokens=[
+            AddedToken(name, special=True, normalized=False, lstrip=name == MASK_TOKEN)  # it stands for its space, too
+            for name in RESERVED
+        ],
     )
     tokenizer.train_from_iterator(texts, trainer)
     first = SPECIAL[BEGIN]

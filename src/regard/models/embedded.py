@@ -1,4 +1,4 @@
-"""The small models that come with the package: trained by a command of ours on data of ours."""
+"""The small models that come with the package: each trained by a command that its manifest names."""
 
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ def names() -> list[str]:
     """The names of the models that are here.
 
     >>> names()
-    ['en-zh', 'en-zh-recurrent', 'induction']
+    ['en-zh', 'en-zh-recurrent', 'filler', 'induction', 'writer']
     """
     return sorted(manifest.parent.name for manifest in FOLDER.glob(f"*/{store.MANIFEST}"))
 

@@ -47,18 +47,17 @@ def score_model(folder: Path, task: str) -> dict[str, Any]:
     return {"scores": {name: round(float(value), 4) for name, value in evaluate(str(folder))["scores"].items()}}
 
 
-def name_commands(made: str, before: dict[str, Any], after: dict[str, Any]) -> dict[str, str]:
-    """The command that trains such a model, and, where settings changed when the run was resumed, what made this one.
+def name_commands(made: str, settings: dict[str, Any], steps: int) -> dict[str, str]:
+    """The command that trains such a model, and what made this one where it was resumed to end after other `steps`.
 
-    >>> name_commands("regard train write --steps 40 --seed 1", {"steps": 40}, {"steps": 30})["command"]
+    >>> name_commands("regard train write --steps 40 --seed 1", {"steps": 40, "patience": 0}, 30)["command"]
     'regard train write --seed 1 --steps 30'
     """
-    changed = {f"--{name.replace('_', '-')}": after[name] for name in before if after.get(name) != before[name]}
-    if not changed:
+    if steps == settings["steps"] or settings["patience"]:  # as it began, or stopped where nothing improved any more
         return {"command": made}
-    again = " ".join(f"{flag} {value}" for flag, value in changed.items())
-    kept = re.sub(rf" ({'|'.join(map(re.escape, changed))})[ =]\S+", "", made)
-    return {"command": f"{kept} {again}", "made_by": f"{made}; stopped on the way and resumed with {again}"}
+    again = f"--steps {steps}"
+    kept = re.sub(r" --steps[ =]\S+", "", made)
+    return {"command": f"{kept} {again}", "made_by": f"{made}, stopped on the way and resumed with {again}"}
 
 
 def ship(run: Path, out: Path, about: str, card: Path | None = None) -> dict[str, Any]:
@@ -72,7 +71,7 @@ def ship(run: Path, out: Path, about: str, card: Path | None = None) -> dict[str
     made = environment.pop("command").replace(str(run), f"runs/{out.name}")  # where folders lie is nobody's business
     facts = {key: told[key] for key in ("task", "settings", "weights_of", "steps")}
     facts |= {"name": out.name, "about": about, "environment": environment}
-    facts |= name_commands(made, begun.describe()["settings"], told["settings"])
+    facts |= name_commands(made, told["settings"], told["steps"])
     facts |= json.loads(card.read_text(encoding="utf-8")) if card else {}
     files = {name: store.read_file(folder, name) for name in told.get("files", {})}
     model, config = store.read(folder), kind_named(told["kind"]).config_class(**told["config"])
