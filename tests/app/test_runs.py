@@ -35,7 +35,7 @@ def test_an_empty_studio_opens_with_a_translation(client):
 def test_every_embedded_model_is_listed_with_an_example_that_it_can_run(client):
     listed = client.get("/api/models").json()
     assert [model["name"] for model in listed] == embedded.names()
-    assert [model["tasks"][0] for model in listed] == ["translate", "translate", "generate"]
+    assert [model["tasks"][0] for model in listed] == ["translate", "translate", "read", "generate", "generate"]
     for model in listed:
         assert set(model) == {"name", "about", "reads", "writes", "tasks", "example"}
         assert run(client, model=model["name"], text=model["example"])[-1]["kind"] == "done"
