@@ -6,6 +6,8 @@ from typing import Any
 from regard.models import embedded
 from regard.models.kinds import kind_named
 
+WORDS = "induction"  # the model whose words are letters
+
 
 def list_models(*, as_json: bool = False) -> str:
     """One paragraph for each model: its name, what it is, its size, and the command that made it."""
@@ -17,13 +19,14 @@ def list_models(*, as_json: bool = False) -> str:
 
 
 def next_steps(manifests: dict[str, dict[str, Any]]) -> list[str]:
-    """What to type next: for the first translator, and for the first model that reads a text."""
+    """What to type next: for the first translator, the first model that writes sentences, and the model of letters."""
     kinds = {name: kind_named(manifest.get("kind", "gpt")) for name, manifest in manifests.items()}
     translators = [name for name, kind in kinds.items() if "translate" in kind.tasks]
-    readers = [name for name, kind in kinds.items() if "read" in kind.tasks]
+    writers = [name for name, kind in kinds.items() if "generate" in kind.tasks and name != WORDS]
     return [
         *(f'Try one: regard translate {name} "The cat sat on the mat." --see' for name in translators[:1]),
-        *(f'Look at one: regard see "A B C A B" --model {name}' for name in readers[:1]),
+        *(f'Write with one: regard generate {name} "A man" --probs' for name in writers[:1]),
+        *(f'Look at one: regard see "A B C A B" --model {name}' for name in kinds if name == WORDS),
     ]
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from regard.layers import BlockConfig
 from regard.models.config import ModelConfig
+from regard.models.parts import choose_hidden
 
 if TYPE_CHECKING:
     from regard.models.bert import Bert
@@ -47,7 +48,7 @@ class BertConfig(ModelConfig):
         return BlockConfig(
             self.width,
             self.heads,
-            4 * self.width if self.hidden is None else self.hidden,
+            choose_hidden(self.width, self.hidden),
             dropout=self.dropout,
             order="post",
             norm_eps=self.norm_eps,

@@ -10,7 +10,7 @@ from regard.attention.score.bias import Bias
 from regard.layers import BlockConfig, EncoderBlock, KeyValueCache
 from regard.layers.norm import make_norm
 from regard.models.causal import CausalConfig, CausalModel, must_have_sizes
-from regard.models.parts import attention_positions, input_positions, must_be_positions
+from regard.models.parts import attention_positions, choose_hidden, input_positions, must_be_positions
 from regard.positions import Rotary
 
 POSITIONS = ("learned", "sinusoid", "rotary", "alibi", "none")
@@ -43,7 +43,7 @@ class GPTConfig(CausalConfig):
         return BlockConfig(
             self.width,
             self.heads,
-            4 * self.width if self.hidden is None else self.hidden,
+            choose_hidden(self.width, self.hidden),
             kv_heads=self.kv_heads,
             dropout=self.dropout,
             order="pre",

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from regard.layers import BlockConfig, EncoderBlock
 from regard.layers.norm import make_norm
 from regard.models.causal import CausalConfig, CausalModel, must_have_sizes
+from regard.models.parts import choose_hidden
 from regard.positions import Learned
 
 
@@ -28,7 +29,7 @@ class Gpt2Config(CausalConfig):
         return BlockConfig(
             self.width,
             self.heads,
-            4 * self.width if self.hidden is None else self.hidden,
+            choose_hidden(self.width, self.hidden),
             dropout=self.dropout,
             order="pre",
             norm_eps=self.norm_eps,

@@ -19,6 +19,15 @@ def attention_positions(positions: str, width: int, heads: int, base: float = 10
     return ALiBi(heads) if positions == "alibi" else None
 
 
+def choose_hidden(width: int, hidden: int | None) -> int:
+    """The channels of the feed-forward network: 4 · width unless given (Vaswani et al. 2017, §3.3).
+
+    >>> choose_hidden(8, None), choose_hidden(8, 20)
+    (32, 20)
+    """
+    return 4 * width if hidden is None else hidden
+
+
 def must_be_positions(positions: str, known: tuple[str, ...]) -> None:
     """Refuse a name that stands for no positions."""
     if positions not in known:

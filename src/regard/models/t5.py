@@ -10,7 +10,7 @@ from regard.layers import BlockConfig, DecoderBlock, EncoderBlock
 from regard.layers.norm import make_norm
 from regard.models.config import ModelConfig
 from regard.models.encoder_decoder import Decoder, Encoder, EncoderDecoder
-from regard.models.parts import must_be_sizes
+from regard.models.parts import choose_hidden, must_be_sizes
 from regard.positions import Buckets
 
 
@@ -46,7 +46,7 @@ class T5Config(ModelConfig):
         return BlockConfig(
             self.width,
             self.heads,
-            4 * self.width if self.hidden is None else self.hidden,
+            choose_hidden(self.width, self.hidden),
             head_width=self.head_width,
             dropout=self.dropout,
             order="pre",

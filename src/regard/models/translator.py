@@ -9,7 +9,14 @@ from regard.layers import BlockConfig, DecoderBlock, EncoderBlock
 from regard.layers.norm import make_norm
 from regard.models.config import ModelConfig
 from regard.models.encoder_decoder import Decoder, Encoder, EncoderDecoder
-from regard.models.parts import attention_positions, input_positions, must_be_positions, must_be_sizes, must_share
+from regard.models.parts import (
+    attention_positions,
+    choose_hidden,
+    input_positions,
+    must_be_positions,
+    must_be_sizes,
+    must_share,
+)
 from regard.positions import Learned
 
 POSITIONS = ("sinusoid", "learned", "rotary", "alibi", "none")
@@ -48,7 +55,7 @@ class TranslatorConfig(ModelConfig):
         return BlockConfig(
             self.width,
             self.heads,
-            4 * self.width if self.hidden is None else self.hidden,
+            choose_hidden(self.width, self.hidden),
             dropout=self.dropout,
             order=self.order,
             norm=self.norm,

@@ -6,6 +6,7 @@ from regard.errors import ModelError
 from regard.models.gpt import GPTConfig
 from regard.models.gpt2 import Gpt2Config
 from regard.models.llama import LlamaConfig
+from regard.models.parts import choose_hidden
 
 SHARED = ("vocab_size", "width", "heads", "layers", "context", "tied")
 
@@ -27,7 +28,7 @@ def specialize(config: Any) -> Any:
     if built == ("rms", "rotary", True, True):
         return LlamaConfig(
             **sizes,
-            hidden=4 * config.width if config.hidden is None else config.hidden,
+            hidden=choose_hidden(config.width, config.hidden),
             kv_heads=config.kv_heads,
             norm_eps=1e-6 if config.norm_eps is None else config.norm_eps,
             rope_base=config.rotary_base,
