@@ -12,7 +12,7 @@ from regard.models import LlamaConfig
 from tests.models.causal_models import CONFIGS, V, draw_ids, shaken
 
 pytest.importorskip("numba", reason="needs numba: pip install 'regard[fast]'")
-from regard.models.fast.decoder import Decoder
+from regard.models.fast.decoder import KernelDecoder
 from regard.models.fast.state import FastState
 from regard.models.fast.weights import StoredWeights, store_parameters
 
@@ -41,18 +41,18 @@ def logits_of(exact, ids):
 def test_steps_give_what_one_pass_of_the_modules_gives(config):
     exact, weights = both(config)
     ids = draw_ids(1, 23)
-    expected, decoder, at = logits_of(exact, ids), Decoder(weights, 1), 0
+    expected, decoder, at = logits_of(exact, ids), KernelDecoder(weights, 1), 0
     for count in (5, 1, 1, 3, 1, 11, 1):
         assert_close(decoder.read(ids[:, at : at + count]), expected[:, at + count - 1], **TOLERANCE)
         at += count
-    assert_close(Decoder(weights, 1).read_all(ids), expected[0], **TOLERANCE)
+    assert_close(KernelDecoder(weights, 1).read_all(ids), expected[0], **TOLERANCE)
 
 
 @pytest.mark.parametrize("name", ["llama", "mistral"])
 def test_a_text_longer_than_one_call_and_one_split_of_the_cache_gives_the_same(name):
     exact, weights = both(CONFIGS[name])
     ids = draw_ids(1, 711)
-    expected, decoder = logits_of(exact, ids), Decoder(weights, 1)
+    expected, decoder = logits_of(exact, ids), KernelDecoder(weights, 1)
     decoder.read(ids[:, :700])
     for at in range(700, 711):
         assert_close(decoder.read(ids[:, at : at + 1]), expected[:, at], **TOLERANCE)
@@ -91,7 +91,7 @@ def test_the_number_of_threads_changes_no_bit():
     try:
         for threads in (1, 2, 3):
             torch.set_num_threads(threads)
-            decoder = Decoder(weights, 1)
+            decoder = KernelDecoder(weights, 1)
             decoder.read(ids)
             results.append(decoder.read(ids[:, :1]))
     finally:
@@ -105,7 +105,7 @@ def test_several_python_threads_may_write_at_once():
     texts = [draw_ids(1, 30, seed=seed) for seed in range(8)]
 
     def write(ids):
-        decoder = Decoder(weights, 1)
+        decoder = KernelDecoder(weights, 1)
         return torch.cat([decoder.read(ids[:, i : i + 1]) for i in range(ids.shape[1])])
 
     alone = [write(ids) for ids in texts]

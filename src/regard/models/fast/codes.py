@@ -8,7 +8,7 @@ from regard.errors import ModelError
 from regard.models.convert.weights import convert_weights, expand_rules
 from regard.models.fast.packing import pack
 from regard.models.fast.tables import F32, NAMES
-from regard.models.fast.weights import Stored, StoredWeights
+from regard.models.fast.weights import StoredMatrix, StoredWeights
 from regard.models.gguf import GGUFFile
 from regard.models.gguf.config import FREQUENCIES, read_config
 from regard.models.gguf.file import dequantize_codes
@@ -39,7 +39,7 @@ def read_codes(file: GGUFFile) -> StoredWeights:
     return StoredWeights(config, {rule.ours[0]: read_stored(file, rule.theirs[0], config) for rule in rules})
 
 
-def read_stored(file: GGUFFile, name: str, config: LlamaConfig) -> Stored:
+def read_stored(file: GGUFFile, name: str, config: LlamaConfig) -> StoredMatrix:
     """One tensor, read from the disk and packed: the file is not mapped, so that its pages do not count twice."""
     info = file.header.tensors[name]
     rows = info.shape[0] if len(info.shape) > 1 else 1
@@ -49,9 +49,9 @@ def read_stored(file: GGUFFile, name: str, config: LlamaConfig) -> Stored:
         codes = reorder_heads(codes, info, heads)
     code = CODES.get(info.type.name)
     if code is not None and rows > 1:
-        return Stored(pack(codes, code), rows, info.shape[-1], code)
+        return StoredMatrix(pack(codes, code), rows, info.shape[-1], code)
     values = np.require(dequantize_codes(codes, info.type.name), np.float32, ["C"])
-    return Stored(values.reshape(rows, -1), rows, info.shape[-1])
+    return StoredMatrix(values.reshape(rows, -1), rows, info.shape[-1])
 
 
 def reorder_heads(codes: NDArray[np.uint8], info: TensorInfo, heads: int) -> NDArray[np.uint8]:

@@ -51,7 +51,7 @@ class Turns:
             self.cos, self.sin = cos[:, :half].contiguous(), sin[:, half:].contiguous()
 
 
-class Decoder:
+class KernelDecoder:
     """Some rows of text, read token by token: `read` gives logits, and remembers keys and values."""
 
     def __init__(self, weights: StoredWeights, rows: int, left_padding: Sequence[int] | None = None) -> None:

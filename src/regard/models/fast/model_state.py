@@ -44,6 +44,8 @@ class FastModelState(FastState):
         logits = lean(ids)
         self.decoder.make_room(ids.shape[1])
         for index, slots in enumerate(lean.slots):
+            assert slots.keys is not None
+            assert slots.values is not None
             pair = (one.unflatten(0, (len(ids), -1))[:, :, : ids.shape[1]] for one in (slots.keys, slots.values))
             self.decoder.workspace.set_pair(index, *pair)
         self.decoder.seen = ids.shape[1]

@@ -78,9 +78,9 @@ class QuantizedModel:
 
     def __call__(self, ids: Int[Tensor, "b t"]) -> Float[Tensor, "b t n"]:
         """The logits of the token after each of `ids`."""
-        from regard.models.fast.decoder import Decoder
+        from regard.models.fast.decoder import KernelDecoder
 
-        return torch.stack([Decoder(self.weights, 1).read_all(row[None]) for row in ids])
+        return torch.stack([KernelDecoder(self.weights, 1).read_all(row[None]) for row in ids])
 
     def __repr__(self) -> str:
         sizes, kinds = self.config, ", ".join(self.weights.count_codes())

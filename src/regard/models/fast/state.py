@@ -4,7 +4,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from regard.errors import CacheError, ShapeError
-from regard.models.fast.decoder import Decoder
+from regard.models.fast.decoder import KernelDecoder
 from regard.models.fast.weights import StoredWeights
 
 
@@ -21,7 +21,7 @@ class FastState:
         if not prompt.shape[1]:
             raise ShapeError("there is no token to begin with; give a prompt of shape (b, t) with t of 1 or more")
         self.prompt = prompt
-        self.decoder = Decoder(weights, len(prompt), None if left_padding is None else left_padding.tolist())
+        self.decoder = KernelDecoder(weights, len(prompt), None if left_padding is None else left_padding.tolist())
 
     def __call__(self, ids: Int[Tensor, "b t"]) -> Float[Tensor, "b n"]:
         """Reads the next tokens of every row; the logits of the token after the last of them."""

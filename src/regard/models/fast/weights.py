@@ -15,7 +15,7 @@ Records = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredMatrix:
     """A matrix, or a vector, in memory: `data` owns it."""
 
     data: Tensor | NDArray[Any]
@@ -49,7 +49,7 @@ class StoredWeights:
     `stored` says for each name where it is; the head may be missing, where the embeddings are the head.
     """
 
-    def __init__(self, config: LlamaConfig, stored: dict[str, Stored]) -> None:
+    def __init__(self, config: LlamaConfig, stored: dict[str, StoredMatrix]) -> None:
         self.config, self.stored = config, stored
         self.kv_heads = config.heads if config.kv_heads is None else config.kv_heads
         self.head_width = config.width // config.heads if config.head_width is None else config.head_width
@@ -91,7 +91,7 @@ class StoredWeights:
         return self.stored[name].address if name in self.stored else 0
 
 
-def store_parameters(model: Llama) -> dict[str, Stored]:
+def store_parameters(model: Llama) -> dict[str, StoredMatrix]:
     """The parameters of a model where they lie; one that is not in one piece is copied."""
     parameters = {name: one.detach().contiguous() for name, one in model.named_parameters()}
-    return {name: Stored(one, len(one), one.shape[-1]) for name, one in parameters.items()}
+    return {name: StoredMatrix(one, len(one), one.shape[-1]) for name, one in parameters.items()}
