@@ -46,6 +46,15 @@ def test_another_seed_holds_out_others(tmp_path):
     assert held[0] != held[1]
 
 
+@pytest.mark.parametrize(("lines", "held"), [(7, 1), (58, 5), (5200, 500)])
+def test_a_tenth_is_held_out_where_no_number_is_given(tmp_path, lines, held):
+    path = tmp_path / "a.txt"
+    path.write_text("\n".join(f"line {number}" for number in range(lines)))
+    train, validation = (list(part) for part in DocumentSet([path], "line").hold_out(0))
+    assert (len(train), len(validation)) == (lines - held, held)
+    assert not set(train) & set(validation)
+
+
 def test_bad_input_is_refused_in_one_sentence(tmp_path):
     path = tmp_path / "a.txt"
     path.write_bytes(b"good\nb\xe9d\n")

@@ -63,8 +63,12 @@ class DocumentSet:
         return hash_sentence(fold_text(text), self.seed)
 
     def hold_out(self, count: int) -> tuple["DocumentSet", "DocumentSet"]:
-        """Those to learn from, and about `count` to be judged by: no text stands in both, and no order matters."""
+        """Those to learn from, and about `count` to be judged by: no text stands in both, and no order matters.
+
+        A `count` of 0 is a tenth of them, at least one and at most 500.
+        """
         hashes = {self.hash(text) for text in self}
+        count = count or min(500, max(1, len(hashes) // 10))
         if count >= len(hashes):
             raise DataError(
                 f"{count} documents for validation leave nothing to learn from, as there are {len(hashes)} distinct "

@@ -33,7 +33,9 @@ class TextSettings(Settings):
 
     data: str = Field("", description="training text: a file (.gz too), or several as 'a.txt,b.txt'")
     validation: str = Field("", description="validation text, in the same form; by default a part of data")
-    validation_size: int = Field(500, ge=1, description="distinct documents held out for validation, without a file")
+    validation_size: int = Field(
+        0, ge=0, description="distinct documents held out for validation, without a file; 0 is a tenth, at most 500"
+    )
     split: Literal["paragraph", "line", "file"] = Field(
         "paragraph", description="what a document is: text between blank lines, each line, or the whole file"
     )
