@@ -22,7 +22,9 @@ ALLOWED = {
     ("tests/decode/test_beam.py", "test_half_precision_logits_are_scored_in_float32"): "log-softmax, no product",
     ("tests/layers/test_cache.py", "test_moving_to_another_dtype_moves_what_is_held"): "on the meta device",
     ("tests/layers/test_dropout.py", "test_gradients_pass_where_numbers_passed"): CAST,
-    ("tests/models/test_folder.py", "test_the_tokenizer_comes_along_where_there_is_one_and_the_dtype_stays"): "loaded",
+    ("tests/models/open/test_open_model.py", "test_the_tokenizer_comes_along_where_there_is_one_and_the_dtype_stays"): (
+        "loaded"
+    ),
     ("tests/positions/test_alibi.py", "test_learned_slopes_start_where_the_fixed_ones_stand"): CAST,
     ("tests/positions/test_learned.py", "test_what_comes_out_has_the_dtype_of_x"): CAST,
     ("tests/positions/test_positions_compiled.py", "test_rotary_compiles_in_bfloat16_and_gives_gradients"): CAST,

@@ -33,11 +33,11 @@ def save(folder, **options):
 
 @torch.no_grad()
 def test_a_masked_word_is_guessed_and_not_called_the_next_token(tmp_path):
-    model = save(tmp_path / "filler", head="masked_words")
-    with opened(tmp_path / "kept", tmp_path / "filler") as (client, _):
-        listed = {one["name"]: one for one in client.get("/api/models").json()}["filler"]
+    model = save(tmp_path / "guesser", head="masked_words")
+    with opened(tmp_path / "kept", tmp_path / "guesser") as (client, _):
+        listed = {one["name"]: one for one in client.get("/api/models").json()}["guesser"]
         assert (listed["reads"], listed["writes"], listed["tasks"]) == ("text", None, ["read"])
-        done = run(client, model="filler", text="the cat [MASK] on the [MASK] .")[-1]
+        done = run(client, model="guesser", text="the cat [MASK] on the [MASK] .")[-1]
         output = client.get(f"/api/traces/{done['trace']}").json()["output"]
         assert (output["text"], output["next"], output["classes"]) == (None, None, None)
         shares = model(torch.tensor([[2, 3, 1, 5, 2, 1, 7]]))[0, 2].softmax(-1)
@@ -48,7 +48,7 @@ def test_a_masked_word_is_guessed_and_not_called_the_next_token(tmp_path):
         changed = client.post(f"/api/traces/{done['trace']}/edit", json={"edits": [EDIT | {"heads": [1]}]}).json()
         assert changed["kl"] > 0
         assert changed["before"][0]["name"] == output["masked"][0]["name"]
-        plain = run(client, model="filler", text="the cat sat")[-1]
+        plain = run(client, model="guesser", text="the cat sat")[-1]
         assert client.get(f"/api/traces/{plain['trace']}").json()["output"] == {
             "text": None, "next": None, "classes": None,
         }  # fmt: skip

@@ -22,11 +22,12 @@ def next_steps(manifests: dict[str, dict[str, Any]]) -> list[str]:
     """What to type next: for the first translator, the first model that writes sentences, and the model of letters."""
     kinds = {name: kind_named(manifest.get("kind", "gpt")) for name, manifest in manifests.items()}
     translators = [name for name, kind in kinds.items() if "translate" in kind.tasks]
+    readers = sorted((name for name, kind in kinds.items() if "read" in kind.tasks), key=lambda name: name != WORDS)
     writers = [name for name, kind in kinds.items() if "generate" in kind.tasks and name != WORDS]
     return [
         *(f'Try one: regard translate {name} "The cat sat on the mat." --see' for name in translators[:1]),
         *(f'Write with one: regard generate {name} "A man" --probs' for name in writers[:1]),
-        *(f'Look at one: regard see "A B C A B" --model {name}' for name in kinds if name == WORDS),
+        *(f'Look at one: regard see "A B C A B" --model {name}' for name in readers[:1]),
     ]
 
 

@@ -15,6 +15,7 @@ from regard.models import embedded, store
 from regard.models.open.locate import ModelLocation, locate
 
 ONCE = "Once upon a time"  # what most can go on with
+BEGINNING, MASKED = "A man", "A man is [MASK] in front of a white wall."  # for small models of everyday English
 MAX_OPEN = 2  # models that stay open
 EXAMPLES = {
     "translate": "The cat sat on the mat.",
@@ -124,7 +125,10 @@ def example(task: str, facts: dict[str, Any]) -> str:
     """A text that shows the model well, in words that it knows."""
     words = facts.get("vocabulary")
     if not isinstance(words, list):
-        return EXAMPLES[task]
+        config = facts.get("config")
+        if isinstance(config, dict) and config.get("head") == "masked_words":
+            return MASKED
+        return BEGINNING if task == "generate" else EXAMPLES[task]
     if set(EXAMPLES["generate"].split()) <= set(words):
         return EXAMPLES["generate"]
     plain = [str(word) for word in words if not (str(word).startswith("<") and str(word).endswith(">"))]
