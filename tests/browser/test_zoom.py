@@ -79,8 +79,8 @@ def test_at_twice_the_size_nothing_is_cut_or_covered_and_keys_reach_every_contro
     page = studio.page
     assert page.evaluate("[innerWidth, devicePixelRatio]") == [640, 2]
     for view in VIEWS:
-        if view in ("image", "training"):
-            continue  # this trace has no patches, and the server no training
+        if view in ("image", "training", "readings"):
+            continue  # this trace has no patches and was read by one model, and the server has no training
         studio.open(view)
         if "settled" in studio.probes(view):
             studio.settled(view)
