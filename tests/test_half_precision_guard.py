@@ -34,6 +34,10 @@ ALLOWED = {
     ("tests/positions/test_rotary.py", "test_untouched_channels_pass_bit_for_bit"): CAST,
     ("tests/positions/test_sinusoid.py", "test_an_offset_is_a_slice_of_the_whole_and_a_tensor_says_the_same"): CAST,
     ("tests/positions/test_sinusoid.py", "test_casting_the_module_does_not_change_its_table"): CAST,
+    (
+        "tests/tasks/test_text_writer.py",
+        "test_half_precision_is_computed_in_float32",
+    ): "computed in float32",
     ("tests/test_half_precision_guard.py", ""): "names what it looks for",
     ("tests/trace/file/test_file.py", ""): STORED,
     ("tests/trace/file/test_fingerprint.py", "test_every_kind_of_number_counts"): "only its bytes are read",

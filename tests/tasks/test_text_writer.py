@@ -1,5 +1,6 @@
 """A model and its tokenizer write texts: at once, token by token, in a batch, and as `transformers` writes them."""
 
+import copy
 import dataclasses
 
 import pytest
@@ -9,6 +10,7 @@ import regard
 from regard.errors import ConfigError, DataError, ModelError
 from regard.tasks.generation import GenerationSettings
 from regard.tasks.text_writer import TextWriter, open_writer
+from tests.cli.small_chat import save_llama
 from tests.tasks.writers import END, Parrot, bytewise, parrot, random_model
 
 PROMPTS = ["a man", "two dogs run", "猫", "x", "the sea at night"]
@@ -314,3 +316,17 @@ def test_several_ends_all_end_a_text():
 def test_a_model_that_is_no_module_can_write_too():
     assert isinstance(parrot("hi").model, Parrot)
     assert parrot("hi").generate("say:").text == "hi"
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_half_precision_is_computed_in_float32(tmp_path, ours):
+    transformers = pytest.importorskip("transformers", reason="needs transformers: pip install 'regard[hf]'")
+    save_llama(tmp_path)
+    wanted = regard.open_writer(tmp_path).model
+    transformers.AutoModelForCausalLM.from_pretrained(tmp_path, dtype=torch.bfloat16).save_pretrained(tmp_path)
+    writer = regard.open_writer(tmp_path, ours=ours)
+    assert {parameter.dtype for parameter in writer.model.parameters()} == {torch.float32}
+    assert {parameter.dtype for parameter in regard.open_model(tmp_path)[0].parameters()} == {torch.bfloat16}
+    rounded = copy.deepcopy(wanted).to(torch.bfloat16).float()
+    text = TextWriter(rounded, writer.tokenizer).generate("Hello", max_tokens=6).text
+    assert writer.generate("Hello", max_tokens=6).text == text

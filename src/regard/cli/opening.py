@@ -5,17 +5,17 @@ from typing import Any
 import typer
 
 from regard.models.open.converted import NotConvertibleError
-from regard.models.open.load_model import LoadedModel, load_model
+from regard.models.open.load_model import LoadedModel, load_model, widen
 from regard.tasks.text_writer import TextWriter, open_writer
 
 
 def load_named_model(name: str, *, download: bool = False) -> LoadedModel:
-    """The model of this name; where a table refuses it, the class of `transformers`, which is said on stderr."""
+    """The model of this name, in float32; where a table refuses it, that of `transformers`, which is said on stderr."""
     try:
-        return load_model(name, download=download)
+        return widen(load_model(name, download=download))
     except NotConvertibleError as error:
         typer.echo(error.notice, err=True)
-        return load_model(name, ours=False, download=download)
+        return widen(load_model(name, ours=False, download=download))
 
 
 def open_named_writer(name: str, **settings: Any) -> TextWriter:

@@ -8,11 +8,11 @@ from regard.models.fast.quantized import QuantizedModel
 from regard.models.gguf import GGUFFile
 from regard.models.gguf.tokenizer import read_chat_template, read_end_ids, read_tokenizer
 from regard.models.layout import GGUF
-from regard.models.open.load_model import LoadedModel, load_model
+from regard.models.open.load_model import LoadedModel, load_model, widen
 
 
 def load_writer(name: str | os.PathLike[str], *, ours: bool, download: bool, quantized: bool) -> LoadedModel:
-    """What `load_model` loads; with `quantized` the codes of a GGUF file stay codes, where they can."""
+    """What `load_model` loads, in float32; with `quantized` the codes of a GGUF file stay codes, where they can."""
     is_gguf = os.fspath(name).lower().endswith(GGUF) and os.path.isfile(name)
     if is_gguf and quantized and find_spec("numba") is not None:
         file = GGUFFile(name)
@@ -23,4 +23,4 @@ def load_writer(name: str | os.PathLike[str], *, ours: bool, download: bool, qua
             pass  # no kernel for it; unpacked, it opens, or says what is wrong
         else:
             return LoadedModel(model, tokenizer, read_chat_template(file), read_end_ids(file))
-    return load_model(name, ours=ours, download=download)
+    return widen(load_model(name, ours=ours, download=download))

@@ -37,6 +37,17 @@ def load_model(name: str | os.PathLike[str], *, ours: bool = True, download: boo
     return load_or_fetch(str(name), ours=ours)
 
 
+def widen(loaded: LoadedModel) -> LoadedModel:
+    """The same, computed in float32 where it was stored in half precision and lies on the processor.
+
+    Most published weights are bfloat16, which many processors multiply slowly, and some not at all.
+    """
+    halves = (parameter for parameter in loaded.model.parameters() if parameter.dtype.itemsize < 4)
+    if any(parameter.is_floating_point() and parameter.device.type == "cpu" for parameter in halves):
+        loaded.model.float()
+    return loaded
+
+
 def load_location(place: ModelLocation, *, ours: bool = True) -> LoadedModel:
     """The model that was located."""
     if place.is_ours:
