@@ -9,7 +9,8 @@ from regard.cli.lengths import WARNED, say_cut
 from regard.cli.opening import load_named_model
 from regard.cli.texts import STDIN, standard_input
 from regard.data.lines import lines_of
-from regard.errors import DataError, ModelError, RegardError
+from regard.errors import DataError, ModelError
+from regard.models.failure import explain_failure
 from regard.tasks.perplexity import Perplexity, first_tokens, perplexity
 from regard.tokens.protocol import as_tokenizer
 
@@ -32,15 +33,8 @@ def measure_perplexity(
     if isinstance(getattr(tokenizer, "deprecation_warnings", None), dict):
         tokenizer.deprecation_warnings[WARNED] = True  # a text may be longer than a window here
     text = cut_text(text, tokenizer, length, file)
-    try:
+    with explain_failure(f"{model} failed on this text", "; try a smaller --window"):
         found = perplexity(opened, tokenizer, text, window=window, stride=stride, progress=True)
-    except RegardError:
-        raise
-    except Exception as error:  # whatever a model raises for a text that is not for it
-        said = " ".join(str(error).split())[:300]
-        raise ModelError(
-            f"{model} failed on this text: {type(error).__name__}: {said}; try a smaller --window"
-        ) from error
     if as_json:
         return json.dumps({"model": model, "file": file, **found.to_json()}, ensure_ascii=False)
     return format_perplexity(found, model, file)

@@ -10,7 +10,8 @@ from torch import nn
 from regard.cli.lengths import encode_within
 from regard.cli.opening import load_named_model
 from regard.cli.outputs import check_target, explain_write_errors
-from regard.errors import ModelError, RegardError, TraceError
+from regard.errors import ModelError, TraceError
+from regard.models.failure import explain_failure
 from regard.models.kinds import kind_of
 from regard.models.t5 import T5
 from regard.tasks.read_and_written import label_ids, trace_example
@@ -106,19 +107,12 @@ def watch_text(model: nn.Module, tokenizer: Any, text: str, length: int | None =
         names, source = as_tokenizer(tokenizer), ids[0].tolist()
         return trace_example(model, label_ids(names, names, source, write(model, [source])[0].ids))
     writes = getattr(getattr(model, "config", None), "is_encoder_decoder", False)
-    try:
-        with torch.no_grad(), watch(model, tokenizer) as trace:
-            if writes:
-                model.generate(ids, max_new_tokens=STEPS)  # type: ignore[operator]
-            else:
-                model(ids)
-    except RegardError:
-        raise
-    except Exception as error:  # whatever a model raises for a text that is not for it
-        said = " ".join(str(error).split())[:300]
-        raise ModelError(
-            f"the model failed on {ids.shape[1]:,} tokens: {type(error).__name__}: {said}; try fewer with --length"
-        ) from error
+    failed = f"the model failed on {ids.shape[1]:,} tokens"
+    with explain_failure(failed, "; try fewer with --length"), torch.no_grad(), watch(model, tokenizer) as trace:
+        if writes:
+            model.generate(ids, max_new_tokens=STEPS)  # type: ignore[operator]
+        else:
+            model(ids)
     return trace
 
 

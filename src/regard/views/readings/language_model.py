@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from regard.errors import ModelError, RegardError, TraceError
 from regard.models.context import max_tokens
+from regard.models.failure import explain_failure
 from regard.tokens import Reader, Tokens, as_tokenizer
 from regard.tokens.mask_token import find_mask_id
 from regard.trace.census.corpus import encode
@@ -70,15 +71,8 @@ class LanguageModel:
 
     def run(self, call: Callable[[Tensor], Any], ids: Tensor) -> Any:
         """What the model answers; its failure in one sentence."""
-        try:
+        with explain_failure(f"{self.name} failed on {ids.shape[1]:,} tokens"):
             return call(ids)
-        except RegardError:
-            raise
-        except Exception as error:  # whatever a model raises for a text that is not for it
-            said = " ".join(str(error).split())[:300]
-            raise ModelError(
-                f"{self.name} failed on {ids.shape[1]:,} tokens: {type(error).__name__}: {said}"
-            ) from error
 
     @cached_property
     def vocabulary_size(self) -> int:
