@@ -33,7 +33,7 @@ TRANSLATED := --batch-tokens 2000 --lr 0.002 --warmup-steps 300 --dropout 0.1 --
 DATA ?= ../shared/data
 EVERYDAY := --data runs/everyday.txt --split line --batch-tokens 2048 --warmup-steps 200 --eval-every 250 --save-every 250
 
-.PHONY: help demo test check check-slow check-cpus tests bench setup bundle induction translators writer lint types web
+.PHONY: help demo test check check-slow check-cpus tests bench setup bundle induction translator grammar-translators writer lint types web
 .DEFAULT_GOAL := help
 
 help: ## say what can be made
@@ -71,12 +71,22 @@ bundle: .venv/.bundle ## build the explorer from web/ (src/regard/views/explorer
 induction: .venv/.core ## train an induction model like the embedded one (a minute or two)
 	$(BIN)/regard train induction --out runs/induction
 
-translators: .venv/.all ## train the two embedded translators again (about half an hour)
-	$(BIN)/regard train translate --out runs/en-zh --steps 3000 --layers 2 --width 128 --hidden 384 --heads 4 $(TRANSLATED)
-	$(BIN)/python -m regard.tasks.ship runs/en-zh --out src/regard/models/weights/en-zh \
+translator: .venv/.all ## train the embedded translator again (about 70 minutes of one core; DATA: where the data sets lie)
+	$(BIN)/python -m regard.data.everyday_pairs $(DATA) runs/everyday-pairs
+	$(BIN)/regard train translate --out runs/en-zh --data runs/everyday-pairs/train.tsv \
+	  --validation runs/everyday-pairs/validation.tsv --lowercase --vocab-size 5000 --width 256 --heads 4 --layers 3 \
+	  --hidden 512 --dropout 0.3 --batch-tokens 2048 --lr 1e-3 --warmup-steps 800 --steps 5200 \
+	  --average-checkpoints 5 --eval-every 400 --save-every 200 --eval-samples 500
+	$(BIN)/python -m regard.tasks.ship runs/en-zh --out src/regard/models/weights/en-zh --int8 \
+	  --card runs/everyday-pairs/card.json --test runs/everyday-pairs/test.tsv \
+	  --about "English to Chinese: a Transformer of three layers, trained on everyday sentences"
+
+grammar-translators: .venv/.all ## train the two translators whose alignment is known (about half an hour)
+	$(BIN)/regard train translate --out runs/en-zh-grammar --steps 3000 --layers 2 --width 128 --hidden 384 --heads 4 $(TRANSLATED)
+	$(BIN)/python -m regard.tasks.ship runs/en-zh-grammar --out src/regard/models/weights/en-zh-grammar \
 	  --about "English to Chinese: a Transformer of two layers, trained on sentences that regard makes itself"
-	$(BIN)/regard train translate --model recurrent --out runs/en-zh-recurrent --steps 3000 --layers 1 --width 192 $(TRANSLATED)
-	$(BIN)/python -m regard.tasks.ship runs/en-zh-recurrent --out src/regard/models/weights/en-zh-recurrent \
+	$(BIN)/regard train translate --model recurrent --out runs/en-zh-grammar-recurrent --steps 3000 --layers 1 --width 192 $(TRANSLATED)
+	$(BIN)/python -m regard.tasks.ship runs/en-zh-grammar-recurrent --out src/regard/models/weights/en-zh-grammar-recurrent \
 	  --about "English to Chinese: a recurrent network with Bahdanau attention, trained on sentences that regard makes itself"
 
 writer: .venv/.all ## train the embedded writer and filler again (about an hour; DATA: where the data sets lie)

@@ -5,7 +5,10 @@ import os
 import secrets
 import shutil
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 PART = ".part"  # how the name of everything ends that is being written or removed
 UNSUPPORTED = {errno.EINVAL, errno.EBADF, errno.ENOSYS, errno.ENOTSUP, errno.EISDIR}  # what cannot sync a folder says
@@ -35,6 +38,21 @@ def put(path: Path, data: bytes) -> None:
     beside = part_of(path)
     try:
         write_synced(beside, data)
+        replace(beside, path)
+        sync_folder(path.parent)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+@contextmanager
+def put_stream(path: Path) -> Iterator[BinaryIO]:
+    """A file to write into, which may also be moved about in; it gets its name when the block ends without an error."""
+    beside = part_of(path)
+    try:
+        with beside.open("xb+") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
         replace(beside, path)
         sync_folder(path.parent)
     finally:

@@ -129,9 +129,9 @@ def test_what_is_refused_over_http_has_its_code(client, code, asked):
     [
         ("model.none", {"model": "nobody"}),
         ("text.empty", {"text": " "}),
-        ("text.empty", {"model": "en-zh", "text": ""}),
-        ("text.nul", {"model": "en-zh", "text": "a\0b"}),
-        ("text.longer", {"model": "en-zh", "text": "cat " * 1100}),
+        ("text.empty", {"model": "en-zh-grammar", "text": ""}),
+        ("text.nul", {"model": "en-zh-grammar", "text": "a\0b"}),
+        ("text.longer", {"model": "en-zh-grammar", "text": "cat " * 1100}),
         ("text.long", {"text": "A " * 9000}),
         ("text.characters", {"text": "A" * 100_001}),
         ("sent.wrong", {"steps": 100_000}),

@@ -20,7 +20,7 @@ def client(tmp_path_factory):
 @pytest.fixture(scope="module")
 def names(client):
     """One plain run of each model."""
-    texts = {"induction": ASK["text"], "en-zh": CAT, "en-zh-recurrent": CAT}
+    texts = {"induction": ASK["text"], "en-zh-grammar": CAT, "en-zh-grammar-recurrent": CAT}
     return {model: trace_of(client, model=model, text=text) for model, text in texts.items()}
 
 
@@ -73,10 +73,10 @@ def test_scaling_by_one_changes_nothing(client, names):
     assert found["beforeText"] == found["afterText"]
 
 
-@pytest.mark.parametrize("model", ["en-zh", "en-zh-recurrent"])
+@pytest.mark.parametrize("model", ["en-zh-grammar", "en-zh-grammar-recurrent"])
 def test_a_translation_is_written_anew_under_the_edit(client, names, model):
-    crossing = 5 if model == "en-zh" else 0
-    layers = [3, 5] if model == "en-zh" else [0]
+    crossing = 5 if model == "en-zh-grammar" else 0
+    layers = [3, 5] if model == "en-zh-grammar" else [0]
     found = effect(client, names[model], *({"layer": layer} for layer in layers))
     translator = open_translator(model)
     paths = [layer.name for layer in translator.translate([CAT])[0].trace().layers]
@@ -89,8 +89,8 @@ def test_a_translation_is_written_anew_under_the_edit(client, names, model):
     assert client.get(f"/api/traces/{found['trace']}").json()["layers"][crossing]["kind"] == "cross"
 
 
-EDGES = [("en-zh", 5, 1), ("en-zh", 5, 6), ("en-zh", 0, 1), ("en-zh", 4, 6)]
-EDGES += [("en-zh-recurrent", 0, 0), ("en-zh-recurrent", 0, 6)]
+EDGES = [("en-zh-grammar", 5, 1), ("en-zh-grammar", 5, 6), ("en-zh-grammar", 0, 1), ("en-zh-grammar", 4, 6)]
+EDGES += [("en-zh-grammar-recurrent", 0, 0), ("en-zh-grammar-recurrent", 0, 6)]
 
 
 @pytest.mark.parametrize(("model", "layer", "query"), EDGES)

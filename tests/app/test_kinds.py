@@ -26,7 +26,7 @@ def test_a_model_says_what_its_kind_reads_writes_and_can_do(client):
     little = models["little"]
     assert (little["reads"], little["writes"], little["tasks"]) == ("text", None, ["read"])
     assert little["about"] == "reads and says a number"
-    for name, kind in (("en-zh", "translator"), ("en-zh-recurrent", "seq2seq"), ("induction", "gpt")):
+    for name, kind in (("en-zh-grammar", "translator"), ("en-zh-grammar-recurrent", "seq2seq"), ("induction", "gpt")):
         entry = kind_named(kind)
         told = models[name]["reads"], models[name]["writes"], models[name]["tasks"]
         assert told == (entry.reads, entry.writes, list(entry.tasks))

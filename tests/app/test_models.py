@@ -158,8 +158,8 @@ def test_only_so_many_models_stay_open():
     assert len(models.open_ones) == MAX_OPEN
     told = []
     models.open("induction", told.append)
-    models.open("en-zh", told.append)
-    assert told == ["loading en-zh"]
+    models.open("en-zh-grammar", told.append)
+    assert told == ["loading en-zh-grammar"]
 
 
 def test_two_folders_of_one_name_are_told_apart(tmp_path):

@@ -9,8 +9,9 @@ from torch.testing import assert_close
 
 from regard.app.protocol.messages import RunRequest
 from regard.app.runners.monitor import RunMonitor
-from regard.app.runners.readers import ReaderRunner, open_reader, read_labels
-from regard.models import BertConfig, SentenceEncoderConfig, store
+from regard.app.runners.readers import ReaderRunner, open_reader
+from regard.models import BertConfig, SentenceEncoderConfig, TextClassifierConfig, store
+from regard.models.read_labels import read_labels
 from regard.models.tokenizer import WordTokenizer
 from tests.app.served import EDIT, opened, run
 
@@ -89,3 +90,23 @@ def test_a_sentence_encoder_only_reads_and_a_text_that_is_too_long_is_refused(tm
         assert done["kind"] == "done"
         assert run(client, model="encoder", text="cat " * 17)[-1]["code"] == "text.long"
         assert run(client, model="encoder", text=" ")[-1]["code"] == "text.empty"
+
+
+@torch.no_grad()
+def test_a_text_classifier_says_its_classes_and_shows_what_its_pooling_looks_at(tmp_path):
+    model = make(TextClassifierConfig(**SIZES, labels=3))
+    store.write(tmp_path / "judge", model, model.config, {"vocabulary": WORDS, "classes": ["bad", "fair", "good"]})
+    with opened(tmp_path / "kept", tmp_path / "judge") as (client, _):
+        done = run(client, model="judge", text="the cat sat .")[-1]
+        told = client.get(f"/api/traces/{done['trace']}").json()
+        wanted = model(torch.tensor([[2, 3, 4, 7]]))[0].softmax(-1)
+        assert {one["name"]: one["share"] for one in told["output"]["classes"]} == pytest.approx(
+            dict(zip(["bad", "fair", "good"], wanted.tolist(), strict=True)), rel=1e-5
+        )
+        changed = client.post(f"/api/traces/{done['trace']}/edit", json={"edits": [EDIT | {"heads": [1]}]}).json()
+        assert changed["kl"] > 0
+        assert {one["name"] for one in changed["after"]} == {"bad", "fair", "good"}
+    result = open_reader("judge", tmp_path / "judge").run(RunRequest(model="judge", text="the cat sat"), RunMonitor())
+    pooling = result.trace["pooling"]
+    assert pooling.weights.shape == (1, 1, 1, 3)
+    assert pooling.keys[0].shown == ("the", "cat", "sat")

@@ -28,7 +28,7 @@ def test_an_adapter_leaves_the_skeleton_as_it_is(adapter):
     assert all(getattr(adapter, name) is getattr(Runner, name) for name in SKELETON)
 
 
-@pytest.mark.parametrize("name", ["induction", "en-zh", "en-zh-recurrent"])
+@pytest.mark.parametrize("name", ["induction", "en-zh-grammar", "en-zh-grammar-recurrent"])
 def test_a_run_gives_the_weights_that_a_plain_watch_of_the_same_tokens_gives(name):
     opener = writers.open_writer if name == "induction" else translators.open_pair
     runner = opener(name, embedded.folder(name))

@@ -26,7 +26,7 @@ def client(tmp_path_factory):
 def test_an_empty_studio_opens_with_a_translation(client):
     (card,) = client.get("/api/traces").json()
     assert set(card) == {"id", "name", "model", "text", "made"}
-    assert (card["model"], card["text"]) == ("en-zh", "The cat sat on the mat.")
+    assert (card["model"], card["text"]) == ("en-zh-grammar", "The cat sat on the mat.")
     info = client.get(f"/api/traces/{card['id']}").json()
     assert info["output"] == {"text": "猫坐在垫子上。", "next": None, "classes": None}
     assert len(info["layers"]) == 6
@@ -35,13 +35,20 @@ def test_an_empty_studio_opens_with_a_translation(client):
 def test_every_embedded_model_is_listed_with_an_example_that_it_can_run(client):
     listed = client.get("/api/models").json()
     assert [model["name"] for model in listed] == embedded.names()
-    assert [model["tasks"][0] for model in listed] == ["translate", "translate", "read", "generate", "generate"]
+    assert [model["tasks"][0] for model in listed] == [
+        "translate",
+        "translate",
+        "translate",
+        "read",
+        "generate",
+        "generate",
+    ]
     for model in listed:
         assert set(model) == {"name", "about", "reads", "writes", "tasks", "example"}
         assert run(client, model=model["name"], text=model["example"])[-1]["kind"] == "done"
 
 
-@pytest.mark.parametrize("name", ["en-zh", "en-zh-recurrent"])
+@pytest.mark.parametrize("name", ["en-zh-grammar", "en-zh-grammar-recurrent"])
 def test_a_translation_is_the_one_of_the_interpreter_and_so_are_its_weights(client, name):
     text = "My friend bought two books yesterday."
     events = run(client, model=name, text=text)
@@ -107,7 +114,7 @@ def test_each_look_at_a_growing_run_stays_as_it_was_drawn(client, monkeypatch):
 def test_edits_can_be_made_from_the_beginning(client):
     plain, edited = run(client), run(client, edits=[EDIT | {"layer": 1}])
     assert plain[-1]["text"] != edited[-1]["text"]
-    same = run(client, model="en-zh", text="The cat sat on the mat.", edits=[EDIT | {"layer": 5, "heads": [0]}])
+    same = run(client, model="en-zh-grammar", text="The cat sat on the mat.", edits=[EDIT | {"layer": 5, "heads": [0]}])
     assert same[-1]["kind"] == "done"
 
 
@@ -115,16 +122,16 @@ LONG = "A " * 6000
 REFUSED = [
     ({"text": ""}, "the text is empty"),
     ({"text": " \n "}, "the text is empty"),
-    ({"model": "en-zh", "text": "  "}, "a text is empty; give some words"),
+    ({"model": "en-zh-grammar", "text": "  "}, "a text is empty; give some words"),
     ({"text": "dog of the"}, "'of' is not among the 140 words of this model"),
     ({"text": LONG}, "the text has 6,000 tokens, but induction reads at most 4,096; shorten it"),
     (
         {"text": "A " * 4000, "steps": 200},
         "4,000 tokens and 200 more were asked for, but induction reads at most 4,096",
     ),
-    ({"model": "en-zh", "text": "cat " * 1500}, "has 1,500 tokens, but at most 1,000 are read at once"),
+    ({"model": "en-zh-grammar", "text": "cat " * 1500}, "has 1,500 tokens, but at most 1,000 are read at once"),
     ({"text": "A" * 100_001}, "the text has 100,001 characters, but at most 100,000 are read at once"),
-    ({"model": "../../etc/passwd"}, "there is no model '../../etc/passwd' here; there are: en-zh"),
+    ({"model": "../../etc/passwd"}, "there is no model '../../etc/passwd' here; there are: en-zh-grammar"),
     ({"model": 7}, "model cannot be taken"),
     ({"steps": 513}, "steps is 513, but at most 512 is taken"),
     ({"steps": -1}, "steps is -1, but at least 0 is wanted"),

@@ -8,6 +8,7 @@ import torch
 
 from regard.app.studio.trainings import Training, Trainings
 from regard.trace.file import load
+from regard.training.lock import hold_lock
 from tests.app.served import opened, row, run, said
 from tests.tasks.tiny import copied, run_of
 
@@ -25,12 +26,42 @@ def client(tmp_path_factory, folder):
 
 def test_a_run_is_listed_with_its_steps_and_scores(client, folder):
     (card,) = client.get("/api/trainings").json()
-    assert set(card) == {"id", "name", "steps", "examples", "scores", "losses"}
     assert (card["name"], card["steps"], card["examples"]) == (folder.name, [0, 1, 2, 5, 10, 16], 3)
     true = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
-    assert [one for one in card["scores"] if one] == [line["validation"] for line in true if "validation" in line]
+    validated = [(line["step"], line["validation"]) for line in true if "validation" in line]
+    for name in ("loss", "bleu", "chrf"):
+        assert card["scores"][name] == [[step, scores[name]] for step, scores in validated]
     assert card["losses"] == [[line["step"], line["loss"]] for line in true if "loss" in line]
     assert [step for step, _ in card["losses"]][:4] == [1, 2, 5, 10]
+
+
+def test_a_run_says_how_far_it_is_how_fast_and_by_which_settings(client, folder):
+    (card,) = client.get("/api/trainings").json()
+    assert [card[key] for key in ("task", "state", "step", "total", "ends")] == ["translate", "finished", 16, 16, None]
+    assert card["best"] == {"score": "bleu", "value": card["scores"]["bleu"][-1][1], "step": 16}
+    timing = [json.loads(line) for line in (folder / "timing.jsonl").read_text().splitlines()]
+    told = {line["step"]: line["tokens_per_second"] for line in timing if "tokens_per_second" in line}
+    assert dict(card["speeds"]) == told
+    assert card["seconds"] == timing[-1]["seconds"]
+    settings = json.loads((folder / "run.json").read_text())["settings"]
+    assert card["settings"].keys() == settings.keys()
+    assert [card["settings"][key] for key in ("width", "betas", "compile")] == ["24", "0.9,0.98", "no"]
+
+
+def test_a_run_in_progress_says_when_it_ends_and_one_that_is_damaged_is_left_out(tmp_path):
+    written = copied(tmp_path)
+    with (written / "timing.jsonl").open("a") as file:
+        file.write(json.dumps({"step": 16, "seconds": 9.0, "seconds_left": 100.0}) + "\n")
+    with hold_lock(written):
+        cards = [Trainings([written]).list_trainings()[0] for _ in range(2)]
+    assert cards[0] == cards[1]  # a page that asks again has nothing to draw again
+    assert (cards[0].state, cards[0].ends) == ("running", round((written / "timing.jsonl").stat().st_mtime + 100))
+    trainings = Trainings([written])
+    (one,) = trainings.all()
+    (written / "history.jsonl").unlink()
+    (written / "history.jsonl").mkdir()
+    assert trainings.list_trainings() == []
+    assert one.id
 
 
 def test_a_long_history_is_drawn_by_some_of_its_points_and_its_last(tmp_path):

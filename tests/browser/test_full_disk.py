@@ -46,7 +46,7 @@ def chinese(text: str) -> bool:
 
 
 def test_a_run_is_shown_and_the_page_says_that_it_was_not_kept(studio):
-    studio.root.get_by_role("combobox").first.select_option("en-zh")
+    studio.root.get_by_role("combobox").first.select_option("en-zh-grammar")
     field = studio.root.locator("textarea[data-text]")
     field.fill(TEXT)
     before = studio.page.url

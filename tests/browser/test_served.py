@@ -7,7 +7,7 @@ import pytest
 def translated(open_in):
     """A studio in which the embedded translator has just translated a sentence."""
     studio = open_in("served", "stack")
-    studio.root.get_by_role("combobox").first.select_option("en-zh")
+    studio.root.get_by_role("combobox").first.select_option("en-zh-grammar")
     field = studio.root.locator("textarea[data-text]")
     field.fill("The cat sat on the mat.")
     before = studio.page.url
@@ -94,7 +94,7 @@ def test_a_run_is_named_and_reopened_by_its_link(translated, tabs, server):
 
 def test_a_text_longer_than_the_model_takes_is_refused_and_stays(open_in):
     studio = open_in("served", "stack")
-    studio.root.get_by_role("combobox").first.select_option("en-zh")
+    studio.root.get_by_role("combobox").first.select_option("en-zh-grammar")
     text = "The cat sat on the mat . " * 2000
     field = studio.root.locator("textarea[data-text]")
     field.fill(text)

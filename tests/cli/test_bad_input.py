@@ -11,7 +11,7 @@ from tests.tasks.tiny import run_of
 
 LONG = "x" * 3000
 SEE = ("see", "A B A B", "--model", "induction")
-TRANSLATE = ("translate", "en-zh", "Hi.", "--beams", "1")
+TRANSLATE = ("translate", "-m", "en-zh-grammar", "Hi.", "--beams", "1")
 COMPARE = ("compare-attention", "--length", "16", "--heads", "1", "--width", "8", "--keys", "8")
 CLOSED = "/proc/self"  # a folder in which nobody can write, not even root
 
@@ -78,7 +78,7 @@ def test_what_is_no_model_is_refused(monkeypatch, capsys, command, model):
     words = {
         "see": ("see", "A", "-m", model),
         "census": ("census", "A", "-m", model),
-        "translate": ("translate", model, "A"),
+        "translate": ("translate", "-m", model, "A"),
         "evaluate": ("evaluate", model),
         "serve": ("serve", "--no-open", "--keep", "kept", "-m", model),
     }[command]
@@ -114,7 +114,7 @@ def test_more_than_memory_holds_is_refused_before_it_is_asked_for(monkeypatch, c
 @pytest.mark.parametrize("text", ["A\x1b[31mB", "A\x07", "\udce9", "A\u202eB"])
 @pytest.mark.parametrize("command", ["see", "census", "translate"])
 def test_no_control_character_of_a_text_reaches_the_terminal(monkeypatch, capsys, command, text):
-    words = ("translate", str(run_of()), text, "--beams", "1", "--see") if command == "translate" else None
+    words = ("translate", "-m", str(run_of()), text, "--beams", "1", "--see") if command == "translate" else None
     code, printed, said = run(monkeypatch, capsys, *(words or (command, text, "--model", "induction")))
     assert code in (0, 2)
     assert not {"\x1b", "\x07", "\u202e"} & set(printed + said)

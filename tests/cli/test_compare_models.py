@@ -62,7 +62,7 @@ def test_one_model_is_not_enough(monkeypatch, capsys, folders):
 
 
 def test_without_embedded_models_it_says_which_to_give(monkeypatch, capsys):
-    monkeypatch.setattr(embedded, "names", lambda: ["en-zh"])
+    monkeypatch.setattr(embedded, "names", lambda: ["en-zh-grammar"])
     code, _, err = run(monkeypatch, capsys, "compare-models", TEXT)
     assert code == 2
     assert err.startswith("regard: this build has no embedded model 'writer'; give two models")

@@ -178,7 +178,7 @@ def test_control_characters_of_a_model_do_nothing_to_the_terminal():
         (["induction", "A", "--system", "x"], "--system begins a conversation"),
         (["induction", "A", "--beams", "2", "--see"], "--see follows one text token by token, but a search"),
         (["induction", "A", "--to", "map.docx"], "'map.docx' ends in none of"),
-        (["en-zh", "A"], "en-zh is a translator"),
+        (["en-zh-grammar", "A"], "en-zh-grammar is a translator"),
         (["nowhere.gguf", "A"], "'nowhere.gguf' is neither an embedded model"),
         (["-m", "induction"], "no text was given"),
     ],

@@ -19,7 +19,7 @@ CAT = "the cat sees A B C . the cat sees A B"
 COMMANDS = {
     "see": (["see", "--model", "induction"], CAT, 4096),
     "census": (["census", "--model", "induction"], CAT, 4096),
-    "translate": (["translate", "en-zh"], "The cat sat on the mat.", 1000),
+    "translate": (["translate", "-m", "en-zh-grammar"], "The cat sat on the mat.", 1000),
 }
 BERT = {"hidden_size": 12, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 7}
 
@@ -193,7 +193,7 @@ def test_a_model_that_fails_all_the_same_is_told_in_one_sentence(monkeypatch, ca
 
 def test_our_own_translator_cuts_at_its_tokens(monkeypatch, capsys):
     text = "My friend bought two books yesterday."
-    code, printed, said = told(monkeypatch, capsys, "translate", run_of(), text, "--length", 2, "--json")
+    code, printed, said = told(monkeypatch, capsys, "translate", "-m", run_of(), text, "--length", 2, "--json")
     assert code == 0
     assert '"source": "My fr"' in printed
     assert '"read": ["My", "fr", "<eos>"]' in printed

@@ -32,7 +32,7 @@ def translate(monkeypatch, capsys, *words, where=None, stdin=None):
     if stdin is not None:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
         words = words if "--file" in words or "-" in words else ("-", *words)
-    return run(monkeypatch, capsys, "translate", str(where or run_of()), *map(str, words))
+    return run(monkeypatch, capsys, "translate", "-m", str(where or run_of()), *map(str, words))
 
 
 # What comes in
@@ -51,7 +51,7 @@ def test_beams_are_as_asked(monkeypatch, capsys, beams):
 
 
 def test_the_embedded_translators_open_by_their_names(monkeypatch, capsys):
-    for name in ("en-zh", "en-zh-recurrent"):
+    for name in ("en-zh-grammar", "en-zh-grammar-recurrent"):
         assert translate(monkeypatch, capsys, CAT, where=name)[:2] == (0, "猫坐在垫子上。\n")
 
 
@@ -71,13 +71,17 @@ def test_a_line_comes_out_for_every_line_that_came(monkeypatch, capsys, tmp_path
 def test_a_long_file_keeps_its_order(monkeypatch, capsys, tmp_path):
     texts = [CAT if i % 3 else "" if i % 2 else DOGS for i in range(131)]
     (tmp_path / "long.txt").write_text("\n".join(texts))
-    code, printed, _ = translate(monkeypatch, capsys, "--file", tmp_path / "long.txt", "--beams", 1, where="en-zh")
-    known = dict(zip((CAT, DOGS, ""), [one.text for one in open_translator("en-zh").translate([CAT, DOGS])] + [""]))
+    code, printed, _ = translate(
+        monkeypatch, capsys, "--file", tmp_path / "long.txt", "--beams", 1, where="en-zh-grammar"
+    )
+    known = dict(
+        zip((CAT, DOGS, ""), [one.text for one in open_translator("en-zh-grammar").translate([CAT, DOGS])] + [""])
+    )
     assert (code, printed.split("\n")) == (0, [known[text] for text in texts] + [""])
 
 
 def test_a_line_is_answered_before_the_next_one_is_sent():
-    words = [sys.executable, "-m", "regard", "translate", str(run_of()), "-", "--beams", "1"]
+    words = [sys.executable, "-m", "regard", "translate", "-m", str(run_of()), "-", "--beams", "1"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "encoding": "utf-8"}
     with subprocess.Popen(words, **pipes, env=os.environ | {"OMP_NUM_THREADS": "1"}) as process:
         for text in (CAT, "", DOGS):
@@ -114,10 +118,10 @@ def test_json_of_an_empty_line_and_of_a_model_without_attention(monkeypatch, cap
 
 
 def test_see_in_a_pipe_draws_the_map_below_the_text_and_says_why(monkeypatch, capsys):
-    code, printed, said = translate(monkeypatch, capsys, CAT, "--see", where="en-zh")
+    code, printed, said = translate(monkeypatch, capsys, CAT, "--see", where="en-zh-grammar")
     assert said == (
         "the map is drawn here, because what is printed here goes to no terminal; "
-        "open it with: regard serve --model en-zh\n"
+        "open it with: regard serve --model en-zh-grammar\n"
     )
     lines = printed.splitlines()
     assert (code, lines[0]) == (0, "猫坐在垫子上。")
@@ -140,15 +144,15 @@ def terminal(monkeypatch, tmp_path):
 
 
 def test_see_in_a_terminal_opens_the_explorer_on_what_was_translated(monkeypatch, capsys, terminal):
-    code, printed, said = translate(monkeypatch, capsys, CAT, DOGS, "--see", where="en-zh")
+    code, printed, said = translate(monkeypatch, capsys, CAT, DOGS, "--see", where="en-zh-grammar")
     ((studio, how),) = terminal
     assert (code, said, how["show"], how["first"], how["host"]) == (0, "Closed.\n", True, None, "127.0.0.1")
     first, second = studio.traces.list_traces()
     assert [first.text, second.text] == [CAT, DOGS]
-    assert first.model == "en-zh"
+    assert first.model == "en-zh-grammar"
     entry = studio.traces.find(first.id)
     assert printed.split("\n")[0] == entry.card.output["text"] == "猫坐在垫子上。"
-    (one,) = open_translator("en-zh").translate([CAT])
+    (one,) = open_translator("en-zh-grammar").translate([CAT])
     for kept, true in zip(studio.traces.trace_of(entry).layers, one.trace().layers, strict=True):
         np.testing.assert_allclose(kept.weights.dense().detach(), true.weights.dense().detach(), atol=1e-7)
 
@@ -175,7 +179,7 @@ def test_see_where_nothing_can_be_opened_draws_the_map_and_says_why(monkeypatch,
     else:
         monkeypatch.setattr("regard.cli.explore.read_bundle", read_bundle)
         monkeypatch.setattr("regard.views.explorer.bundle.BUILT", Path("nowhere.js"))
-    code, printed, said = translate(monkeypatch, capsys, CAT, "--see", where="en-zh")
+    code, printed, said = translate(monkeypatch, capsys, CAT, "--see", where="en-zh-grammar")
     why = {"app": "pip install 'regard[app]'", "browser": "no browser can be opened", "bundle": "make bundle"}
     assert (code, terminal, said.count("\n")) == (0, [], 1)
     assert why[missing] in said
@@ -189,7 +193,7 @@ def test_see_in_a_real_terminal_serves_until_it_is_closed(tmp_path):
 
     ours, theirs = pty.openpty()
     told = os.environ | {"BROWSER": "true", "XDG_DATA_HOME": str(tmp_path), "OMP_NUM_THREADS": "1"}
-    words = [sys.executable, "-m", "regard", "translate", "en-zh", CAT, "--see"]
+    words = [sys.executable, "-m", "regard", "translate", "-m", "en-zh-grammar", CAT, "--see"]
     process = subprocess.Popen(words, stdout=theirs, stderr=subprocess.PIPE, env=told)
     os.close(theirs)
     try:
@@ -398,7 +402,13 @@ def test_evaluate_refuses_what_it_cannot_read_in_one_sentence(monkeypatch, capsy
 def test_every_embedded_model_is_listed_with_a_sentence(monkeypatch, capsys):
     printed = run(monkeypatch, capsys, "models")[1]
     names = embedded.names()
-    assert {"en-zh", "en-zh-recurrent"} <= set(names)
+    assert {"en-zh-grammar", "en-zh-grammar-recurrent"} <= set(names)
     for name in names:
         assert embedded.describe(name)["about"]
         assert f"{name}: {embedded.describe(name)['about']}\n" in printed
+
+
+def test_a_run_in_the_place_of_a_text_is_told_where_it_belongs(monkeypatch, capsys):
+    code, printed, said = run(monkeypatch, capsys, "translate", str(run_of()), CAT)
+    assert (code, printed) == (2, "")
+    assert "is a run, not a text; name it as the model: regard translate -m " in said

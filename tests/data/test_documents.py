@@ -6,6 +6,7 @@ import pytest
 
 from regard.data.documents import DocumentSet, split_paths, stream_documents
 from regard.errors import ConfigError, DataError
+from tests.shared import MISSING_DATA, SHARED
 
 TEXT = "one\n two \n\n \n\nthree\r\nfour\n"
 
@@ -16,6 +17,7 @@ TEXT = "one\n two \n\n \n\nthree\r\nfour\n"
         ("paragraph", ["one\n two", "three\nfour"]),
         ("line", ["one", "two", "three", "four"]),
         ("file", ["one\n two \n\n \n\nthree\nfour"]),
+        ("heading", ["one\n two \n\n \n\nthree\nfour"]),
     ],
 )
 @pytest.mark.parametrize("packed", [False, True])
@@ -23,6 +25,26 @@ def test_a_file_is_cut_into_documents(tmp_path, split, wanted, packed):
     path = tmp_path / ("a.txt.gz" if packed else "a.txt")
     path.write_bytes(gzip.compress(TEXT.encode()) if packed else TEXT.encode())
     assert list(stream_documents(path, split)) == wanted
+
+
+def test_a_heading_begins_a_document_and_nothing_that_only_looks_like_one(tmp_path):
+    path = tmp_path / "a.txt"
+    lines = ["before", "", " = A = ", "", "a", " = not between blanks = ", "", " = = deeper = = ", " = x == y = ", "b"]
+    path.write_text("\n".join([*lines, "", "=no spaces=", "", "", " = Two words = ", ""]))
+    assert list(stream_documents(path, "heading")) == [
+        "before",
+        "\n".join([*lines[2:], "", "=no spaces="]).strip(),
+        "= Two words =",
+    ]
+
+
+@pytest.mark.parametrize(("part", "articles"), [("train", 600), ("valid", 60), ("test", 60)])
+def test_the_articles_of_wikitext_are_as_many_as_published(part, articles):
+    """Merity et al. 2017, table 1."""
+    path = SHARED / "data" / "wikitext2" / f"{part}.txt.gz"
+    if not path.exists():
+        pytest.skip(MISSING_DATA)
+    assert sum(1 for _ in stream_documents(path, "heading")) == articles
 
 
 def test_no_text_stands_in_two_parts_whatever_the_order(tmp_path):

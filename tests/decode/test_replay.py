@@ -61,7 +61,7 @@ def test_the_last_run_is_one_pass_over_what_was_kept(kind, how):
 
 
 def test_a_translation_is_one_run_with_all_its_layers():
-    translator = regard.open_translator("en-zh")
+    translator = regard.open_translator("en-zh-grammar")
     with regard.watch(translator.model) as trace:
         (found,) = translator.translate(["The cat sat on the mat."])
     own = found.trace()

@@ -9,6 +9,7 @@ from torch.testing import assert_close
 
 from regard.errors import ModelError
 from regard.models import GPT, GPTConfig, store
+from regard.models.int8 import unpack_rows
 from regard.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from regard.models.translator import Translator, TranslatorConfig
 
@@ -161,3 +162,32 @@ def test_another_kind_of_model_is_named(tmp_path):
     spoil(tmp_path, kind="seq2seq")
     with pytest.raises(ModelError, match="has no config of a Seq2Seq"):
         store.read(tmp_path)
+
+
+def test_int8_takes_a_quarter_and_loses_at_most_half_a_step_of_each_row(tmp_path):
+    torch.manual_seed(3)
+    config = GPTConfig(vocab_size=53, width=24, heads=3, layers=2, context=17)
+    model = config.build()
+    manifest = store.write(tmp_path / "small", model, config, {}, dtype=torch.int8)
+    whole = store.write(tmp_path / "whole", model, config, {})
+    assert manifest["weights"]["dtype"] == "int8"
+    assert manifest["weights"]["bytes"] < 0.45 * whole["weights"]["bytes"]
+    read = store.read(tmp_path / "small").state_dict()
+    for name, value in model.state_dict().items():
+        step = value.abs().amax(-1, keepdim=True) / 127 if value.dim() == 2 else value.abs() / 1024
+        assert ((read[name] - value).abs() <= step / 2 * (1 + 1e-5)).all(), name
+        assert read[name].dtype == torch.float32
+
+
+def test_int8_of_weights_that_are_no_numbers_is_refused(tmp_path):
+    config = GPTConfig(vocab_size=11, width=8, heads=2, layers=1, context=5)
+    model = config.build()
+    with torch.no_grad():
+        next(model.parameters())[1, 2] = torch.nan
+    with pytest.raises(ModelError, match="not finite"):
+        store.write(tmp_path, model, config, {}, dtype=torch.int8)
+
+
+def test_scales_that_do_not_fit_are_refused(tmp_path):
+    with pytest.raises(ModelError, match="scales that do not fit"):
+        unpack_rows({"w": torch.ones(3, 2, dtype=torch.int8), "w::scale": torch.ones(2)})

@@ -26,9 +26,9 @@ def tsv(path, pairs=PAIRS):
 
 
 def test_the_scores_are_those_of_sacrebleu():
-    found = evaluate("en-zh", part="test", count=7, beams=2, samples=3)
-    made = sentences(7, seed=open_translator("en-zh").facts["settings"]["seed"], part="test")
-    texts = [one.text for one in open_translator("en-zh").translate([pair.source for pair in made], beams=2)]
+    found = evaluate("en-zh-grammar", part="test", count=7, beams=2, samples=3)
+    made = sentences(7, seed=open_translator("en-zh-grammar").facts["settings"]["seed"], part="test")
+    texts = [one.text for one in open_translator("en-zh-grammar").translate([pair.source for pair in made], beams=2)]
     right = [[pair.target for pair in made]]
     assert found["bleu"] == pytest.approx(sacrebleu.corpus_bleu(texts, right, tokenize="zh").score, abs=1e-3)
     assert found["chrf"] == pytest.approx(sacrebleu.corpus_chrf(texts, right).score, abs=1e-3)
@@ -65,9 +65,9 @@ def test_files_of_all_kinds_give_the_same_scores_and_no_alignment(tmp_path):
 
 
 def test_one_of_several_right_answers_is_enough(tmp_path):
-    text = open_translator("en-zh").translate(["The cat sat on the mat."], beams=1)[0].text
+    text = open_translator("en-zh-grammar").translate(["The cat sat on the mat."], beams=1)[0].text
     pairs = [("The cat sat on the mat.", "别的话。"), ("The cat sat on the mat.", text)]
-    found = evaluate("en-zh", data=str(tsv(tmp_path / "two.tsv", pairs)), beams=1)
+    found = evaluate("en-zh-grammar", data=str(tsv(tmp_path / "two.tsv", pairs)), beams=1)
     assert (found["bleu"], found["exact"]) == (pytest.approx(100), 1.0)
 
 

@@ -16,8 +16,9 @@ from regard.errors import DataError
 from regard.models import store
 from regard.models.read_tokenizer import TOKENIZER, read_tokenizer
 from regard.tasks.evaluate import evaluate
-from regard.tasks.fill import Fill, FillSettings, PreparedFill, hide_tokens
+from regard.tasks.fill import Fill, FillSettings, PreparedFill
 from regard.tasks.language_write import PreparedWrite, Write, WriteSettings
+from regard.tasks.masking import hide_tokens
 from regard.trace.file import load
 from regard.training import checkpoint
 from regard.training.fit import fit

@@ -185,7 +185,7 @@ def test_a_model_that_looks_ahead_is_refused():
         with pytest.raises(ModelError, match=said):
             perplexity(made(BertConfig(**sizes)), WordTokenizer(WORDS), make_text(12))
     with pytest.raises(ModelError, match="Translator does not write on where a text ends"):
-        perplexity(embedded.load("en-zh"), WordTokenizer(WORDS), make_text(12))
+        perplexity(embedded.load("en-zh-grammar"), WordTokenizer(WORDS), make_text(12))
 
 
 def test_a_number_that_is_none_is_refused():

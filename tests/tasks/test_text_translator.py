@@ -45,7 +45,7 @@ def test_greedy_translation_is_the_likeliest_token_again_and_again(kind):
 
 @pytest.mark.parametrize("beams", [1, 3])
 def test_texts_together_give_what_each_gives_alone_in_their_order(beams):
-    opened = open_translator("en-zh")
+    opened = open_translator("en-zh-grammar")
     together = opened.translate([*TEXTS, TEXTS[0]], beams=beams)
     assert len({one.text for one in together}) == 3
     assert [one.source for one in together] == [*TEXTS, TEXTS[0]]
@@ -72,7 +72,7 @@ def test_an_alignment_is_the_mean_over_the_heads_of_the_cross_attention(kind):
 
 
 def test_the_layer_that_its_manifest_names_is_the_one_that_aligns():
-    opened = open_translator("en-zh")
+    opened = open_translator("en-zh-grammar")
     one = opened.translate(TEXTS[:1], beams=1)[0]
     cross = [layer.weights[0].dense().mean(0) for layer in one.trace().layers if layer.kind == "cross"]
     assert len(cross) > 1
@@ -153,7 +153,7 @@ def test_the_longest_text_is_read_and_one_token_more_is_not():
 def test_a_name_that_is_no_translator_is_refused_and_told_what_there_is(where, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(
-        ModelError, match=r"^there is no translator .*embedded \(.*en-zh.*\).*regard train translate$"
+        ModelError, match=r"^there is no translator .*embedded \(.*en-zh-grammar.*\).*regard train translate$"
     ) as one:
         open_translator(where)
     assert len(str(one.value)) < 300

@@ -261,8 +261,8 @@ def test_bad_prompts_models_and_tokenizers_are_refused_in_one_sentence(writer):
         TextWriter(regard.open_model("induction")[0], bytewise(), name="tiny")
     with pytest.raises(ModelError, match="tiny has no tokenizer"):
         TextWriter(random_model(), None, name="tiny")
-    with pytest.raises(ModelError, match="en-zh is a translator, which does not go on with a text"):
-        open_writer("en-zh")
+    with pytest.raises(ModelError, match="en-zh-grammar is a translator, which does not go on with a text"):
+        open_writer("en-zh-grammar")
     with pytest.raises(ModelError, match="x is a Linear, which does not go on with a text"):
         TextWriter(torch.nn.Linear(2, 3), bytewise(), name="x")
     with pytest.raises(ModelError, match="GPT has no chat template"):

@@ -14,7 +14,7 @@ SENTENCES = (
     "The girl who is reading a book is my sister.",
     "Did you drink coffee at home this morning?",
 )
-MODELS = {"en-zh": "a Transformer", "en-zh-recurrent": "a recurrent network with Bahdanau attention"}
+MODELS = {"en-zh-grammar": "a Transformer", "en-zh-grammar-recurrent": "a recurrent network with Bahdanau attention"}
 PAGE = "demo.html"
 SHORT = 12  # tokens; a longer map is on the page
 
@@ -37,7 +37,7 @@ def write_demo(folder: Path) -> str:
     said.append(
         f"Every layer and head of these runs is in {page}: open it in a browser. Next:\n\n"
         "  regard serve                       the same views with live models: type, run, edit, compare\n"
-        '  regard translate en-zh "The dog is sleeping under the table." --see\n'
+        '  regard translate "Where is the nearest train station?" --see\n'
         "  regard compare-models              a GPT and a BERT read one text, side by side\n"
         "  regard train translate --help      train your own\n"
         "  regard demo --by-hand              attention computed by hand, step by step\n"

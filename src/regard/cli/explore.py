@@ -1,19 +1,20 @@
-"""`--see`: translations in the explorer, opened as `regard serve` opens it."""
+"""`--see`: translations and other runs in the explorer, opened as `regard serve` opens it."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import typer
 
 from regard.cli.serve import busy, default_folder, make_known, print_address
 from regard.errors import RegardError
 from regard.extras import APP, is_missing
-from regard.tasks.text_translator import Translation
+from regard.trace.record.trace import Trace
 from regard.views.explorer.bundle import read_bundle
 
 HOST = "127.0.0.1"
-MOST = 32  # translations of one call
+MOST = 32  # runs of one call
 
 
 def why_not() -> str:
@@ -40,24 +41,39 @@ def in_terminal() -> bool:
     return sys.stdout.isatty()
 
 
-def explore(where: str, translations: Sequence[Translation]) -> None:
-    """Serve the translations until Ctrl-C, the first of them in front; they are kept like every run of the explorer."""
+class ExploredRun(NamedTuple):
+    """A run as the explorer keeps it: what was read, what came out, what is needed to run it again, and its trace."""
+
+    text: str
+    output: dict[str, Any]  # ModelOutput of the protocol
+    given: dict[str, Any]  # the inputs of its runner
+    trace: Callable[[], Trace]
+
+
+def written_output(text: str) -> dict[str, Any]:
+    """What came out of a model that writes, as ModelOutput of the protocol.
+
+    >>> written_output("猫")
+    {'text': '猫', 'next': None, 'classes': None}
+    """
+    return {"text": text, "next": None, "classes": None}
+
+
+def explore(where: str, runs: Sequence[ExploredRun]) -> None:
+    """Serve the runs until Ctrl-C, the first of them in front; they are kept like every run of the explorer."""
     from regard.app import serving
-    from regard.app.protocol.messages import ModelOutput
     from regard.app.studio.cards import Card, make_id
     from regard.app.studio.studio import Studio, title
 
-    if len(translations) > MOST:
-        typer.echo(f"The first {MOST} of {len(translations)} translations are opened.", err=True)
+    if len(runs) > MOST:
+        typer.echo(f"The first {MOST} of {len(runs)} texts are opened.", err=True)
     at = serving.listen(HOST, None)
     try:
         with busy("opening the explorer"):
             studio = Studio(keep=default_folder(), runs=Path("runs"))
             model = make_known(studio, where)
-            for one in reversed(translations[:MOST]):  # what is kept last stands in front
-                given = {"text": one.source, "source": list(one.shown.source), "written": list(one.shown.written)}
-                output = ModelOutput(text=one.text, next=None, classes=None).to_json()
-                card = Card(make_id(), title(one.source), model, one.source, output=output, given=given)
+            for one in reversed(runs[:MOST]):  # what is kept last stands in front
+                card = Card(make_id(), title(one.text), model, one.text, output=one.output, given=one.given)
                 trouble = studio.traces.keep(card, one.trace())
         if trouble is not None:
             typer.echo(f"regard: {trouble}", err=True)

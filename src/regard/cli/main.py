@@ -191,6 +191,21 @@ def train(
         raise typer.Exit(code)
 
 
+@app.command()
+def runs(
+    folders: Annotated[
+        list[Path] | None, typer.Argument(metavar="[FOLDER]...", help="Runs, or folders of runs; runs/ by default.")
+    ] = None,
+    to: Annotated[Path | None, typer.Option(help="Draw the curves: .svg, .png or .pdf.")] = None,
+    dark: Annotated[bool, typer.Option("--dark", help="Draw on dark ground.")] = False,
+    as_json: Annotated[bool, JSON] = False,
+) -> None:
+    """List training runs: how far each is, how good, and what to do next. One RUN alone is shown in full."""
+    from regard.cli.runs import show_runs
+
+    typer.echo(show_runs(folders or [], to=to, dark=dark, as_json=as_json))
+
+
 @app.command(cls=EvaluateCommand, context_settings={"ignore_unknown_options": True})
 def evaluate(
     run: Annotated[str, typer.Argument(help="A run, a folder of a model, or an embedded model.")],

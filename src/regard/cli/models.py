@@ -25,7 +25,7 @@ def next_steps(manifests: dict[str, dict[str, Any]]) -> list[str]:
     readers = sorted((name for name, kind in kinds.items() if "read" in kind.tasks), key=lambda name: name != WORDS)
     writers = [name for name, kind in kinds.items() if "generate" in kind.tasks and name != WORDS]
     return [
-        *(f'Try one: regard translate {name} "The cat sat on the mat." --see' for name in translators[:1]),
+        *(f'Try one: regard translate -m {name} "The cat sat on the mat." --see' for name in translators[:1]),
         *(f'Write with one: regard generate {name} "A man" --probs' for name in writers[:1]),
         *(f'Look at one: regard see "A B C A B" --model {name}' for name in readers[:1]),
     ]

@@ -6,6 +6,7 @@ import typer
 
 from regard.models.open.converted import NotConvertibleError
 from regard.models.open.load_model import LoadedModel, load_model, widen
+from regard.tasks.text_filler import TextFiller
 from regard.tasks.text_writer import TextWriter, open_writer
 
 
@@ -25,3 +26,8 @@ def open_named_writer(name: str, **settings: Any) -> TextWriter:
     except NotConvertibleError as error:
         typer.echo(error.notice, err=True)
         return open_writer(name, ours=False, **settings)
+
+
+def open_named_filler(name: str, *, download: bool = False) -> TextFiller:
+    """The same, ready to fill gaps."""
+    return TextFiller(name, load_named_model(name, download=download))

@@ -9,8 +9,11 @@ from regard.errors import ConfigError, DataError
 from regard.tokens.visible import cut
 
 
-def check_target(to: Path | None, endings: Sequence[str]) -> None:
-    """Refuse a file of another kind, in a folder that is not there, or in place of a folder."""
+def check_target(to: Path | None, endings: Sequence[str], *, explorer: bool = True) -> None:
+    """Refuse a file of another kind, in a folder that is not there, or in place of a folder.
+
+    `explorer`: a page is one of the explorer, which must have been built.
+    """
     if to is None:
         return
     name, folder = cut(to.name, 60), cut(str(to.parent), 60)
@@ -20,7 +23,7 @@ def check_target(to: Path | None, endings: Sequence[str]) -> None:
         raise ConfigError(f"the folder {folder!r} for {name!r} does not exist; make it first")
     if os.path.isdir(to):
         raise ConfigError(f"{str(to)!r} is a folder, but a file is written; give another name")
-    if to.suffix.lower() == ".html":
+    if explorer and to.suffix.lower() == ".html":
         from regard.views.explorer.bundle import read_bundle
 
         read_bundle()  # says what to do where the explorer is not built

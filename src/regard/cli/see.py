@@ -91,7 +91,12 @@ def must_only_read(name: str, model: nn.Module) -> None:
     if "translate" in kind.tasks:
         raise ModelError(
             f"{name} is a translator, which reads one text and writes another; see both with: "
-            f'regard translate {name} "…" --see'
+            f'regard translate -m {name} "…" --see'
+        )
+    if "summarise" in kind.tasks:
+        raise ModelError(
+            f"{name} is a summariser, which reads one text and writes another; see both with: "
+            f'regard summarise "…" --model {name} --see'
         )
     raise ModelError(f"{name} is a {kind.name}, which reads {kind.reads}, but a text came; watch it from Python")
 

@@ -69,12 +69,14 @@ def see_rows(writer: TextWriter, ids: Sequence[int], printer: TokenPrinter) -> I
 
 
 def show_last_row(trace: Trace, name: str, names: Sequence[str], printer: TokenPrinter) -> None:
-    """What the step looked at that wrote this token: the last row of the last layer, mean over its heads.
+    """What the step looked at that wrote this token, the last one; `names` are those of all tokens that were read."""
+    show_row(trace, -1, name, names, printer)
 
-    `names` are those of all tokens that were read.
-    """
+
+def show_row(trace: Trace, at: int, name: str, names: Sequence[str], printer: TokenPrinter) -> None:
+    """What the token `at` looked at: its row of the last layer, mean over its heads."""
     weights = trace.runs[-1].layers[-1].weights
-    row = weights.rows(-1)[0].mean(0).detach().float()  # k
+    row = weights.rows(at)[0].mean(0).detach().float()  # k
     shares, places = row.topk(min(KEYS, len(row)))
     printer.show(f"{pad_right(cut(name, TOKEN), TOKEN)} ← ", "dim")
     for number, (share, place) in enumerate(zip(shares.tolist(), places.tolist())):

@@ -3,8 +3,6 @@
 import os
 import shlex
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import Any
 
 import typer
 
+from regard.cli.next_commands import CHANGEABLE, write_resume
 from regard.cli.progress import report_progress
 from regard.errors import ConfigError, RunError
 from regard.tasks.base import BaseTask
@@ -20,8 +19,6 @@ from regard.training import checkpoint
 from regard.training.fit import Result, fit
 from regard.training.run import MANIFEST, RunFolder
 from regard.training.settings import Settings, describe_settings, read_flags, read_toml, settings_from
-
-CHANGEABLE = ("steps", "num_workers", "tensorboard", "device")  # what a run that goes on may be told anew
 
 
 def train_task(
@@ -121,19 +118,8 @@ def explain_stop(name: str, settings: Settings, folder: Path, step: int | None) 
 def resume_command(name: str, settings: Settings, folder: Path) -> str:
     """The command that goes on with a run, for a shell: with what was told anew, which the folder does not know."""
     begun = RunFolder.open(folder).describe()["settings"]
-    words = [*program_words(), "train", name, "--resume", str(folder)]
-    for key, value in settings.model_dump(mode="json").items():
-        if key in CHANGEABLE and value != begun.get(key):
-            flag = key.replace("_", "-")
-            words += (
-                [f"--{flag}" if value else f"--no-{flag}"] if isinstance(value, bool) else [f"--{flag}", str(value)]
-            )
-    return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
-
-
-def program_words() -> list[str]:
-    """How this command was called."""
-    return ["python", "-m", "regard"] if Path(sys.argv[0]).name == "__main__.py" else ["regard"]
+    now = settings.model_dump(mode="json")
+    return write_resume(name, folder, {key: value for key, value in now.items() if value != begun.get(key)})
 
 
 def format_result(task: BaseTask, result: Result) -> str:

@@ -8,10 +8,14 @@ import typer
 from regard.cli.options import JSON
 from regard.cli.texts import FILE, LENGTH
 
+DEFAULT = "en-zh"
+
 
 def translate(
-    model: Annotated[str, typer.Argument(help="A run, a folder of a model, or an embedded translator.")],
     texts: Annotated[list[str] | None, typer.Argument(help="What to translate; - reads standard input.")] = None,
+    model: Annotated[
+        str, typer.Option("--model", "-m", help="A run, a folder of a model, or an embedded translator.")
+    ] = DEFAULT,
     file: FILE = None,
     length: LENGTH = None,
     beams: Annotated[int, typer.Option(min=1, help="Beam size; 1 is greedy.")] = 5,

@@ -1,18 +1,19 @@
 """`regard translate`: texts in, translations and their alignments out."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from regard.cli.explore import explore, why_not
+from regard.cli.explore import ExploredRun, explore, why_not, written_output
 from regard.cli.lengths import check_length, say_cut
 from regard.cli.outputs import check_target, explain_write_errors
 from regard.cli.texts import Line, read_lines
 from regard.data.special import END, SPECIAL
 from regard.errors import ConfigError, DataError
+from regard.models.open.locate import is_run
 from regard.tasks.read_and_written import looks_across
 from regard.tasks.text_translator import TextTranslator, Translation, check_looks_across, open_translator
 
@@ -34,6 +35,8 @@ def translate_lines(
 ) -> Iterator[str]:
     """What to print, line by line as it is ready: a line for each line that came, an empty one for an empty one."""
     check_target(to, ENDINGS)
+    if texts and is_run(Path(texts[0])):
+        raise ConfigError(f"{texts[0]} is a run, not a text; name it as the model: regard translate -m {texts[0]} …")
     lines = read_lines(texts, file)
     translator = open_translator(where)
     opens = False
@@ -65,7 +68,7 @@ def translate_lines(
         write_maps(kept, to)
         typer.echo(f"wrote {to}", err=True)  # what is printed are translations and nothing else
     if opens:
-        explore(where, kept)
+        explore(where, [make_explored_run(one) for one in kept])
 
 
 # What comes in
@@ -135,22 +138,28 @@ def record(one: Translation | None, line: Line) -> dict[str, Any]:
     return texts | {"written": rows, "read": columns, "weights": shares}
 
 
-def write_maps(translations: list[Translation], to: Path) -> None:
+def make_explored_run(one: Translation) -> ExploredRun:
+    """A translation for the explorer, where it can be edited and made again."""
+    given = {"text": one.source, "source": list(one.shown.source), "written": list(one.shown.written)}
+    return ExploredRun(one.source, written_output(one.text), given, one.trace)
+
+
+def write_maps(translations: Sequence[Translation], to: Path, title: str = "Which word looked at which") -> None:
     """The maps of translations as a page, or that of one as a picture or a trace."""
     with explain_write_errors(to):
         if to.suffix.lower() == ".trace":
             translations[0].trace().save(to)
         elif to.suffix.lower() == ".html":
-            page(translations, to)
+            page(translations, to, title)
         else:
             figure(translations[0], to)
 
 
-def page(translations: list[Translation], to: Path) -> None:
+def page(translations: Sequence[Translation], to: Path, title: str) -> None:
     from regard.cli.pages import make_translations_page
     from regard.files import put
 
-    put(to, make_translations_page("Which word looked at which", [(one.source, one) for one in translations]).encode())
+    put(to, make_translations_page(title, [(one.source, one) for one in translations]).encode())
 
 
 def figure(one: Translation, to: Path) -> None:

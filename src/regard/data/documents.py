@@ -1,34 +1,67 @@
 """Text files → documents, one at a time, and which of them are held out."""
 
 import heapq
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 
 from regard.data.lines import stream_lines
 from regard.data.split import fold_text, hash_sentence
 from regard.errors import ConfigError, DataError
 
-SPLITS = ("paragraph", "line", "file")
+HEADING = re.compile(r"\s*= [^=]([^\n]*[^=])? =\s*")  # of the first level, as wikis write them: = Title =
 
 
 def stream_documents(path: Path, split: str) -> Iterator[str]:
-    """The documents of a text file: its paragraphs, between which lines are blank, its lines, or all of it.
+    """The documents of a text file: its paragraphs, its lines, all of it, or what stands under each heading.
 
-    Spaces around a document are no part of it, and one without anything else is none.
+    Blank lines end a paragraph. A heading is a line ` = Title = ` between blank ones; those of deeper levels,
+    ` = = Section = = `, belong to the document. Spaces around a document are no part of it, and one without anything
+    else is none.
     """
     if split not in SPLITS:
         raise ConfigError(f"split is {split!r}; choose one of {', '.join(SPLITS)}")
-    gathered: list[str] = []
-    for line in chain(stream_lines(path), [None]):
-        ends = line is None or split == "line" or (split == "paragraph" and not line.strip())
-        if line is not None:
-            gathered.append(line)
-        if ends and (text := "\n".join(gathered).strip()):
+    for lines in SPLITS[split](stream_lines(path)):
+        if text := "\n".join(lines).strip():
             yield text
-        if ends:
+
+
+def split_by_blank(lines: Iterable[str]) -> Iterator[list[str]]:
+    gathered: list[str] = []
+    for line in lines:
+        if line.strip():
+            gathered.append(line)
+        else:
+            yield gathered
             gathered = []
+    yield gathered
+
+
+def split_by_heading(lines: Iterable[str]) -> Iterator[list[str]]:
+    """Lines from one heading to the next.
+
+    >>> list(split_by_heading([" = One = ", "", "a", "= b =", "", " = = c = = ", "", " = Two = "]))
+    [[' = One = ', '', 'a', '= b =', '', ' = = c = = ', ''], [' = Two = ']]
+    """
+    gathered: list[str] = []
+    before = ""
+    for line, after in pairwise(chain(lines, [""])):
+        if gathered and HEADING.fullmatch(line) and not before.strip() and not after.strip():
+            yield gathered
+            gathered = []
+        gathered.append(line)
+        before = line
+    yield gathered
+
+
+SPLITS: dict[str, Callable[[Iterable[str]], Iterable[list[str]]]] = {
+    "paragraph": split_by_blank,
+    "line": lambda lines: ([line] for line in lines),
+    "file": lambda lines: [list(lines)],
+    "heading": split_by_heading,
+}
 
 
 def split_paths(named: str) -> list[Path]:

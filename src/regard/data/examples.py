@@ -1,6 +1,7 @@
 """Encoded examples, held compactly, and put together into padded batches: sequences, labels, spans, pictures."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -96,6 +97,23 @@ class Examples:
             came = self.fields[wrong].shape
             raise ShapeError(f"{wrong} came as {came} for {total} examples; give one entry for each")
 
+    @classmethod
+    def wrap(cls, sequences: Mapping[str, RaggedArray], fields: Mapping[str, Any] | None = None) -> "Examples":
+        """Examples of sequences that are held already, none of them dropped; nothing is copied.
+
+        >>> Examples.wrap({"text": RaggedArray.cut(np.arange(5), np.array([2, 3]))}, {"label": [1, 0]})[1]
+        {'text': [2, 3, 4], 'label': array(0)}
+        """
+        made = cls({}, fields)
+        made.sequences = dict(sequences)
+        counts = {len(rows.lengths) for rows in made.sequences.values()} | ({len(made.kept)} if made.fields else set())
+        if len(counts) > 1:
+            raise ShapeError(
+                f"{' and '.join(map(str, sorted(counts)))} entries came; give one of each for each example"
+            )
+        made.kept = np.arange(next(iter(counts), 0))
+        return made
+
     def __len__(self) -> int:
         return len(self.kept)
 
@@ -173,6 +191,17 @@ class PairExamples(Examples):
             encode_texts([pair.target for pair in pairs], target_vocabulary),
             longest=longest,
         )
+
+    def with_sequences(self, **sequences: RaggedArray) -> "PairExamples":
+        """The same pairs, with a side or both as other ids, END among them.
+
+        >>> examples = PairExamples([[5, 6], [7]], [[8], [9]])
+        >>> examples.with_sequences(target=RaggedArray([np.array([3, 3, 2]), np.array([4, 2])]))[0]
+        PairExample(source=[5, 6, 2], target=[3, 3, 2])
+        """
+        other = copy(self)
+        other.sequences = self.sequences | sequences
+        return other
 
     def __getitem__(self, at: int) -> PairExample:
         return PairExample(**super().__getitem__(at))

@@ -39,8 +39,12 @@ def stream_lines(path: Path) -> Iterator[str]:
 
 def objects_of(path: Path) -> list[dict[str, Any] | None]:
     """The JSON object of every line; None for an empty one."""
-    objects: list[dict[str, Any] | None] = []
-    for number, line in enumerate(lines_of(path), 1):
+    return [one for _, one in stream_objects(path)]
+
+
+def stream_objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
+    """The same one by one, with the number of each line."""
+    for number, line in enumerate(stream_lines(path), 1):
         try:
             one = json.loads(line) if line.strip() else None
         except (ValueError, RecursionError) as error:
@@ -48,10 +52,9 @@ def objects_of(path: Path) -> list[dict[str, Any] | None]:
         if one is not None and not isinstance(one, dict):
             refuse(path, number, f"there is a JSON {type(one).__name__}; write one object a line")
         for key, value in (one or {}).items():
-            if isinstance(value, str) and ("\0" in value or has_surrogate(value)):
+            if isinstance(value, str) and is_broken(value):
                 refuse(path, number, f"{key!r} holds NUL or half a character, which no text has; write it anew")
-        objects.append(one)
-    return objects
+        yield number, one
 
 
 def stream_content(path: Path) -> Iterator[bytes]:
@@ -76,9 +79,13 @@ def refuse(path: Path, number: int, why: str) -> NoReturn:
     raise DataError(f"{path}, line {number}: {why}")
 
 
-def has_surrogate(text: str) -> bool:
-    """Whether there is a surrogate, which JSON can escape but UTF-8 cannot write."""
-    return any("\ud800" <= letter <= "\udfff" for letter in text)
+def is_broken(text: str) -> bool:
+    """Whether there is NUL, or a surrogate, which JSON can escape but UTF-8 cannot write.
+
+    >>> is_broken("half \\ud83d"), is_broken("a whole 😀")
+    (True, False)
+    """
+    return any(letter == "\0" or "\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def advice(kind: str) -> str:

@@ -75,8 +75,19 @@ def fold_text(text: str) -> str:
     True
     """
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    kept = "".join(letter for letter in folded if unicodedata.category(letter)[0] not in LEFT_AWAY)
+    kept = folded.translate(KEPT)
     return kept or folded  # a sentence of nothing but punctuation is itself
+
+
+class KeptLetters(dict[int, int | None]):
+    """What `str.translate` makes of each letter: itself, or None where it is left away; looked up once."""
+
+    def __missing__(self, letter: int) -> int | None:
+        self[letter] = None if unicodedata.category(chr(letter))[0] in LEFT_AWAY else letter
+        return self[letter]
+
+
+KEPT = KeptLetters()
 
 
 def hash_sentence(key: str, seed: int) -> bytes:

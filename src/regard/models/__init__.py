@@ -13,9 +13,11 @@ from regard.models.bert_config import BertConfig
 from regard.models.gpt import GPT, GPTConfig
 from regard.models.gpt2 import Gpt2, Gpt2Config
 from regard.models.llama import Llama, LlamaConfig
+from regard.models.pointer_generator import PointerGenerator, PointerGeneratorConfig
 from regard.models.sentence_encoder import SentenceEncoder, SentenceEncoderConfig
 from regard.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from regard.models.t5 import T5, T5Config
+from regard.models.text_classifier import TextClassifier, TextClassifierConfig
 from regard.models.translator import Translator, TranslatorConfig
 
 __all__ = [
@@ -28,11 +30,15 @@ __all__ = [
     "Gpt2Config",
     "Llama",
     "LlamaConfig",
+    "PointerGenerator",
+    "PointerGeneratorConfig",
     "SentenceEncoder",
     "SentenceEncoderConfig",
     "Seq2Seq",
     "Seq2SeqConfig",
     "T5Config",
+    "TextClassifier",
+    "TextClassifierConfig",
     "Translator",
     "TranslatorConfig",
 ]

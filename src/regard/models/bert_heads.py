@@ -50,8 +50,15 @@ class MaskedWordsHead(nn.Module):
         self.bias = nn.Parameter(torch.zeros(vocab_size))
 
     def forward(self, hidden: Float[Tensor, "*b m"], table: Float[Tensor, "n e"]) -> Float[Tensor, "*b n"]:
-        x = self.norm(BENDS[self.bend](self.dense(hidden)))  # … e
-        return F.linear(x, table if self.out is None else self.out.weight, self.bias)
+        return F.linear(self.transform(hidden), self.choose_table(table), self.bias)
+
+    def transform(self, hidden: Float[Tensor, "*b m"]) -> Float[Tensor, "*b e"]:
+        """What is multiplied with the table: a loss may do that without ever holding the logits."""
+        return self.norm(BENDS[self.bend](self.dense(hidden)))
+
+    def choose_table(self, table: Float[Tensor, "n e"]) -> Float[Tensor, "n e"]:
+        """The table of the embeddings that came, or its own where it has one."""
+        return table if self.out is None else self.out.weight
 
 
 class DenseHead(nn.Module):

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.attention.attend import Maskable
-from regard.attention.mask import causal, padding
+from regard.attention.mask import Mask, causal, padding
 from regard.layers import DecoderBlock, KeyValueCache
 from regard.layers.dropout import Dropout
 from regard.models.decoder_state import DecoderState
@@ -72,7 +72,7 @@ class EncoderDecoder(nn.Module):
         """The embeddings of the target."""
         return (self.source_embed if self.target_embed is None else self.target_embed).weight
 
-    def _read(self, source: Tensor) -> tuple[Tensor, Maskable | None, Tensor | None]:
+    def _read(self, source: Tensor) -> tuple[Tensor, Mask | None, Tensor | None]:
         """What the encoder made of the source, who may be looked at in it, and how long each row is."""
         must_be_ids("source", source, self.config.source_vocab_size)
         lengths = lengths_of(source, self.config.pad)

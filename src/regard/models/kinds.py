@@ -16,7 +16,7 @@ from regard.extras import load_named
 from regard.models.config import ModelConfig
 
 READS = ("text", "pair", "picture", "numbers")
-TASKS = ("generate", "translate", "read", "see")
+TASKS = ("generate", "translate", "summarise", "read", "see")
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,9 @@ class Kind:
     model: str  # the module that build() makes
     reads: str  # "text", "pair" (a source, and a target that it continues), "picture" or "numbers"
     writes: str | None  # "text", or None where it only reads
-    tasks: tuple[str, ...]  # what can be done with it: "generate", "translate", "read", "see"; the first is usual
+    tasks: tuple[
+        str, ...
+    ]  # what can be done with it: "generate", "translate", "summarise", "read", "see"; the first is usual
     opener: str  # what opens it for the server
     cross: str = ""  # the layers that look from one sequence at another, by their names: "decoder.*.cross_attention"
     unbounded: tuple[str, ...] = ("context", "pad")  # whole numbers of its config that count nothing in its weights
@@ -75,7 +77,7 @@ class Kind:
         """Whether this model has a layer that looks from one sequence at another.
 
         >>> from regard.models import embedded
-        >>> kind_named("translator").looks_across(embedded.load("en-zh"))
+        >>> kind_named("translator").looks_across(embedded.load("en-zh-grammar"))
         True
         """
         return self.cross != "" and any(fnmatchcase(name, self.cross) for name, _ in model.named_modules())
@@ -133,6 +135,15 @@ KINDS: dict[str, Kind] = {
             unbounded=("context", "pad", "labels"),
         ),
         Kind(
+            name="classifier",
+            config="regard.models.text_classifier:TextClassifierConfig",
+            model="regard.models.text_classifier:TextClassifier",
+            reads="text",
+            writes=None,
+            tasks=("read",),
+            opener="regard.app.runners.readers:open_reader",
+        ),
+        Kind(
             name="t5",
             config="regard.models.t5:T5Config",
             model="regard.models.t5:T5",
@@ -151,6 +162,16 @@ KINDS: dict[str, Kind] = {
             writes="text",
             tasks=("translate",),
             opener="regard.app.runners.translators:open_pair",
+            cross="decoder.blocks.*.cross_attention",
+        ),
+        Kind(
+            name="pointer_generator",
+            config="regard.models.pointer_generator:PointerGeneratorConfig",
+            model="regard.models.pointer_generator:PointerGenerator",
+            reads="pair",
+            writes="text",
+            tasks=("summarise",),
+            opener="regard.app.runners.summarisers:open_summary_runner",
             cross="decoder.blocks.*.cross_attention",
         ),
         Kind(
@@ -181,7 +202,7 @@ def temporary_kind(kind: Kind) -> Iterator[None]:
     >>> import dataclasses
     >>> with temporary_kind(dataclasses.replace(kind_named("gpt"), name="other")):
     ...     list(KINDS)
-    ['gpt', 'gpt2', 'llama', 'bert', 'sentence_encoder', 't5', 'translator', 'seq2seq', 'other']
+    ['gpt', 'gpt2', 'llama', 'bert', ..., 'other']
     """
     register(kind)
     try:

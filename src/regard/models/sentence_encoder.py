@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.attend import Maskable
@@ -13,8 +12,7 @@ from regard.errors import ModelError
 from regard.models.bert import Bert
 from regard.models.bert_config import BertConfig
 from regard.models.padded import lengths_of
-
-POOLINGS = ("mean", "cls", "max")
+from regard.models.pooling import POOLINGS, mark_tokens, must_pool, pool_tokens
 
 
 @dataclass(frozen=True)
@@ -49,8 +47,7 @@ class SentenceEncoder(Bert):
     config: SentenceEncoderConfig
 
     def __init__(self, config: SentenceEncoderConfig) -> None:
-        if config.pooling not in POOLINGS:
-            raise ValueError(f"pooling is {config.pooling!r}; choose one of {', '.join(map(repr, POOLINGS))}")
+        must_pool(config.pooling, POOLINGS)
         if config.head != "none":
             raise ModelError(f"head is {config.head!r}, but a sentence encoder pools hidden states; leave head out")
         super().__init__(config)
@@ -70,22 +67,6 @@ class SentenceEncoder(Bert):
         """
         hidden = self.hidden(ids, token_types, lengths=lengths, mask=mask)
         lengths = lengths_of(ids, self.config.pad, "input") if lengths is None else lengths
-        vectors = self.pool_tokens(hidden, None if lengths is None else mark_tokens(ids, lengths))
+        real = None if lengths is None else mark_tokens(ids, lengths)
+        vectors = pool_tokens(hidden, real, pooling=self.config.pooling)
         return F.normalize(vectors, dim=-1) if self.config.normalize else vectors
-
-    def pool_tokens(
-        self, hidden: Float[Tensor, "b t m"], real: Bool[Tensor, "b t"] | None = None
-    ) -> Float[Tensor, "b m"]:
-        """One vector for each text; `real` are the tokens that are no padding, all unless given."""
-        if self.config.pooling == "cls":
-            return hidden[:, 0]
-        if self.config.pooling == "max":
-            return (hidden if real is None else hidden.masked_fill(~real[..., None], -torch.inf)).amax(1)
-        if real is None:
-            return hidden.mean(1)
-        return hidden.masked_fill(~real[..., None], 0).sum(1) / real.sum(1, keepdim=True)
-
-
-def mark_tokens(ids: Tensor, lengths: Tensor | Sequence[int]) -> Bool[Tensor, "b t"]:
-    """True at the first so many tokens of each row."""
-    return torch.arange(ids.shape[1], device=ids.device) < torch.as_tensor(lengths, device=ids.device)[:, None]

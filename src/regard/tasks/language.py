@@ -1,5 +1,6 @@
 """Language models of plain text: what all tasks on packed documents have in common."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -36,8 +37,10 @@ class TextSettings(Settings):
     validation_size: int = Field(
         0, ge=0, description="distinct documents held out for validation, without a file; 0 is a tenth, at most 500"
     )
-    split: Literal["paragraph", "line", "file"] = Field(
-        "paragraph", description="what a document is: text between blank lines, each line, or the whole file"
+    split: Literal["paragraph", "line", "file", "heading"] = Field(
+        "paragraph",
+        description="what a document is: text between blank lines, each line, the whole file, or what follows a "
+        "heading ' = Title = '",
     )
     vocab_size: int = Field(4096, ge=LEAST, description="vocabulary size (byte-level BPE)")
     tokenizer: str = Field("", description="a tokenizer.json of another run to use; by default one is learned")
@@ -67,8 +70,8 @@ def split_texts(settings: TextSettings) -> TextParts:
     return TextParts(*everything.hold_out(settings.validation_size))
 
 
-def find_tokenizer(settings: TextSettings, train: DocumentSet, folder: Path) -> Tokenizer:
-    """The tokenizer in a folder; where there is none, the one that is named, or one learned from the text."""
+def find_tokenizer(settings: TextSettings, folder: Path, learn: Callable[[], Tokenizer]) -> Tokenizer:
+    """The tokenizer in a folder; where there is none, the one that is named, or one that is learned now."""
     place = folder / TOKENIZER
     if not place.exists():
         if (folder / store.MANIFEST).exists():
@@ -76,7 +79,7 @@ def find_tokenizer(settings: TextSettings, train: DocumentSet, folder: Path) -> 
         if settings.tokenizer:
             made = read_byte_level(Path(settings.tokenizer))
         else:
-            made = train_byte_level(train, settings.vocab_size)
+            made = learn()
         put(place, made.to_str().encode())
     return read_byte_level(place)
 
@@ -101,15 +104,24 @@ class PreparedText:
 
     better = Better("loss", more=False)
     left_out = 0
+    given: Any
     config: Any
     model: nn.Module
 
     def __init__(self, settings: TextSettings, folder: Path) -> None:
         self.given = settings
         texts = split_texts(settings)
-        self.tokenizer = find_tokenizer(settings, texts.train, folder)
-        self.train = PackedDocuments.encode(texts.train, self.tokenizer, context=settings.context)
-        self.held = HeldText.encode(texts.validation, self.tokenizer, context=settings.context)
+        self.tokenizer = find_tokenizer(settings, folder, lambda: self.learn_tokenizer(texts.train))
+        self.encode(texts)
+
+    def learn_tokenizer(self, texts: DocumentSet) -> Tokenizer:
+        """A tokenizer for these texts."""
+        return train_byte_level(texts, self.given.vocab_size)
+
+    def encode(self, texts: TextParts) -> None:
+        """Keep both parts of the text as tokens."""
+        self.train = PackedDocuments.encode(texts.train, self.tokenizer, context=self.given.context)
+        self.held = HeldText.encode(texts.validation, self.tokenizer, context=self.given.context)
         self.examples = len(self.train.lengths)
 
     def batches(self, epoch: int) -> list[np.ndarray]:
@@ -164,7 +176,8 @@ class TextOptions(EvaluationOptions):
 class TextTask(BaseTask):
     """A task on packed documents."""
 
-    settings, options = TextSettings, TextOptions
+    settings: type[TextSettings] = TextSettings
+    options = TextOptions
     prepared: type[PreparedText]
 
     def prepare(self, settings: Any, folder: Path) -> PreparedText:
@@ -180,8 +193,8 @@ class TextTask(BaseTask):
         return {"task": self.name, "scores": self.prepare(settings, folder).validate(store.read(folder))}
 
 
-def must_be_there(settings: TextSettings) -> None:
-    """Refuse to judge a model by a text that is not on this machine."""
+def must_be_there(settings: Any) -> None:
+    """Refuse to judge a model by a text that is not on this machine; `settings` name it as `data` and `validation`."""
     named = [path for one in (settings.data, settings.validation) if one for path in split_paths(one)]
     missing = next((path for path in named if not path.exists()), None)
     if missing is not None:

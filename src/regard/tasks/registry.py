@@ -35,12 +35,47 @@ TASKS: dict[str, TaskEntry] = {
         "regard.tasks.translate:Translate",
         (TaskCommand("translate", "Translate texts, or each line of a file.", "regard.cli.translate:translate"),),
     ),
+    "classify": TaskEntry(
+        "say which class a text is of, from labelled texts",
+        "regard.tasks.classify:Classify",
+        (TaskCommand("classify", "Classify texts, or each line of a file.", "regard.cli.classify:classify"),),
+    ),
+    "summarise": TaskEntry(
+        "write, or copy, a summary of a text",
+        "regard.tasks.summarise:Summarise",
+        (
+            TaskCommand(
+                "summarise", "Write the summary of a text, and say what was copied.", "regard.cli.summarise:summarise"
+            ),
+        ),
+    ),
     "copy": TaskEntry("repeat a sequence", "regard.tasks.sequences:Copy"),
     "reverse": TaskEntry("write a sequence backwards", "regard.tasks.sequences:Reverse"),
     "sort": TaskEntry("write a sequence in order", "regard.tasks.sequences:Sort"),
     "induction": TaskEntry("continue a random string that repeats", "regard.tasks.induction:Induction"),
     "write": TaskEntry("write on after a beginning, from plain text", "regard.tasks.language_write:Write"),
-    "fill": TaskEntry("fill in hidden words, from plain text", "regard.tasks.fill:Fill"),
+    "answer": TaskEntry(
+        "answer a question by words of a passage",
+        "regard.tasks.answer:AnswerTask",
+        (TaskCommand("answer", "Answer questions by words of a passage.", "regard.cli.answer:answer"),),
+    ),
+    "embed": TaskEntry(
+        "give texts that mean the same vectors that are near, from pairs or plain text",
+        "regard.tasks.embed:Embed",
+        (
+            TaskCommand("embed", "Turn texts, or each line of a file, into vectors.", "regard.cli.embed:embed"),
+            TaskCommand("similar", "Compare texts by what they mean: a table of cosines.", "regard.cli.embed:similar"),
+            TaskCommand("search", "Find the lines of a file that mean the same as a text.", "regard.cli.embed:search"),
+        ),
+    ),
+    "fill": TaskEntry(
+        "fill in hidden words, from plain text",
+        "regard.tasks.fill:Fill",
+        (TaskCommand("fill", "Fill in the words that [MASK] hides in a text.", "regard.cli.fill:fill"),),
+    ),
+    "pretrain": TaskEntry(
+        "read plain text, to go on from in other tasks: hidden words, next sentence", "regard.tasks.pretrain:Pretrain"
+    ),
 }
 
 
@@ -48,7 +83,7 @@ def names() -> list[str]:
     """Every task there is.
 
     >>> names()
-    ['copy', 'fill', 'induction', 'reverse', 'sort', 'translate', 'write']
+    ['answer', 'classify', 'copy', 'embed', ...
     """
     return sorted(TASKS)
 
@@ -72,6 +107,6 @@ def task_commands() -> dict[str, TaskCommand]:
     """Every command that a task adds, by its name.
 
     >>> list(task_commands())
-    ['translate']
+    ['translate', ...
     """
     return {command.name: command for entry in TASKS.values() for command in entry.commands}

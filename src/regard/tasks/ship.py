@@ -29,22 +29,32 @@ def score_parts(where: str) -> dict[str, dict[str, float]]:
     return found
 
 
-def score_translator(folder: Path) -> dict[str, Any]:
-    """What a manifest says of a translator: its scores, and how well it aligns."""
+def score_file(where: str, test: Path) -> dict[str, Any]:
+    """BLEU and chrF on a file of sentences that were never seen, with five beams."""
+    one = evaluate(where, data=str(test), samples=0, alignment=False)
+    found = {key: round(float(one[key]), 4) for key in ("bleu", "chrf")}
+    return {"test": found | {key: one[key] for key in ("sentences", "beams", "signatures")}}
+
+
+def score_translator(folder: Path, test: Path | None = None) -> dict[str, Any]:
+    """What a manifest says of a translator: its scores, and how well it aligns sentences of the grammar."""
     opened = open_translator(folder)
     aligned = score_alignment(opened, sentences(COUNT, seed=opened.facts["settings"]["seed"], part="test"))
     found = {"layer": aligned.layer, "error_rate": round(aligned.error_rate, 4)}
     return {
-        "scores": score_parts(str(folder)),
+        "scores": score_parts(str(folder)) if test is None else score_file(str(folder), test),
         "alignment": found | {"straight_line": round(aligned.chance, 4)},
     }
 
 
-def score_model(folder: Path, task: str) -> dict[str, Any]:
-    """What a manifest says of how good a model is, by the measures of its task."""
+def score_model(folder: Path, task: str, test: Path | None = None) -> dict[str, Any]:
+    """What a manifest says of how good a model is, by the measures of its task; on a file where one is named."""
     if task == "translate":
-        return score_translator(folder)
-    return {"scores": {name: round(float(value), 4) for name, value in evaluate(str(folder))["scores"].items()}}
+        return score_translator(folder, test)
+    options: dict[str, Any] = {"explain": True} if task == "classify" else {}
+    found = evaluate(str(folder), **options | ({} if test is None else {"data": str(test)}))
+    more = {"explain": found["explain"]} if "explain" in found else {}  # how well its attention says what matters
+    return {"scores": {name: round(float(value), 4) for name, value in found["scores"].items()}} | more
 
 
 def name_commands(made: str, settings: dict[str, Any], steps: int) -> dict[str, str]:
@@ -60,24 +70,35 @@ def name_commands(made: str, settings: dict[str, Any], steps: int) -> dict[str, 
     return {"command": f"{kept} {again}", "made_by": f"{made}, stopped on the way and resumed with {again}"}
 
 
-def ship(run: Path, out: Path, about: str, card: Path | None = None) -> dict[str, Any]:
-    """The manifest, after the model of a run was written to `out` in half precision, with what `card` says of it.
+def ship(
+    run: Path,
+    out: Path,
+    about: str,
+    card: Path | None = None,
+    *,
+    test: Path | None = None,
+    dtype: torch.dtype = torch.float16,
+) -> dict[str, Any]:
+    """The manifest, after the model of a run was written to `out` as `dtype`, with what `card` says of it.
 
-    `card` is a JSON file: where the data come from, their licences, whom to name.
+    `card` is a JSON file: where the data come from, their licences, whom to name. `test` is a file to be scored on, in
+    place of what the task itself keeps apart.
     """
     folder, begun = folder_of(str(run)), RunFolder.open(run)
     told = store.describe(folder)
     environment = json.loads((begun.folder / "environment.json").read_text())
     made = environment.pop("command").replace(str(run), f"runs/{out.name}")  # where folders lie is nobody's business
-    facts = {key: told[key] for key in ("task", "settings", "weights_of", "steps")}
+    facts: dict[str, Any] = {
+        key: told[key] for key in ("task", "settings", "weights_of", "steps", "classes") if key in told
+    }
     facts |= {"name": out.name, "about": about, "environment": environment}
     facts |= name_commands(made, told["settings"], told["steps"])
     facts |= json.loads(card.read_text(encoding="utf-8")) if card else {}
     files = {name: store.read_file(folder, name) for name in told.get("files", {})}
     model, config = store.read(folder), kind_named(told["kind"]).config_class(**told["config"])
-    store.write(out, model, config, facts, files, dtype=torch.float16)
-    facts |= score_model(out, told["task"])  # of what was stored, which is less precise
-    return store.write(out, model, config, facts, files, dtype=torch.float16)
+    store.write(out, model, config, facts, files, dtype=dtype)
+    facts |= score_model(out, told["task"], test)  # of what was stored, which is less precise
+    return store.write(out, model, config, facts, files, dtype=dtype)
 
 
 def command(
@@ -85,10 +106,13 @@ def command(
     out: Annotated[Path, typer.Option(help="Where the model goes; its last part is its name.")],
     about: Annotated[str, typer.Option(help="What it is, in a sentence.")],
     card: Annotated[Path | None, typer.Option(help="A JSON file that says where its data come from.")] = None,
+    test: Annotated[Path | None, typer.Option(help="A file to score it on.")] = None,
+    int8: Annotated[bool, typer.Option("--int8", help="Store matrices as int8: a quarter of float32.")] = False,
 ) -> None:
-    """Write the model of a run with its scores, in half precision."""
-    made = ship(run, out, about, card)
-    typer.echo(f"{made['weights']['bytes'] / 1e6:.2f} MB; {made['scores']}; {made.get('alignment', '')}".rstrip("; "))
+    """Write the model of a run with its scores, in half precision or as int8."""
+    made = ship(run, out, about, card, test=test, dtype=torch.int8 if int8 else torch.float16)
+    more = made.get("alignment") or made.get("explain") or ""
+    typer.echo(f"{made['weights']['bytes'] / 1e6:.2f} MB; {made['scores']}; {more}".rstrip("; "))
 
 
 if __name__ == "__main__":

@@ -53,6 +53,8 @@ class Translation:
 class TextTranslator:
     """A model that translates, as `open_translator` gives it."""
 
+    longest: int | None = None  # tokens that it writes at most; None: as many as the source lets expect
+
     def __init__(self, model: Any, source: Vocabulary, target: Vocabulary, facts: dict[str, Any]) -> None:
         self.model, self.source, self.target, self.facts = model.eval(), source, target, facts
         sizes = facts.get("config", {})

@@ -222,9 +222,9 @@ def open_writer(
     needs regard[fast] and cannot be watched; without, its weights are unpacked. None chooses the former where it can
     be and no other engine was asked for.
 
-    >>> open_writer("en-zh")
+    >>> open_writer("en-zh-grammar")
     Traceback (most recent call last):
-    regard.errors.ModelError: en-zh is a translator, which does not go on with a text; translate with: regard ...
+    regard.errors.ModelError: en-zh-grammar is a translator, which does not go on with a text; translate with...
     """
     as_codes = engine in (None, "fast") if quantized is None else quantized
     loaded = load_writer(name, ours=ours, download=download, quantized=as_codes)

@@ -17,6 +17,7 @@ from regard.errors import ConfigError, DataError, ModelError
 from regard.models import store
 from regard.tasks.base import BaseTask, EvaluationOptions
 from regard.tasks.read_and_written import label_ids, show
+from regard.tasks.recut import RecutPairs, make_recut
 from regard.tasks.score import load_sacrebleu, score_texts, tokenizer_for
 from regard.tasks.writing import PreparedPairs, WriterSettings, write
 from regard.training.task import Better
@@ -40,6 +41,10 @@ class TranslateSettings(WriterSettings):
     source_kind: Kind = Field("auto", description="source tokenization; auto: characters for Chinese, else bpe")
     target_kind: Kind = Field("auto", description="target tokenization")
     joint: bool = Field(False, description="learn one vocabulary for both languages; implied by shared")
+    bpe_dropout: float = Field(
+        0.0, ge=0, le=1, description="BPE-dropout: share of merges passed over, drawn anew each epoch; 0: none"
+    )
+    bpe_dropout_sides: Literal["both", "source", "target"] = Field("both", description="what BPE-dropout is applied to")
     examples: int = Field(60_000, ge=10, description="sentences to generate from the grammar")
     eval_samples: int = Field(200, ge=1, description="sentences translated at each validation")
 
@@ -96,16 +101,26 @@ class PreparedTranslation(PreparedPairs):
             for pairs in (train, validation)
         ]
         super().__init__(settings, *encoded, left_out=len(train.skipped))
+        self.recut: RecutPairs | None = None
+        if settings.bpe_dropout:
+            self.recut = make_recut(
+                train, self.train, (self.source, self.target), p=settings.bpe_dropout,
+                sides=settings.bpe_dropout_sides, seed=settings.seed,
+                longest=min(settings.max_length, settings.batch_tokens - 1),
+            )  # fmt: skip
         self.config = settings.config(len(self.source), len(self.target))
         self.model = self.config.build()
 
+    def read_in(self, epoch: int) -> PairExamples:
+        return self.train if self.recut is None else self.recut(epoch)
+
     def validate(self, model: nn.Module) -> dict[str, float]:
         """Loss over all, BLEU and chrF of a part that is translated freely."""
-        asked = self.asked[: self.given.eval_samples]  # type: ignore[attr-defined]
+        asked = self.asked[: self.given.eval_samples]
         written = translate(model, self.source, self.target, [source for source, _ in asked])
         right = [answers for _, answers in asked]
         tokenizer = tokenizer_for([text for answers in right for text in answers])
-        scores = score_texts(written, right, tokenizer=tokenizer, lower=self.given.lowercase)  # type: ignore[attr-defined]
+        scores = score_texts(written, right, tokenizer=tokenizer, lower=self.given.lowercase)
         return {"loss": self.validation_loss(model), "bleu": scores.bleu, "chrf": scores.chrf}
 
     def show(self, model: nn.Module, folder: Path) -> None:
@@ -191,4 +206,4 @@ class Translate(BaseTask):
         return report_scores(result)
 
     def next_command(self, run: str) -> str:
-        return f'translate {run} "The cat sat on the mat."'
+        return f'translate -m {run} "The cat sat on the mat."'

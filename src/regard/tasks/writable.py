@@ -29,7 +29,11 @@ def check_writes(name: str, model: Any) -> None:
     """Refuse a model that does not go on with a text."""
     kind = kind_of(model) if isinstance(model, nn.Module) else None
     if kind is not None and "generate" not in kind.tasks:
-        advice = f'translate with: regard translate {name} "…"' if "translate" in kind.tasks else "take a causal model"
+        ways = {
+            "translate": f'translate with: regard translate -m {name} "…"',
+            "summarise": f'summarise with: regard summarise "…" --model {name}',
+        }
+        advice = next((ways[task] for task in kind.tasks if task in ways), "take a causal model")
         raise ModelError(f"{name} is a {kind.name}, which does not go on with a text; {advice}")
     if hasattr(model, "begin"):
         return

@@ -9,17 +9,27 @@ from pydantic import Field
 from torch import nn
 
 from regard.attention.observe import muted
-from regard.data.batches import batches, share
+from regard.data.batches import batches
 from regard.data.examples import PairBatch, PairExamples
 from regard.data.special import BEGIN, END, PAD, UNKNOWN
 from regard.decode import DecodedText, Limits, beam, greedy
+from regard.errors import ConfigError
 from regard.models.seq2seq import Seq2SeqConfig
 from regard.models.t5 import T5Config
 from regard.models.translator import POSITIONS, TranslatorConfig
 from regard.tasks.model_settings import Hyperparameter, fill_config, with_hyperparameters
+from regard.tasks.prepared_examples import PreparedExamples
 from regard.training.device import to_device
 from regard.training.loss import Loss, smoothed_loss
+from regard.training.r_drop import r_drop_loss
 from regard.training.settings import Settings
+
+
+class PairSettings(Settings):
+    """The settings of every task whose examples are pairs of sequences."""
+
+    batch_tokens: int = Field(4096, ge=1, description="tokens per batch, padding included, summed over all processes")
+    label_smoothing: float = Field(0.1, ge=0, lt=1, description="label smoothing")
 
 
 @with_hyperparameters(
@@ -39,11 +49,12 @@ from regard.training.settings import Settings
     tied="tie the output layer to the target embeddings",
     shared="share one vocabulary and its embeddings between source and target",
 )
-class WriterSettings(Settings):
-    """The settings of every task that reads one sequence and writes another."""
+class WriterSettings(PairSettings):
+    """The settings of every task that reads one sequence and writes another, with either kind of model."""
 
-    batch_tokens: int = Field(4096, ge=1, description="tokens per batch, padding included, summed over all processes")
-    label_smoothing: float = Field(0.1, ge=0, lt=1, description="label smoothing")
+    r_drop: float = Field(
+        0.0, ge=0, description="R-Drop: weight of the KL divergence between two passes with other dropout; 0: one pass"
+    )
     max_length: int = Field(256, ge=1, description="max tokens per example; longer examples are dropped")
     model: Literal["transformer", "recurrent"] = Field("transformer", description="model type")
 
@@ -56,49 +67,55 @@ class WriterSettings(Settings):
         return made
 
 
-class PreparedPairs:
+class PreparedPairs(PreparedExamples):
     """What all prepared tasks have in common whose examples are pairs of sequences."""
 
     model: nn.Module
+    train: PairExamples
 
     def __init__(
-        self, settings: WriterSettings, train: PairExamples, validation: PairExamples, *, left_out: int = 0
+        self, settings: PairSettings, train: PairExamples, validation: PairExamples, *, left_out: int = 0
     ) -> None:
-        self.given, self.train, self.validation = settings, train, validation
-        self.examples, self.left_out = len(train), left_out + train.dropped
-
-    def batches(self, epoch: int) -> list[np.ndarray]:
-        settings = self.given
-        return batches(self.train.lengths, tokens=settings.batch_tokens, seed=settings.seed, epoch=epoch)
-
-    def parts(self, indices: np.ndarray, count: int) -> list[np.ndarray]:
-        if count == 1:
-            return [indices]
-        lengths = np.add.reduce(list(self.train.lengths.values()))
-        return [share(indices, rank, count, lengths) for rank in range(count)]
+        if isinstance(settings, WriterSettings) and settings.r_drop and not settings.dropout:  # type: ignore[attr-defined]
+            raise ConfigError(
+                f"r_drop is {settings.r_drop}, but dropout is 0, and both passes would be the same; raise dropout, or "
+                "leave r_drop out"
+            )
+        super().__init__(settings, train, left_out=left_out)
+        self.validation = validation
 
     def collate(self, indices: np.ndarray) -> PairBatch:
-        if not len(indices):  # a process without an example still takes part, with one that does not count
-            one = self.train.collate([0])
+        examples, rows = self.find(indices)
+        if not len(rows):  # a process without an example still takes part, with one that does not count
+            one = examples.collate([0])
             return one._replace(target_out=torch.zeros_like(one.target_out))
-        return self.train.collate(indices)
+        return examples.collate(rows)
 
     def weight(self, indices: np.ndarray) -> int:
-        return int(self.train.lengths["target"][indices].sum())
+        examples, rows = self.find(indices)
+        return int(examples.lengths["target"][rows].sum())
 
-    def loss(self, model: Any, batch: PairBatch, smoothing: float | None = None) -> Loss:
+    def loss(self, model: Any, batch: PairBatch) -> Loss:
+        """What is minimised; with R-Drop each pair stands in the batch twice, with other dropout each time."""
         source, fed, wanted = batch
-        hidden = model.hidden(source, fed)
-        smoothing = self.given.label_smoothing if smoothing is None else smoothing
-        return smoothed_loss(hidden, model.head_weight, model.head_bias, wanted, smoothing=smoothing)
+        head, smoothing, alpha = (model.head_weight, model.head_bias), self.given.label_smoothing, self.given.r_drop
+        if not alpha:
+            return smoothed_loss(model.hidden(source, fed), *head, wanted, smoothing=smoothing)
+        hidden = model.hidden(source.repeat(2, 1), fed.repeat(2, 1)).unflatten(0, (2, -1))
+        return r_drop_loss(hidden, *head, wanted, smoothing=smoothing, alpha=alpha)
 
-    def validation_loss(self, model: nn.Module) -> float:
+    def judge(self, model: Any, batch: PairBatch) -> Loss:
+        """The negative log likelihood of what should be said, without smoothing or anything else."""
+        source, fed, wanted = batch
+        return smoothed_loss(model.hidden(source, fed), model.head_weight, model.head_bias, wanted, smoothing=0.0)
+
+    def validation_loss(self, model: Any) -> float:
         """Mean negative log likelihood of a token that was not learnt from."""
         total, count, device = 0.0, 0, next(model.parameters()).device
         examples = self.validation
         for chosen in batches(examples.lengths, tokens=8192, seed=0, epoch=0):
-            found = self.loss(model, to_device(examples.collate(chosen), device), smoothing=0.0)
-            total, count = total + float(found.nll), count + int(examples.lengths["target"][chosen].sum())
+            found = self.judge(model, to_device(examples.collate(chosen), device))
+            total, count = total + float(found.nll), count + found.count
         return total / max(1, count)
 
 
@@ -128,11 +145,18 @@ def writing_ids(model: Any) -> WritingIds:
 
 @torch.inference_mode()
 def write(
-    model: Any, sources: Sequence[Sequence[int]], *, beams: int = 1, tokens: int = 8192, **more: Any
+    model: Any,
+    sources: Sequence[Sequence[int]],
+    *,
+    beams: int = 1,
+    tokens: int = 8192,
+    longest: int | None = None,
+    **more: Any,
 ) -> list[DecodedText]:
     """What the model writes for each source (ids, the one that ends a text at their end), free of any target.
 
-    Sources of like length go together, so that little is computed for padding.
+    At most `longest` tokens each, or twice as many as the source has and 20. Sources of like length go together, so
+    that little is computed for padding.
     """
     written: dict[int, DecodedText] = {}
     device, special = next(model.parameters()).device, writing_ids(model)
@@ -145,12 +169,11 @@ def write(
         ):
             stop += 1
         chosen = order[start:stop]
-        longest = len(sources[chosen[-1]])
-        source = torch.full((len(chosen), longest), special.pad)
+        source = torch.full((len(chosen), len(sources[chosen[-1]])), special.pad)
         for row, i in enumerate(chosen):
             source[row, : len(sources[i])] = torch.as_tensor(sources[i])
-        longest_written = [2 * len(sources[i]) + 20 for i in chosen]
-        limits = Limits(longest=longest_written, begin=special.begin, end=special.end, never=special.never)
+        limit = [2 * len(sources[i]) + 20 if longest is None else longest for i in chosen]
+        limits = Limits(longest=limit, begin=special.begin, end=special.end, never=special.never)
         with muted():  # who watches is told of all that was written, in one pass
             steps = model.begin(source.to(device))
         if beams == 1:

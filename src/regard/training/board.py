@@ -29,8 +29,9 @@ class Board:
         if kind not in DRAWN:
             return
         group, names = DRAWN[kind]
-        for name in names or [name for name in facts if name != "better"]:
-            self.writer.add_scalar(f"{group}/{name}", facts[name], step)
+        drawn = facts["scores"] if names is None else {name: facts[name] for name in names}
+        for name, value in drawn.items():
+            self.writer.add_scalar(f"{group}/{name}", value, step)
         self.writer.flush()  # before the checkpoint that follows: what is not written again is on the disk
 
     def close(self) -> None:

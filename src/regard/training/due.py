@@ -37,3 +37,16 @@ def keeps(settings: Settings, step: int) -> bool:
 def saves(settings: Settings, step: int) -> bool:
     """Whether a checkpoint is written: also before each validation, so that the best weights can always be had."""
     return keeps(settings, step) or validates(settings, step)
+
+
+def validations_left(settings: Settings, step: int) -> int:
+    """How many validations follow after this step, those that choose the final weights included.
+
+    >>> validations_left(Settings(steps=23, eval_every=5), 10)  # 15, 20, 23; and the best weights once more
+    4
+    >>> validations_left(Settings(steps=20, eval_every=5, average_checkpoints=2), 10)  # 15, 20; the average, the best
+    4
+    """
+    every, steps = settings.eval_every, settings.steps
+    planned = max(steps // every - step // every, 0) + (step < steps and steps % every != 0)
+    return planned + (2 if settings.average_checkpoints else 1)

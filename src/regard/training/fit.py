@@ -6,60 +6,35 @@ resumed goes through exactly the steps it would have gone through.
 
 import copy
 import math
-import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from regard.errors import RegardError, RunError
+from regard.errors import RegardError, RunError, is_failure
 from regard.training import checkpoint as checkpoints
 from regard.training import due
 from regard.training.board import board, writer_class
 from regard.training.checkpoint import Checkpoint
+from regard.training.clock import Speed, TrainingClock
 from regard.training.compute import LossModule, seed_of, size_of
 from regard.training.device import choose_device, own_randomness, to_device
 from regard.training.distributed import ProcessGroup, distributed, gather_full
+from regard.training.event import Event, Tell
 from regard.training.feed import Update, feed
+from regard.training.progress import Progress, beats
 from regard.training.recorder import RunRecorder
 from regard.training.restore import distinct, put_optimizer, put_weights
 from regard.training.result import choose_weights
-from regard.training.run import TIMING, RunFolder
+from regard.training.run import RunFolder
 from regard.training.schedule import rate_at
 from regard.training.settings import Settings
 from regard.training.stop import NAMES, StopRequest, catch_signals
 from regard.training.task import PreparedTask, Task
-
-
-class Event(NamedTuple):
-    """Something worth telling: "begin", "notice", "step", "checkpoint", "log", "shown", "validation", "end"."""
-
-    kind: str
-    step: int
-    facts: dict[str, Any]
-
-
-Tell = Callable[[Event], None]
-
-
-@dataclass
-class Progress:
-    """Where a run stands, beside its weights. As a checkpoint has it, nothing was told of the step yet."""
-
-    step: int = 0  # updates made
-    epoch: int = 0
-    index: int = 0  # batches of the epoch that are done
-    best: float | None = None  # best score so far, and when
-    best_step: int = 0
-    waited: int = 0  # validations since
-    lr: float = 0.0  # of the last update, and the norm of its gradient
-    norm: float = 0.0
-    since: dict[str, float] = field(default_factory=lambda: {"loss": 0.0, "nll": 0.0, "count": 0.0})  # the last line
-    over: bool = False  # stopped early
 
 
 class Result(NamedTuple):
@@ -120,10 +95,26 @@ class Fit:
         self.place = Progress()
         self.scores: dict[str, float] = {}
         self.recorder = RunRecorder(run, settings, lambda text: tell(Event("notice", self.place.step, {"text": text})))
+        for text in getattr(self.prepared, "notices", ()):  # of a task that has something to say of its data
+            self.recorder.notice(text)
         self.stop = StopRequest()
         self.stopping: int | None = None  # the signal by which all processes agreed to stop
+        self.clock = TrainingClock()
 
     def go(self, resume: bool) -> Result:
+        """Train until the end, a signal or a failure, and write which of them it was."""
+        try:
+            result = self.train(resume)
+        except BaseException as error:
+            if self.group.first and is_failure(error):
+                self.recorder.record_end(self.place.step, "failed", self.speed(self.place.step), error)
+            raise
+        if self.group.first:
+            how = "finished" if self.stopping is None else "stopped"
+            self.recorder.record_end(self.place.step, how, self.speed(self.place.step))
+        return result
+
+    def train(self, resume: bool) -> Result:
         settings = self.settings
         before = self.recorder.newest() if resume else None
         if self.group.share(before and before.step) != (before and before.step):
@@ -143,27 +134,29 @@ class Fit:
         )
         if before is not None:
             self.restore(before)
-        if self.group.first:
-            self.recorder.cut(self.place.step)
-            if before is not None:
-                self.recorder.prune(self.place.step, self.place.best_step)  # as the save did that is gone on from
-        self.computing = torch.compile(computing) if settings.compile else computing
         facts = {
             "parameters": size_of(self.model),
             "examples": self.prepared.examples,
             "left_out": self.prepared.left_out,
+            "device": str(self.device),
         }
-        self.started, self.first_step = time.perf_counter(), self.place.step
+        if self.group.first:
+            self.recorder.cut(self.place.step)
+            if before is not None:
+                self.recorder.prune(self.place.step, self.place.best_step)  # as the save did that is gone on from
+            self.recorder.record_start(self.place.step, self.prepared.better, facts)
+        self.computing = torch.compile(computing) if settings.compile else computing
         with catch_signals() as self.stop:
-            self.tell(Event("begin", self.place.step, facts | {"steps": settings.steps, "device": str(self.device)}))
-            done = self.look(saved=before is not None)
-            self.started = time.perf_counter()  # what was shown first is no part of the speed
-            if not done:
+            best = {"score": self.prepared.better.score, "best": self.place.best, "best_step": self.place.best_step}
+            self.tell(Event("begin", self.place.step, facts | {"steps": settings.steps} | best))
+            if not self.look(saved=before is not None):
+                self.clock.resume()
                 with closing(self.updates()) as updates:
                     for batch in updates:
                         self.update(batch)
                         if self.look():
                             break
+                        self.clock.resume()
         if self.stopping is None:
             self.finish()
         self.tell(Event("end", self.place.step, dict(self.scores)))
@@ -216,7 +209,9 @@ class Fit:
         place.since["nll"] += nll
         place.since["count"] += batch.weight
         place.lr, place.norm = rate, norm
-        self.tell(Event("step", place.step, {"loss": place.since["loss"] / place.since["count"], "lr": rate}))
+        self.clock.count_update(batch.weight)
+        loss = place.since["loss"] / place.since["count"]
+        self.tell(Event("step", place.step, {"loss": loss, "lr": rate, "speed": self.speed(place.step - 1)}))
 
     def compute(self, part: Any, last: bool) -> tuple[Tensor, tuple[float, float]]:
         """The summed loss of one part; gradients are shared after the last one only."""
@@ -279,12 +274,10 @@ class Fit:
             "norm": self.place.norm,
         }
         self.place.since = {"loss": 0.0, "nll": 0.0, "count": 0.0}
-        taken = time.perf_counter() - self.started
-        speed = (self.place.step - self.first_step) / taken
+        speed = self.speed(self.place.step - 1)
         if self.group.first:
             self.recorder.record(line)
-            if speed:  # of a step that this process made
-                self.recorder.record({"step": self.place.step, "seconds": taken, "updates_per_second": speed}, TIMING)
+            self.recorder.record_speed(self.place.step, speed)
         self.tell(Event("log", self.place.step, line | {"speed": speed}))
 
     def show(self) -> None:
@@ -298,10 +291,12 @@ class Fit:
     def validate(self) -> None:
         """Scores of the model as it is; the first process computes them, the others wait."""
         place, scores, model = self.place, {}, self.whole_model()
-        if self.group.first:
-            with self.eval_mode(model):
-                scores = self.prepared.validate(model)
-        self.scores = scores = self.group.share(scores)
+        self.tell(Event("validating", place.step, {}))
+        with self.clock.validation():
+            if self.group.first:
+                with self.eval_mode(model):
+                    scores = self.prepared.validate(model)
+            self.scores = scores = self.group.share(scores)
         better = self.beaten_by(scores)
         if better:
             place.best, place.best_step, place.waited = scores[self.prepared.better.score], place.step, 0
@@ -310,12 +305,18 @@ class Fit:
             place.over = bool(self.settings.patience) and place.waited >= self.settings.patience
         if self.group.first:
             self.recorder.record({"step": place.step, "validation": scores})
-        self.tell(Event("validation", place.step, dict(scores) | {"better": better}))
+            self.recorder.record_speed(place.step, self.speed(place.step))
+        facts = {"scores": dict(scores), "better": better, "best": place.best, "best_step": place.best_step}
+        self.tell(Event("validation", place.step, facts))
 
     def beaten_by(self, scores: dict[str, float]) -> bool:
         """Whether these scores are better than the best so far."""
-        (name, more), best = self.prepared.better, self.place.best
-        return best is None or math.isnan(best) or (scores[name] > best if more else scores[name] < best)
+        return beats(scores[self.prepared.better.score], self.place.best, self.prepared.better)
+
+    def speed(self, validated: int) -> Speed:
+        """How fast it goes; `validated` is the last step whose validation is over."""
+        left = max(self.settings.steps - self.place.step, 0)
+        return self.clock.read(steps_left=left, validations_left=due.validations_left(self.settings, validated))
 
     # Keeping and going on
 
@@ -375,7 +376,8 @@ class Fit:
     def score(self, weights: dict[str, Tensor]) -> dict[str, float]:
         """Scores of these weights, which the model then holds."""
         put_weights(self.unsplit, weights)
-        with self.eval_mode(self.unsplit):
+        self.tell(Event("validating", self.place.step, {}))
+        with self.clock.validation(), self.eval_mode(self.unsplit):
             return self.prepared.validate(self.unsplit)
 
     @contextmanager

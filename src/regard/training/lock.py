@@ -75,6 +75,38 @@ def hold_lock(folder: Path) -> Iterator[Claim]:
         lock.release()
 
 
+def is_held(folder: Path) -> bool:
+    """Whether a process trains in a folder now. Whoever asks takes nothing away from one that begins.
+
+    The owner is looked at first, so that the lock is only tried where somebody says to hold it: a process of this
+    machine that is gone holds nothing. Where locks cannot be tried, as in a folder that may only be read, what the
+    owner says must do.
+    """
+    told = owner_of(folder)
+    if not told or (told.get("host") == platform.node() and not is_alive(told.get("process"))):
+        return False
+    if not (folder / LOCK).exists():  # nothing is made by asking
+        return True
+    try:
+        with FileLock(folder / LOCK, timeout=0):
+            return False
+    except (Timeout, OSError, NotImplementedError):
+        return True
+
+
+def is_alive(process: object) -> bool:
+    """Whether a process of this machine is there; True where the system cannot say."""
+    if os.name == "nt" or not isinstance(process, int) or process <= 0:
+        return True
+    try:
+        os.kill(process, 0)  # no signal at all: only whether it could be sent
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):  # it is there, and somebody else's; or no such number can be
+        return True
+    return True
+
+
 def owner_of(folder: Path) -> dict[str, object]:
     """What the owner of a run says of itself; nothing where it says nothing."""
     try:

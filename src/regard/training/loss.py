@@ -6,6 +6,8 @@ is made, turned into its own gradient in place, multiplied into the gradients of
 the next chunk; rows that are padding are left out before the first product.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -60,25 +62,38 @@ def smoothed_loss(
     (2, 2.1362, 2.1029)
     """
     check(hidden, weight, bias, targets, smoothing, chunk)
+    rows, said = find_words(targets, len(weight), pad)
+    size = choose_chunk(weight, 1) if chunk is None else chunk
+    through = partial(through_chunks, said=said, smoothing=float(smoothing), chunk=size)
+    return compute_fused(hidden, weight, bias, None if len(rows) == targets.numel() else rows, through, len(rows))
+
+
+def find_words(targets: Tensor, n: int, pad: int) -> tuple[Tensor, Tensor]:
+    """(rows of the tokens that count, counted over all axes, their ids); an id that is no word is refused."""
     flat = targets.reshape(-1)
-    rows = (flat != pad).nonzero().squeeze(1)  # of the tokens that count
-    count = len(rows)
-    every = count == len(flat)
-    said = flat if every else flat[rows]
-    must_be_known(said, len(weight))
-    share = float(smoothing)
+    rows = (flat != pad).nonzero().squeeze(1)
+    said = flat if len(rows) == len(flat) else flat[rows]
+    must_be_known(said, n)
+    return rows, said.long()
+
+
+def choose_chunk(weight: Tensor, buffers: int) -> int:
+    """How many rows are worked on at a time, where each needs so many buffers of a row of logits."""
+    return max(64, CHUNK * (1 if weight.device.type == "cpu" else 16) // (buffers * len(weight)))
+
+
+def compute_fused(
+    hidden: Tensor, weight: Tensor, bias: Tensor | None, rows: Tensor | None, through: "Through", count: int
+) -> Loss:
+    """The loss that `through` makes of some rows of `hidden` (…, m), with its gradients; without `rows`, of all."""
     gradients = torch.is_grad_enabled()
-    if chunk is None:
-        chunk = max(64, CHUNK * (1 if hidden.device.type == "cpu" else 16) // len(weight))
-    flat_hidden = hidden.reshape(-1, hidden.shape[-1])
     with torch.autocast(hidden.device.type, enabled=False):
-        total, nll = SmoothedCrossEntropy.apply(
-            flat_hidden, weight, bias, said.long(), None if every else rows, share, chunk, gradients
-        )
+        flat = hidden.reshape(-1, hidden.shape[-1])
+        total, nll = FusedLoss.apply(flat, weight, bias, rows, through, gradients)
     return Loss(total, count, nll)
 
 
-class SmoothedCrossEntropy(torch.autograd.Function):
+class FusedLoss(torch.autograd.Function):
     """The loss of the chosen rows of `hidden`, and the sum of -log p; gradients are ready when backward asks."""
 
     @staticmethod
@@ -87,18 +102,15 @@ class SmoothedCrossEntropy(torch.autograd.Function):
         hidden: Tensor,
         weight: Tensor,
         bias: Tensor | None,
-        said: Tensor,
         rows: Tensor | None,
-        smoothing: float,
-        chunk: int,
+        through: "Through",
         gradients: bool,
     ) -> tuple[Tensor, Tensor]:
         kind = torch.promote_types(torch.promote_types(hidden.dtype, weight.dtype), torch.float32)
         x = (hidden if rows is None else hidden.index_select(0, rows)).to(kind)  # t m
         w = weight.to(kind)  # n m
         b = None if bias is None else bias.to(kind)  # n
-        wanted = [gradients and bool(need) for need in ctx.needs_input_grad[:3]]
-        made = through_chunks(x, w, b, said, smoothing, chunk, wanted)
+        made = through(x, w, b, wanted=[gradients and bool(need) for need in ctx.needs_input_grad[:3]])
         into_x = made.into_x
         if into_x is not None and rows is not None:
             into_x = torch.zeros_like(hidden, dtype=kind).index_copy_(0, rows, into_x)
@@ -111,11 +123,11 @@ class SmoothedCrossEntropy(torch.autograd.Function):
     def backward(ctx: Any, *given: Tensor) -> tuple[Tensor | None, ...]:
         if torch.is_grad_enabled():  # create_graph=True
             raise PathError(
-                "smoothed_loss has no second derivative; leave create_graph=True out, or use F.cross_entropy, which "
+                "a fused loss has no second derivative; leave create_graph=True out, or use F.cross_entropy, which "
                 "has all of them"
             )
         grads = (None if g is None else g * given[0].to(g.dtype) for g in ctx.saved_tensors)
-        return *grads, None, None, None, None, None
+        return *grads, None, None, None
 
 
 class ChunkSums(NamedTuple):
@@ -128,8 +140,11 @@ class ChunkSums(NamedTuple):
     into_b: Tensor | None  # n
 
 
+Through = Callable[..., ChunkSums]  # x (t, m), w (n, m), b (n,) or None, and which gradients are wanted
+
+
 def through_chunks(
-    x: Tensor, w: Tensor, b: Tensor | None, said: Tensor, smoothing: float, chunk: int, wanted: list[bool]
+    x: Tensor, w: Tensor, b: Tensor | None, *, said: Tensor, smoothing: float, chunk: int, wanted: list[bool]
 ) -> ChunkSums:
     """Loss and gradients, `chunk` rows at a time, all in one buffer.
 

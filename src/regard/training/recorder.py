@@ -1,7 +1,8 @@
 """What a run writes into its folder while it goes on, and what the system says against it, in one sentence."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,10 @@ from regard.errors import RegardError, RunError
 from regard.training import checkpoint as checkpoints
 from regard.training import due
 from regard.training.checkpoint import Checkpoint
-from regard.training.run import HISTORY, RunFolder
+from regard.training.clock import Speed
+from regard.training.run import HISTORY, TIMING, RunFolder
 from regard.training.settings import Settings
+from regard.training.task import Better
 
 
 class RunRecorder:
@@ -37,6 +40,24 @@ class RunRecorder:
     def record(self, line: dict[str, Any], name: str = HISTORY) -> None:
         with self.guard_writes(self.run.folder / name):
             self.run.write(line, name)
+
+    def record_start(self, step: int, better: Better, facts: dict[str, Any]) -> None:
+        """That a process begins to train: when, after which step, and what it was told that run.json does not know."""
+        begun, now = self.run.describe()["settings"], self.settings.model_dump(mode="json")
+        line = {"step": step, "start": datetime.now(UTC).isoformat(timespec="seconds"), **facts}
+        anew = {name: value for name, value in now.items() if name in begun and value != begun[name]}
+        self.record(line | {"score": better.score, "more": better.more, "settings": anew}, TIMING)
+
+    def record_speed(self, step: int, speed: Speed) -> None:
+        """How long it took so far, where this process has made an update."""
+        if speed.updates:
+            self.record({"step": step, **speed._asdict()}, TIMING)
+
+    def record_end(self, step: int, how: str, speed: Speed, error: BaseException | None = None) -> None:
+        """That a process ends, and how. An `error` by which it does is what its user hears of, whatever is written."""
+        why = {} if error is None else {"why": " ".join(str(error).split())[:1000] or type(error).__name__}
+        with nullcontext() if error is None else suppress(OSError, RegardError):
+            self.record({"step": step, "end": how, **why, **speed._asdict()}, TIMING)
 
     def cut(self, step: int) -> None:
         with self.guard_writes(self.run.folder / HISTORY):

@@ -3,7 +3,7 @@
 run.json           what was learnt by which settings, and by which version of this file format
 environment.json   where it ran
 history.jsonl      what happened, a line each: the same lines whenever the run is repeated or resumed
-timing.jsonl       how long it took, which is never the same twice
+timing.jsonl       when each process began, how fast it was and how it ended, which is never the same twice
 checkpoints/       everything that is needed to go on
 shown/             a few fixed examples and what the model attended to, at each validation
 model/             the result: opens by itself
@@ -142,17 +142,22 @@ class RunFolder:
 
     def history(self) -> list[dict[str, Any]]:
         """Every line of the history."""
-        path = self.folder / HISTORY
-        return [json.loads(line) for line in whole_lines(path)] if path.exists() else []
+        return read_lines(self.folder / HISTORY)
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """What stands in a file of lines, each of a step; nothing where there is no file yet."""
+    return [json.loads(line) for line in whole_lines(path)] if path.exists() else []
 
 
 def whole_lines(path: Path) -> list[str]:
-    """The lines that were finished; what a crash cut off is not among them."""
+    """The lines that were finished; what a crash cut off is not among them, nor what is no line of a step."""
     lines = path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]
     found = []
     for line in lines:
-        with suppress(ValueError, KeyError, TypeError):
-            if "step" in json.loads(line):
+        with suppress(ValueError, RecursionError):
+            told = json.loads(line)
+            if isinstance(told, dict) and isinstance(told.get("step"), int):
                 found.append(line)
     return found
 

@@ -19,14 +19,15 @@ def run(tmp_path):
     made = RunFolder(tmp_path / "some run")
     with made.lock_folder(new=True):
         made.begin("translate", {})
-    shutil.copytree(embedded.folder("en-zh-recurrent"), made.model)
+    shutil.copytree(embedded.folder("en-zh-grammar-recurrent"), made.model)
     return made.folder
 
 
 def test_every_embedded_model_is_found_by_its_name():
     places = {name: locate(name) for name in embedded.names()}
     assert {name: place.kind.name for name, place in places.items()} == {
-        "en-zh": "translator", "en-zh-recurrent": "seq2seq", "filler": "bert", "induction": "gpt", "writer": "gpt",
+        "en-zh": "translator", "en-zh-grammar": "translator", "en-zh-grammar-recurrent": "seq2seq",
+        "filler": "bert", "induction": "gpt", "writer": "gpt",
     }  # fmt: skip
     assert {place.layout for place in places.values()} == {"embedded"}
 

@@ -252,7 +252,7 @@ def test_rollout_over_8192_tokens_and_all_layers_takes_little_memory():
 def test_a_decoder_may_name_the_rows_of_its_cross_attention_after_what_they_write():
     from regard.tasks.text_translator import open_translator
 
-    trace = open_translator("en-zh").translate(["The cat sat on the mat."])[0].trace()
+    trace = open_translator("en-zh-grammar").translate(["The cat sat on the mat."])[0].trace()
     names = {layer.queries[0].shown for layer in trace.layers if not layer.name.startswith("encoder")}
     assert len(names) == 2  # what is read, what is written
     found = flow(trace, token=2)

@@ -30,7 +30,8 @@ const browserNetwork = (): Network => ({
 });
 
 const STEPS: ReadonlyMap<string, Key> = new Map([
-  ["loading", "errors.http.loading"], ["translating", "errors.http.translating"], ["waiting", "errors.http.waiting"],
+  ["loading", "errors.http.loading"], ["translating", "errors.http.translating"],
+  ["summarising", "errors.http.summarising"], ["waiting", "errors.http.waiting"],
 ]);
 
 /** The server at our own address. */

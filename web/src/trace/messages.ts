@@ -40,7 +40,7 @@ export interface ModelInfo {
   readonly about: string;
   readonly reads: "text" | "pair" | "picture" | "numbers"; // pair: a text that it writes another for
   readonly writes: "text" | null; // null: it only reads
-  readonly tasks: readonly ("generate" | "translate" | "read" | "see")[]; // the first is what it is made for
+  readonly tasks: readonly ("generate" | "translate" | "summarise" | "read" | "see")[]; // the first is what it is made for
   readonly example: string; // a text that shows it well
 }
 
@@ -53,14 +53,30 @@ export interface TraceCard {
   readonly made: string; // ISO time
 }
 
-/** A training run whose maps can be looked at, step by step. */
+/** The best of the scores that decide which weights are kept. */
+export interface BestStep {
+  readonly score: string;
+  readonly value: number;
+  readonly step: number;
+}
+
+/** A training run: how far it is, its curves, and the steps whose maps can be looked at. */
 export interface TrainingCard {
   readonly id: string;
   readonly name: string;
-  readonly steps: readonly number[];
+  readonly task: string;
+  readonly state: "running" | "finished" | "stopped" | "failed";
+  readonly step: number; // the last one that was made
+  readonly total: number; // how many steps there will be
+  readonly best: BestStep | null; // null: none yet, or unknown which score decides
+  readonly steps: readonly number[]; // those with maps
   readonly examples: number;
-  readonly scores: readonly Readonly<Record<string, number>>[]; // one per step
-  readonly losses: readonly (readonly [number, number])[]; // step and training loss, also between these steps
+  readonly losses: readonly (readonly [number, number])[]; // step and training loss
+  readonly scores: Readonly<Record<string, readonly (readonly [number, number])[]>>; // of the validations
+  readonly speeds: readonly (readonly [number, number])[]; // tokens per second of training
+  readonly seconds: number; // that it took so far
+  readonly ends: number | null; // when it will be over, in seconds since 1970; null unless it runs
+  readonly settings: Readonly<Record<string, string>>;
 }
 
 /** The id under which a trace can be opened. */
@@ -104,7 +120,7 @@ export interface ProgressEvent {
   readonly kind: "progress";
   readonly text: string;
   readonly share: number | null; // how much of it is done, where that is known
-  readonly step: "waiting" | "loading" | "translating";
+  readonly step: "waiting" | "loading" | "translating" | "summarising";
   readonly name?: string; // of the model that is loaded
 }
 

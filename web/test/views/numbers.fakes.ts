@@ -118,14 +118,30 @@ export function trainings(words: readonly string[], cards: readonly TrainingCard
   };
 }
 
+/** A run of which nothing is known but its name. */
+const BARE: TrainingCard = {
+  id: "", name: "", task: "translate", state: "stopped", step: 0, total: 2500, best: null, steps: [], examples: 0,
+  losses: [], scores: {}, speeds: [], seconds: 0, ends: null, settings: {},
+};
+
+export const trainingCard = (more: Partial<TrainingCard>): TrainingCard => ({ ...BARE, ...more });
+
 export const CARDS: readonly TrainingCard[] = [
-  {
-    id: "one", name: "en→zh, small", steps: [0, 100, 500, 1000, 2000], examples: 3,
-    scores: [
-      { loss: 6.2, bleu: 0 }, { loss: 4.1, bleu: 2.5 }, { loss: 2.2, bleu: 14 }, { loss: 1.4, bleu: 24.5 },
-      { loss: 1.1, bleu: 27.2 },
-    ],
+  trainingCard({
+    id: "one", name: "en→zh, small", state: "running", step: 2050, steps: [0, 100, 500, 1000, 2000], examples: 3,
+    best: { score: "bleu", value: 27.2, step: 2000 },
+    scores: {
+      loss: [[0, 6.2], [100, 4.1], [500, 2.2], [1000, 1.4], [2000, 1.1]],
+      bleu: [[0, 0], [100, 2.5], [500, 14], [1000, 24.5], [2000, 27.2]],
+    },
     losses: [[1, 7.5], [50, 5.5], [500, 2.5], [2000, 0.9], [2050, 0.8]],
-  },
-  { id: "two", name: "induction", steps: [10, 20], examples: 1, scores: [], losses: [] },
+    speeds: [[1, 900], [500, 2100], [2050, 2134.7]], seconds: 4000, ends: 1_800_000_000,
+    settings: { lr: "0.001", width: "128", heads: "4" },
+  }),
+  trainingCard({ id: "two", name: "induction", task: "induction", step: 20, total: 20, steps: [10, 20], examples: 1 }),
+  trainingCard({
+    id: "three", name: "no attention", state: "finished", step: 2500, seconds: 3725, best: { score: "bleu", value: 9, step: 2500 },
+    losses: [[1, 7.9], [2500, 3.3]], scores: { bleu: [[500, 5], [2500, 9]] }, speeds: [[2500, 5000]],
+    settings: { lr: "0.001", width: "64", cell: "gru" },
+  }),
 ];

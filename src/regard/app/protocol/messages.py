@@ -10,6 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from regard.app.protocol.limits import NAME, STEPS
 from regard.errors import RegardError
 
+RunStep = Literal["waiting", "loading", "translating", "summarising"]  # what is done before a model is watched
+
 
 class PageMessage(BaseModel):
     """What a page sends: nothing is bent to fit, and what is not known is refused."""
@@ -74,7 +76,9 @@ class ModelInfo(ServerMessage):
     about: str
     reads: Literal["text", "pair", "picture", "numbers"] = Field(description="pair: a text that it writes another for")
     writes: Literal["text"] | None = Field(description="null: it only reads")
-    tasks: list[Literal["generate", "translate", "read", "see"]] = Field(description="the first is what it is made for")
+    tasks: list[Literal["generate", "translate", "summarise", "read", "see"]] = Field(
+        description="the first is what it is made for"
+    )
     example: str = Field(description="a text that shows it well")
 
 
@@ -88,15 +92,32 @@ class TraceCard(ServerMessage):
     made: str = Field(description="ISO time")
 
 
+class BestStep(ServerMessage):
+    """The best of the scores that decide which weights are kept."""
+
+    score: str
+    value: float
+    step: int
+
+
 class TrainingCard(ServerMessage):
-    """A training run whose maps can be looked at, step by step."""
+    """A training run: how far it is, its curves, and the steps whose maps can be looked at."""
 
     id: str
     name: str
-    steps: list[int]
+    task: str
+    state: Literal["running", "finished", "stopped", "failed"]
+    step: int = Field(description="the last one that was made")
+    total: int = Field(description="how many steps there will be")
+    best: BestStep | None = Field(description="null: none yet, or unknown which score decides")
+    steps: list[int] = Field(description="those with maps")
     examples: int
-    scores: list[dict[str, float]] = Field(description="one per step")
-    losses: list[tuple[int, float]] = Field(description="step and training loss, also between these steps")
+    losses: list[tuple[int, float]] = Field(description="step and training loss")
+    scores: dict[str, list[tuple[int, float]]] = Field(description="of the validations")
+    speeds: list[tuple[int, float]] = Field(description="tokens per second of training")
+    seconds: float = Field(description="that it took so far")
+    ends: int | None = Field(description="when it will be over, in seconds since 1970; null unless it runs")
+    settings: dict[str, str]
 
 
 class TraceLink(ServerMessage):
@@ -152,7 +173,7 @@ class ProgressEvent(ServerMessage):
     kind: Literal["progress"]
     text: str
     share: float | None = Field(description="how much of it is done, where that is known")
-    step: Literal["waiting", "loading", "translating"]
+    step: RunStep
     name: str = Field(default="", description="of the model that is loaded")
 
 

@@ -2,10 +2,17 @@
 
 import time
 from collections.abc import Callable
-from typing import Literal
 
 from regard.app.protocol.limits import SECONDS
-from regard.app.protocol.messages import ProgressEvent, RowsEvent, RunEvent, TokenEvent, TroubleEvent, describe_error
+from regard.app.protocol.messages import (
+    ProgressEvent,
+    RowsEvent,
+    RunEvent,
+    RunStep,
+    TokenEvent,
+    TroubleEvent,
+    describe_error,
+)
 from regard.app.protocol.refusal import Refusal, RunStopped
 from regard.errors import RegardError
 from regard.trace.record.trace import Trace
@@ -24,7 +31,7 @@ class RunMonitor:
         self.give_way: Callable[[], object] | None = None  # waits a moment where others should go first
         self.looked, self.started = 0.0, time.monotonic()
 
-    def progress(self, text: str, step: Literal["waiting", "loading", "translating"], name: str = "") -> None:
+    def progress(self, text: str, step: RunStep, name: str = "") -> None:
         """What is being done."""
         self.send(ProgressEvent(kind="progress", text=text, share=None, step=step, name=name))
 

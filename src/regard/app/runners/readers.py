@@ -1,6 +1,5 @@
 """Models of our own that only read a text: what they attend to, and what their head answers."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,14 +8,17 @@ import torch
 from torch import Tensor
 
 from regard.app.protocol.messages import RunRequest
+from regard.app.runners.answerers import open_answer_runner
 from regard.app.runners.probabilities import Prediction
-from regard.app.runners.runner import Inputs
+from regard.app.runners.runner import Inputs, Runner
 from regard.app.runners.spelling import Names
 from regard.app.runners.text import TextRunner
 from regard.models.bert import Bert
 from regard.models.context import max_tokens
-from regard.models.layout import CONFIG
 from regard.models.open.open_model import open_model
+from regard.models.read_labels import read_labels
+from regard.models.text_classifier import TextClassifier
+from regard.tasks.text_answerer import answers_questions
 from regard.tokens.mask_token import find_mask_id
 from regard.trace.census.corpus import encode
 
@@ -51,20 +53,14 @@ class ReaderRunner(TextRunner):
             if mask in ids:
                 return Prediction(logits[ids.index(mask)], self.token_name, "masked")
             return Prediction(logits, self.token_name)
-        if head == "classify" and len(self.labels) == self.model.config.labels:
+        classifies = head == "classify" or isinstance(self.model, TextClassifier)
+        if classifies and len(self.labels) == self.model.config.labels:
             return Prediction(answer[0], self.labels.__getitem__, "classes")
         return None
 
 
-def open_reader(name: str, folder: Path) -> ReaderRunner:
+def open_reader(name: str, folder: Path) -> Runner:
     """The runner of a model that only reads, in its folder."""
+    if answers_questions(folder):
+        return open_answer_runner(name, folder)
     return ReaderRunner(name, *open_model(folder), read_labels(folder))
-
-
-def read_labels(folder: Path) -> list[str]:
-    """The names of classes in the config.json of a folder, in the order of their numbers; none where there are none."""
-    try:
-        names = json.loads((folder / CONFIG).read_bytes())["id2label"]
-        return [str(names[number]) for number in sorted(names, key=int)]
-    except (OSError, ValueError, TypeError, KeyError):
-        return []

@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 
 from regard.app.protocol.limits import must_fit
-from regard.app.protocol.messages import EditSpec, RunRequest
+from regard.app.protocol.messages import EditSpec, RunRequest, RunStep
 from regard.app.protocol.refusal import Refusal
 from regard.app.runners.monitor import RunMonitor
 from regard.app.runners.probabilities import Prediction
@@ -48,7 +48,7 @@ class LanguagePair:
 
     def __init__(self, translator: TextTranslator) -> None:
         check_looks_across(translator)
-        self.translator, self.model = translator, translator.model
+        self.translator, self.model, self.longest = translator, translator.model, translator.longest
 
     def encode(self, text: str) -> list[int]:
         return self.translator.read(text)
@@ -123,15 +123,16 @@ def open_pair(name: str, folder: Path) -> "PairRunner":
 class PairRunner(Runner):
     """An encoder and decoder: what it is fed while it is watched is its own translation, written before."""
 
-    def __init__(self, codec: PairCodec) -> None:
-        self.codec, self.model = codec, codec.model
+    def __init__(self, codec: PairCodec, step: RunStep = "translating") -> None:
+        self.codec, self.model, self.step = codec, codec.model, step
+        self.longest: int | None = getattr(codec, "longest", None)  # tokens that it writes at most
         self.stepwise = isinstance(codec.model, Seq2Seq)  # it looks once for each token that it writes
         self.ids = writing_ids(codec.model)
 
     def read(self, request: RunRequest, monitor: RunMonitor) -> Inputs:
         ids = self.codec.encode(request.text)
-        monitor.progress("translating", step="translating")
-        written = write(self.model, [ids], beams=BEAMS)[0].ids
+        monitor.progress(self.step, step=self.step)
+        written = write(self.model, [ids], beams=BEAMS, longest=self.longest)[0].ids
         monitor.must_go_on()
         return {"text": request.text, "source": list(ids), "written": list(written)}
 
@@ -156,12 +157,12 @@ class PairRunner(Runner):
         if whole:
             return self.codec.decode(self.rewrite_whole(inputs, layers, edits, monitor))
         with self.edit(layers, edits):
-            return self.codec.decode(write(self.model, [inputs["source"]])[0].ids)
+            return self.codec.decode(write(self.model, [inputs["source"]], longest=self.longest)[0].ids)
 
     def rewrite_whole(self, inputs: Inputs, layers: list[str], edits: list[EditSpec], monitor: RunMonitor) -> list[int]:
         """An edit of one position needs all positions in each call, so nothing is taken from a cache."""
         written: list[int] = []
-        while len(written) < min(MOST, 2 * len(inputs["source"]) + 20):
+        while len(written) < min(MOST, self.longest or 2 * len(inputs["source"]) + 20):
             monitor.must_go_on()
             so_far = inputs | {"written": written}
             reached = [one for one in edits if one.query is None or one.query <= last_query(so_far, layers, one)]

@@ -16,9 +16,12 @@ from regard.models.open.locate import ModelLocation, locate
 
 ONCE = "Once upon a time"  # what most can go on with
 BEGINNING, MASKED = "A man", "A man is [MASK] in front of a white wall."  # for small models of everyday English
+ASKED = "Who sat on the mat?\nThe cat sat on the mat, and the dog slept by the door."  # a question, then a passage
+OPINION = "A gripping, funny film with a rather weak end."  # for classifiers, most of which tell moods apart
 MAX_OPEN = 2  # models that stay open
 EXAMPLES = {
     "translate": "The cat sat on the mat.",
+    "summarise": "Please find attached the service agreement. Sign it and send it back to me by Friday.",
     "generate": "the cat sees A B C . the",
     "read": "The cat sat on the mat.",
     "see": "",
@@ -128,6 +131,10 @@ def example(task: str, facts: dict[str, Any]) -> str:
         config = facts.get("config")
         if isinstance(config, dict) and config.get("head") == "masked_words":
             return MASKED
+        if facts.get("task") == "answer":
+            return ASKED
+        if facts.get("classes"):
+            return OPINION
         return BEGINNING if task == "generate" else EXAMPLES[task]
     if set(EXAMPLES["generate"].split()) <= set(words):
         return EXAMPLES["generate"]

@@ -4,18 +4,25 @@ import hashlib
 import json
 import math
 import re
+import time
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from regard.app.protocol.messages import TrainingCard
+from regard.app.protocol.messages import BestStep, TrainingCard
 from regard.app.protocol.refusal import Refusal
 from regard.errors import RegardError
 from regard.models.layout import RUN as MANIFEST
 from regard.tasks.read_and_written import EXAMPLES
+from regard.training.curves import thin_points
 from regard.training.run import RunFolder
+from regard.training.settings import format_value
+from regard.training.status import read_status
 
-LOSSES = 400  # points of a curve that a page draws
+POINTS = 400  # of a curve that a page draws
+SCORES = 12  # curves of scores at most
+LONGEST = 200  # letters of a setting
 STEP = re.compile(r"step-(\d{1,12})", re.ASCII)
 
 
@@ -40,35 +47,28 @@ class Training:
                 folders[int(matched[1])] = folder
         return dict(sorted(folders.items()))
 
-    def scores(self) -> dict[int, dict[str, float]]:
-        """What each validation measured."""
-        return {
-            int(line["step"]): {str(key): float(value) for key, value in line["validation"].items()}
-            for line in self.run.history()
-            if isinstance(line.get("validation"), dict)
-        }
-
-    def losses(self) -> list[tuple[int, float]]:
-        """The loss of training, line by line of the history; of very many, some."""
-        lines = [
-            (int(line["step"]), float(line["loss"]))
-            for line in self.run.history()
-            if isinstance(line.get("loss"), int | float)
-        ]
-        known = [(step, loss) for step, loss in lines if math.isfinite(loss)]
-        return [*known[: -1 : -(-len(known) // LOSSES) or 1], *known[-1:]]
-
     def describe(self) -> TrainingCard:
-        """What a page is told of it."""
-        steps, scores = self.steps(), self.scores()
-        examples = max((len(trace_names(folder)) for folder in steps.values()), default=0)
+        """What a page is told of it; a `RunError` where the folder cannot be read any more."""
+        now, steps = time.time(), self.steps()
+        run = read_status(self.folder, now)
+        curves = {name: thin_points(points, POINTS) for name, points in list(run.curves.scores.items())[:SCORES]}
+        best = None if run.best is None or not math.isfinite(run.best.value) else BestStep(**run.best._asdict())
         return TrainingCard(
             id=self.id,
             name=self.folder.resolve().name,
+            task=run.task,
+            state=run.state,
+            step=run.step,
+            total=run.steps,
+            best=best,
             steps=list(steps),
-            examples=examples,
-            scores=[keep_finite(scores.get(step, {})) for step in steps],
-            losses=self.losses(),
+            examples=max((len(trace_names(folder)) for folder in steps.values()), default=0),
+            losses=thin_points(run.curves.losses, POINTS),
+            scores=curves,
+            speeds=thin_points(run.curves.speeds, POINTS),
+            seconds=run.seconds,
+            ends=None if run.seconds_left is None else round(now + run.seconds_left),
+            settings={name: describe_setting(value) for name, value in run.settings.items()},
         )
 
     def trace(self, step: int, example: int) -> Path:
@@ -110,9 +110,9 @@ def trace_names(folder: Path) -> list[str]:
     return [row["trace"] for row in read_rows(folder) if isinstance(row.get("trace"), str)]
 
 
-def keep_finite(scores: dict[str, float]) -> dict[str, float]:
-    """JSON knows no infinity."""
-    return {key: value for key, value in scores.items() if value - value == 0}
+def describe_setting(value: Any) -> str:
+    """A setting as a page shows it, however long somebody's value is."""
+    return format_value(tuple(value) if isinstance(value, list) else value)[:LONGEST]
 
 
 def start_time(file: Path) -> float:
@@ -143,8 +143,12 @@ class Trainings:
         return list(trainings.values())
 
     def list_trainings(self) -> list[TrainingCard]:
-        """What a page is told of each."""
-        return [one.describe() for one in self.all()]
+        """What a page is told of each; one that cannot be read any more is left out."""
+        cards = []
+        for one in self.all():
+            with suppress(RegardError, OSError):
+                cards.append(one.describe())
+        return cards
 
     def find(self, wanted: str) -> Training:
         for one in self.all():

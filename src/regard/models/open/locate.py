@@ -46,7 +46,7 @@ def locate(name: str | os.PathLike[str], *, download: bool = False) -> ModelLoca
     ('embedded', 'induction', 'gpt')
     >>> locate("nowhere")
     Traceback (most recent call last):
-    regard.models.open.locate.UnknownModelError: 'nowhere' is neither an embedded model (en-zh, en-zh-recurrent, ...
+    regard.models.open.locate.UnknownModelError: 'nowhere' is neither an embedded model (en-zh...
     """
     if isinstance(name, str) and name in embedded.names():
         folder = embedded.folder(name)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from regard.errors import ModelError, RegardError, TraceError
 from regard.models.context import max_tokens
 from regard.models.failure import explain_failure
+from regard.models.find_logits import find_logits
 from regard.tokens import Reader, Tokens, as_tokenizer
 from regard.tokens.mask_token import find_mask_id
 from regard.trace.census.corpus import encode
@@ -121,12 +122,6 @@ class LanguageModel:
         for at, span in zip(places, spans):
             found[at] = span
         return found
-
-
-def find_logits(output: Any) -> Tensor | None:
-    """What may be logits over a vocabulary: an answer that is a tensor, or the part of it that is called so."""
-    parts = (output, *(getattr(output, name, None) for name in ("logits", "prediction_logits", "words")))
-    return next((part for part in parts if isinstance(part, Tensor) and part.ndim == 3), None)
 
 
 def find_states(output: Any) -> Tensor | None:

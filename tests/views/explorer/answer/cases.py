@@ -131,7 +131,7 @@ def translated() -> Case:
     """The last cross-attention of the translator that comes with the package."""
     from regard.tasks.text_translator import open_translator
 
-    trace = open_translator("en-zh").translate(["The girl who is reading a book is my sister."])[0].trace()
+    trace = open_translator("en-zh-grammar").translate(["The girl who is reading a book is my sister."])[0].trace()
     layer = next(layer for layer in reversed(trace.layers) if layer.kind == "cross")
     scores = layer.q.double() @ layer.k.double().mT / math.sqrt(layer.q.shape[-1])
     allowed = torch.ones_like(scores).bool()

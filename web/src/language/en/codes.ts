@@ -6,6 +6,7 @@ export const codes = {
   "code.text.characters": "the text has {characters} characters, but at most {limit} are read at once; shorten it",
   "code.text.empty": "the text is empty; type something",
   "code.text.words": "the text is empty; type some words, such as {words}",
+  "code.text.question": "there is no question with a passage; type the question in the first line, and the passage below it",
   "code.text.nul": "the text contains a NUL character; remove it",
   "code.picture.none": "{model} needs an image, and none was given; choose one",
   "code.picture.kind": "the image is not a PNG, JPEG, WebP, GIF or BMP; choose another file",

@@ -17,6 +17,7 @@ export const errors = {
   "errors.kernel": "The kernel is not responding: it is busy or was restarted. Wait until it is idle, or run this cell again.",
   "errors.http.loading": "Loading {name}…",
   "errors.http.translating": "Translating…",
+  "errors.http.summarising": "Summarising…",
   "errors.http.waiting": "Waiting for another run to finish…",
   "errors.http.token": "This link has expired. Open the one that “regard serve” printed.",
   "errors.http.lost": "The server is not responding. Is “regard serve” still running?",

@@ -8,6 +8,7 @@ export const codes: Readonly<Record<keyof typeof en, string>> = {
   "code.text.characters": "文本有 {characters} 个字符，而一次最多读取 {limit} 个；请缩短文本",
   "code.text.empty": "文本为空；请输入内容",
   "code.text.words": "文本为空；请输入一些词，例如 {words}",
+  "code.text.question": "没有找到问题和段落；请在第一行输入问题，在下面输入段落",
   "code.text.nul": "文本中含有 NUL 字符；请将其删去",
   "code.picture.none": "{model} 需要一张图片，但没有收到；请选择一张",
   "code.picture.kind": "该图片不是 PNG、JPEG、WebP、GIF 或 BMP；请选择其他文件",

@@ -19,6 +19,7 @@ export const errors: Readonly<Record<keyof typeof en, string>> = {
   "errors.kernel": "内核没有响应：它正忙，或已重启。请等它空闲，或重新运行此单元格。",
   "errors.http.loading": "正在加载 {name}…",
   "errors.http.translating": "正在翻译…",
+  "errors.http.summarising": "正在生成摘要…",
   "errors.http.waiting": "正在等待另一个运行结束…",
   "errors.http.token": "此链接已失效，请打开“regard serve”显示的链接。",
   "errors.http.lost": "服务器没有响应。“regard serve”还在运行吗？",

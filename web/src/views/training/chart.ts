@@ -1,54 +1,23 @@
-/** Scores over the steps of a training: one small line chart per score, each with its own axis. Pure. */
+/** Values over the steps of a training: one small line chart each, with its own axis, of one run or two. Pure. */
 import { headColor } from "../../paint/color";
 import type { Theme } from "../../paint/theme";
-import type { TrainingCard } from "../../trace/messages";
 import { fourDigits } from "../../paint/digits";
 import { type Shape, shape, textShape } from "../parts/shape";
-
-export interface ScoreLine {
-  readonly name: string;
-  // `at`: which step of the card; -1 where nothing was shown
-  readonly points: readonly { readonly at: number; readonly step: number; readonly value: number }[];
-}
-
-const MOST = 8;
-
-/** The loss of training under `name`, then a line per score in the order in which they first come. */
-export function linesOf(card: TrainingCard, name: string): ScoreLine[] {
-  const losses = card.losses.map(([step, value]) => ({ at: card.steps.indexOf(step), step, value }));
-  return [...(losses.length ? [{ name, points: losses }] : []), ...scoresOf(card)];
-}
-
-/** From the first to the last step of which anything is known. */
-export function spanOf(card: TrainingCard): readonly [number, number] {
-  const steps = [...card.steps, ...card.losses.map(([step]) => step)];
-  return steps.length ? [Math.min(...steps), Math.max(...steps)] : [0, 1];
-}
-
-function scoresOf(card: TrainingCard): ScoreLine[] {
-  const names = [...new Set(card.scores.flatMap((score) => Object.keys(score)))].slice(0, MOST);
-  return names
-    .map((name) => ({
-      name,
-      points: card.steps.flatMap((step, at) => {
-        const value = card.scores[at]?.[name];
-        return value === undefined || !Number.isFinite(value) ? [] : [{ at, step, value }];
-      }),
-    }))
-    .filter((line) => line.points.length > 0);
-}
+import type { Chart, Curve } from "./curves";
 
 export const CHART = { width: 250, height: 142 };
 const LEFT = 58, RIGHT = 14, TOP = 26, BOTTOM = 34;
+const MOST_DOTS = 60; // of a line: more would touch each other
+const DASHES = "5 3"; // of the run beside, for eyes that see no colours
 
 /** Where a step and a value stand, between the first and the last step. A line of equal values lies in the middle. */
-export function chartScales(line: ScoreLine, [first, last]: readonly [number, number]): {
+export function chartScales({ lines }: Chart, [first, last]: readonly [number, number]): {
   x: (step: number) => number;
   y: (value: number) => number;
   low: number;
   high: number;
 } {
-  const values = line.points.map((point) => point.value);
+  const values = lines.flatMap((line) => line.map(([, value]) => value));
   const low = Math.min(...values), high = Math.max(...values);
   const wide = CHART.width - LEFT - RIGHT, tall = CHART.height - TOP - BOTTOM;
   return {
@@ -58,42 +27,61 @@ export function chartScales(line: ScoreLine, [first, last]: readonly [number, nu
   };
 }
 
-/** A chart; the step `now` is marked, and its value stands beside the name. */
+/** The colour of a line: of the run `beside` always the same, of the run itself its own in each chart where it is alone. */
+export const lineColor = (place: number, isBeside: boolean, isAlone: boolean, theme: Theme): string =>
+  headColor(isBeside ? 1 : isAlone ? place : 0, theme.dark);
+
+/** A chart; the step `now` is marked, its value stands beside the name, and the best one has a ring. */
 export function chartOf(
-  line: ScoreLine, span: readonly [number, number], now: number, place: number, theme: Theme,
+  chart: Chart, span: readonly [number, number], now: number | null, place: number, theme: Theme,
 ): Shape {
-  const { x, y, low, high } = chartScales(line, span), colour = headColor(place, theme.dark);
-  const floor = CHART.height - BOTTOM, edge = CHART.width - RIGHT;
-  const here = line.points.find((point) => point.step === now);
+  const scales = chartScales(chart, span), { x, y, low, high } = scales;
+  const floor = CHART.height - BOTTOM, edge = CHART.width - RIGHT, isAlone = chart.lines.length === 1;
+  const here = chart.lines[0]?.find(([step]) => step === now);
   const rule = (y0: number): Shape => shape("line", { x1: LEFT, x2: edge, y1: y0, y2: y0, stroke: theme.line });
-  const way = line.points.map(
-    ({ step, value }, i) => `${i ? "L" : "M"}${x(step).toFixed(1)} ${y(value).toFixed(1)}`
-  ).join(" ");
-  const pale = { fill: theme.pale }, strong = { fill: theme.ink, "font-weight": 600 };
+  const pale = { fill: theme.pale }, strong = { fill: theme.ink, "font-weight": 600 }, end = { "text-anchor": "end" };
+  const beside = (value: number): Shape => textShape(LEFT - 6, y(value) + 4, fourDigits(value), { ...pale, ...end });
+  const marked = { stroke: theme.focus, "stroke-dasharray": "3 3" };
   return shape(
     "g", {},
-    textShape(LEFT, 15, line.name, strong),
-    ...(here ? [textShape(edge, 15, fourDigits(here.value), { ...strong, "text-anchor": "end" })] : []),
-    rule(y(high)), ...(high === low ? [] : [rule(y(low))]),
-    textShape(LEFT - 6, y(high) + 4, fourDigits(high), { ...pale, "text-anchor": "end" }),
-    ...(high === low ? [] : [textShape(LEFT - 6, y(low) + 4, fourDigits(low), { ...pale, "text-anchor": "end" })]),
+    textShape(LEFT, 15, chart.name, strong),
+    ...(here ? [textShape(edge, 15, fourDigits(here[1]), { ...strong, ...end })] : []),
+    rule(y(high)), beside(high), ...(high === low ? [] : [rule(y(low)), beside(low)]),
     textShape(LEFT, floor + 18, String(span[0]), pale),
-    ...(span[1] > span[0] ? [textShape(edge, floor + 18, String(span[1]), { ...pale, "text-anchor": "end" })] : []),
-    shape(
-      "line",
-      {
-        x1: x(now), x2: x(now), y1: TOP - 4, y2: floor + 4, stroke: theme.focus,
-        "stroke-dasharray": "3 3",
-      },
-    ),
-    shape("path", { d: way, fill: "none", stroke: colour, "stroke-width": 2, "stroke-linejoin": "round" }),
-    ...line.points.map((point) =>
+    ...(span[1] > span[0] ? [textShape(edge, floor + 18, String(span[1]), { ...pale, ...end })] : []),
+    ...(now === null ? [] : [shape("line", { x1: x(now), x2: x(now), y1: TOP - 4, y2: floor + 4, ...marked })]),
+    ...chart.lines.map((line, i) => lineShape(line, scales, now, i > 0, lineColor(place, i > 0, isAlone, theme), theme))
+      .reverse(), // the run itself above the one beside it
+    ...bestRing(chart, scales, lineColor(place, false, isAlone, theme)),
+  );
+}
+
+type Scales = ReturnType<typeof chartScales>;
+
+function lineShape(
+  line: Curve, { x, y }: Scales, now: number | null, isBeside: boolean, colour: string, theme: Theme,
+): Shape {
+  const way = line.map(([step, value], i) => `${i ? "L" : "M"}${x(step).toFixed(1)} ${y(value).toFixed(1)}`).join(" ");
+  const dots = line.length <= MOST_DOTS ? line : line.filter(([step]) => step === now);
+  const dashed = isBeside ? { "stroke-dasharray": DASHES } : {};
+  return shape(
+    "g", {},
+    shape("path", { d: way, fill: "none", stroke: colour, "stroke-width": 2, "stroke-linejoin": "round", ...dashed }),
+    ...dots.map(([step, value]) =>
       shape(
         "circle",
-        { cx: x(point.step), cy: y(point.value), r: point.step === now ? 5 : 2.5, fill: colour, stroke: theme.ground },
-        shape("title", {}, `${point.step}: ${point.value}`),
+        {
+          cx: x(step), cy: y(value), r: step === now && !isBeside ? 5 : 2.5, fill: colour, stroke: theme.ground,
+        },
+        shape("title", {}, `${step}: ${value}`),
       )),
   );
+}
+
+function bestRing({ best }: Chart, { x, y }: Scales, colour: string): Shape[] {
+  if (best === null) return [];
+  const ring = { cx: x(best[0]), cy: y(best[1]), r: 6.5, fill: "none", stroke: colour, "stroke-width": 1.5 };
+  return [shape("circle", { ...ring, class: "best" }, shape("title", {}, `${best[0]}: ${best[1]}`))];
 }
 
 /** Which of the steps that can be shown is nearest to x. */

@@ -7,15 +7,20 @@ import { h } from "../parts/element";
 import type { Scene } from "../parts/view";
 import { type PlayerControls, playerControls } from "./controls";
 import { stepSources } from "./stepSources";
-import { scoreCharts, scoreTable, scoresBeside } from "./scores";
+import { type ShownRuns, scoreCharts, scoreTable, scoresBeside } from "./scores";
 import type { MapProbe } from "../map/panel";
 import { StepMap } from "./stepMap";
 
 const BEAT = 800; // milliseconds that a step stands while it plays
+const TICK = 1000; // milliseconds until the time that is left is told again
+
+/** Whether there is anything to look at beside the curves. */
+const hasMaps = (card: TrainingCard): boolean => card.steps.length > 0 && card.examples > 0;
 
 export class Player {
   private card: TrainingCard;
-  private at: number; // which step of the card
+  private other: TrainingCard | null = null; // what it is compared with
+  private at: number; // which step of the card; -1 where it has no maps
   private example = 0;
   private isPlaying = false;
   private request = 0;
@@ -31,12 +36,16 @@ export class Player {
     private readonly scene: Scene, server: Server, private cards: readonly TrainingCard[], root: HTMLElement,
     tell: (source: Source | null) => void,
   ) {
-    this.card = cards[0]!;
+    this.card = cards.find(hasMaps) ?? cards[0]!;
     this.at = this.card.steps.length - 1;
     this.open = stepSources(server);
     this.map = new StepMap(scene, tell);
     this.controls = playerControls({
       pickRun: (run) => this.pickRun(run),
+      pickOther: (run) => {
+        this.other = this.cards[run] ?? null;
+        this.showScores();
+      },
       pickExample: (example) => {
         this.example = example;
         this.show();
@@ -46,12 +55,17 @@ export class Player {
       togglePlay: () => (this.isPlaying ? this.pause() : this.play()),
     }, scene.say);
     root.replaceChildren(this.controls.element, h("div", { class: "body" }, this.map.element, this.scores));
-    scene.signal.addEventListener("abort", () => clearTimeout(this.timer), { once: true });
+    const ticks = setInterval(() => this.controls.showProgress(this.card), TICK);
+    scene.signal.addEventListener("abort", () => {
+      clearTimeout(this.timer);
+      clearInterval(ticks);
+    }, { once: true });
     this.followChoice();
   }
 
   private pickRun(run: number): void {
     this.card = this.cards[run]!;
+    if (this.other === this.card) this.other = null;
     this.at = this.card.steps.length - 1;
     this.example = 0;
     this.pause();
@@ -92,19 +106,24 @@ export class Player {
   }
 
   private showControls(): void {
-    const { cards, card, at, example, isPlaying } = this;
-    this.controls.show({ cards, card, at, example, isPlaying });
+    const { cards, card, other, at, example, isPlaying } = this;
+    this.controls.show({ cards, card, other, at, example, isPlaying });
   }
 
   private showScores(): void {
     const { theme, say } = this.scene;
-    this.scores.replaceChildren(...scoreCharts(this.card, this.at, theme(), say, (at) => this.jumpTo(at)));
+    this.scores.replaceChildren(...scoreCharts(this.shown, theme(), say, (at) => this.jumpTo(at)));
+  }
+
+  private get shown(): ShownRuns {
+    return { card: this.card, other: this.other, at: this.at };
   }
 
   private show(): void {
     this.showControls();
     this.showScores();
     const { card, at, example, scene } = this, mine = ++this.request;
+    if (!hasMaps(card)) return this.map.showMessage(scene.say("training.mapless"), "status");
     const isCurrent = (): boolean => mine === this.request && !scene.signal.aborted;
     const title = scene.say("training.at", { step: card.steps[at]! });
     this.arriving = this.open(card.id, card.steps[at]!, example).then(
@@ -125,11 +144,12 @@ export class Player {
     const same = cards.find((one) => one.id === this.card.id);
     const wasLast = this.at === this.card.steps.length - 1, step = this.card.steps[this.at];
     this.cards = cards;
-    this.card = same ?? cards[0]!;
+    this.card = same ?? cards.find(hasMaps) ?? cards[0]!;
+    this.other = cards.find((one) => one.id === this.other?.id && one !== this.card) ?? null;
     const at = same ? same.steps.indexOf(step ?? -1) : -1, last = this.card.steps.length - 1;
-    const moves = at < 0 || (wasLast && !this.isPlaying && at < last);
+    const moves = !same || (at < 0 && last >= 0) || (wasLast && !this.isPlaying && at < last);
     this.at = moves ? last : at;
-    this.example = Math.min(this.example, this.card.examples - 1);
+    this.example = Math.max(0, Math.min(this.example, this.card.examples - 1));
     if (moves) return this.show();
     this.showControls();
     this.showScores();
@@ -168,10 +188,10 @@ export class Player {
   }
 
   async svg(): Promise<string> {
-    return scoresBeside(await this.map.svg(), this.card, this.at, this.scene.theme(), this.scene.say);
+    return scoresBeside(await this.map.svg(), this.shown, this.scene.theme(), this.scene.say);
   }
 
   table(): (string | number)[][] {
-    return scoreTable(this.card, this.scene.say);
+    return scoreTable(this.shown, this.scene.say);
   }
 }

@@ -1,4 +1,4 @@
-/** How a map grew: the same example at every kept step of a training, with the scores beside it. */
+/** How a map grew: the same example at every kept step of a training, with its curves beside it, and another's. */
 import { signal as live } from "@preact/signals";
 import type { Server } from "../../hosts/server";
 import type { TrainingCard } from "../../trace/messages";
@@ -71,7 +71,8 @@ class TrainingView {
   }
 
   private show(all: readonly TrainingCard[], server: Server): void {
-    const cards = all.filter((card) => card.steps.length > 0 && card.examples > 0), now = JSON.stringify(cards);
+    const cards = all.filter((card) => (card.steps.length > 0 && card.examples > 0) || card.losses.length > 0);
+    const now = JSON.stringify(cards);
     if (now === this.known) return;
     this.known = now;
     if (cards.length === 0) {
