@@ -50,7 +50,7 @@ def test_a_token_in_the_address_of_a_question_is_none(bare):
     "headers", [{"authorization": "bearer right-token"}, {"cookie": "a=b; regard-8765=right-token"}]
 )
 def test_with_the_token_it_is_answered(bare, headers):
-    assert bare.get("/api/models", headers=headers).json()[0]["name"] == "en-zh-grammar"
+    assert bare.get("/api/models", headers=headers).json()[0]["name"] == "en-zh"
 
 
 def test_the_printed_address_becomes_a_cookie_that_no_script_can_read(bare):

@@ -26,10 +26,10 @@ def client(tmp_path_factory):
 def test_an_empty_studio_opens_with_a_translation(client):
     (card,) = client.get("/api/traces").json()
     assert set(card) == {"id", "name", "model", "text", "made"}
-    assert (card["model"], card["text"]) == ("en-zh-grammar", "The cat sat on the mat.")
+    assert (card["model"], card["text"]) == ("en-zh", "The cat sat on the mat.")
     info = client.get(f"/api/traces/{card['id']}").json()
     assert info["output"] == {"text": "猫坐在垫子上。", "next": None, "classes": None}
-    assert len(info["layers"]) == 6
+    assert len(info["layers"]) == 9
 
 
 def test_every_embedded_model_is_listed_with_an_example_that_it_can_run(client):
@@ -131,7 +131,7 @@ REFUSED = [
     ),
     ({"model": "en-zh-grammar", "text": "cat " * 1500}, "has 1,500 tokens, but at most 1,000 are read at once"),
     ({"text": "A" * 100_001}, "the text has 100,001 characters, but at most 100,000 are read at once"),
-    ({"model": "../../etc/passwd"}, "there is no model '../../etc/passwd' here; there are: en-zh-grammar"),
+    ({"model": "../../etc/passwd"}, "there is no model '../../etc/passwd' here; there are: en-zh, en-zh-grammar"),
     ({"model": 7}, "model cannot be taken"),
     ({"steps": 513}, "steps is 513, but at most 512 is taken"),
     ({"steps": -1}, "steps is -1, but at least 0 is wanted"),

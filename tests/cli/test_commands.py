@@ -55,6 +55,9 @@ class PreparedCount:
     def weight(self, indices: np.ndarray) -> int:
         return len(indices)
 
+    def count_tokens(self, indices: np.ndarray) -> int:
+        return len(indices)
+
     def loss(self, model: Any, batch: Any) -> Loss:
         import torch
 

@@ -12,7 +12,7 @@ REFUSED = [
     (["--host", "0.0.0.0"], "opens the app to the network: everybody who reaches this machine and has the token"),
     (["--text", "a"], "a text came without a model to read it; name one with --model"),
     (["nowhere"], "nowhere does not exist, and should be a trace, the folder of a model or that of a training run"),
-    (["--model", "nobody"], "there is no model 'nobody' here; there are: en-zh-grammar"),
+    (["--model", "nobody"], "there is no model 'nobody' here; there are: en-zh, en-zh-grammar"),
     (["--port", "70000"], "port 70000 of 127.0.0.1 cannot be used"),
 ]
 

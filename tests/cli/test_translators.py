@@ -16,7 +16,7 @@ def test_a_translator_is_sent_to_its_own_command(monkeypatch, capsys, command, n
 
 def test_the_list_of_models_names_a_next_step_for_each_kind_and_the_scores_of_each_part(monkeypatch, capsys):
     printed = run(monkeypatch, capsys, "models")[1]
-    assert printed.splitlines()[-3].startswith("Try one: regard translate -m en-zh-grammar ")
+    assert printed.splitlines()[-3].startswith("Try one: regard translate -m en-zh ")
     assert printed.splitlines()[-2].startswith("Write with one: regard generate writer ")
     assert printed.splitlines()[-1].endswith("--model induction")
     assert "test: bleu 9" in printed

@@ -38,7 +38,7 @@ def test_every_model_is_described_and_small():
     assert embedded.names() == ["en-zh", "en-zh-grammar", "en-zh-grammar-recurrent", "filler", "induction", "writer"]
     for name in embedded.names():
         told, data = embedded.describe(name), (embedded.folder(name) / store.WEIGHTS).read_bytes()
-        assert len(data) == told["weights"]["bytes"] < 4_000_000
+        assert len(data) == told["weights"]["bytes"] < (8_000_000 if name == "en-zh" else 4_000_000)
         assert hashlib.sha256(data).hexdigest() == told["weights"]["sha256"]
         assert told["command"].startswith("regard train ")
         loaded = embedded.load(name)

@@ -119,7 +119,7 @@ def test_a_batch_holds_each_text_at_its_place(files, tmp_path, pieces):
     batch = prepared.train.collate(np.array([4, 9, 0]), pieces)
     assert len(batch.pieces) == pieces
     rows = [row[:length].tolist() for ids, lengths in batch.pieces for row, length in zip(ids, lengths)]
-    wanted = [prepared.train.rows[text] for text in prepared.train.pairs[[4, 9, 0]].T.ravel()]
+    wanted = [prepared.train.rows[text] for text in prepared.train.pairs[[4, 9, 0]].T.ravel().tolist()]
     assert [rows[place] for place in batch.places] == wanted
 
 

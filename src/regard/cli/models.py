@@ -57,8 +57,12 @@ def paragraph(name: str, known: dict[str, Any]) -> str:
     )
 
 
-def format_score(name: str, value: float | dict[str, float]) -> str:
-    """A score, or those on one part of the data."""
+def format_score(name: str, value: float | dict[str, Any]) -> str:
+    """A score, or those on one part of the data; how they were computed is in the manifest.
+
+    >>> format_score("test", {"bleu": 36.892, "sentences": 1002, "signatures": ["tok:zh"]})
+    'test: bleu 36.89, sentences 1002'
+    """
     if isinstance(value, float):
         return f"{name} {value:.3f}"
-    return f"{name}: " + ", ".join(f"{key} {one:.4g}" for key, one in value.items())
+    return f"{name}: " + ", ".join(f"{key} {one:.4g}" for key, one in value.items() if isinstance(one, int | float))

@@ -113,6 +113,9 @@ class PreparedEmbed:
     def weight(self, indices: np.ndarray) -> int:
         return len(indices)
 
+    def count_tokens(self, indices: np.ndarray) -> int:
+        return int(self.train.tokens[indices].sum())
+
     def loss(self, model: Any, batch: ContrastiveBatch) -> Loss:
         """Sums over the pairs of this process; the wrong answers are those of all processes.
 

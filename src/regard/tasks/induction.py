@@ -127,6 +127,9 @@ class PreparedInduction:
     def weight(self, indices: np.ndarray) -> int:
         return max(1, sum(int(self.sequence(int(index)).known.sum()) for index in indices))
 
+    def count_tokens(self, indices: np.ndarray) -> int:
+        return self.weight(indices)
+
     def loss(self, model: nn.Module, batch: Repeats) -> Loss:
         """Of the tokens that can be known: the others are noise, and hide at first the little that there is to find."""
         ids, known = batch  # b t each

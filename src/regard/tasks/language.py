@@ -66,7 +66,10 @@ def split_texts(settings: TextSettings) -> TextParts:
     """The text that settings name, in two parts."""
     everything = DocumentSet(split_paths(settings.data), settings.split, settings.seed)
     if settings.validation:
-        return TextParts(everything, DocumentSet(split_paths(settings.validation), settings.split))
+        parts = TextParts(everything, DocumentSet(split_paths(settings.validation), settings.split))
+        for part in parts:
+            part.must_hold_text()
+        return parts
     return TextParts(*everything.hold_out(settings.validation_size))
 
 
@@ -147,6 +150,9 @@ class PreparedText:
 
     def weight(self, indices: np.ndarray) -> int:
         return max(1, int((self.collate(indices).target != PAD).sum()))
+
+    def count_tokens(self, indices: np.ndarray) -> int:
+        return int((self.read(indices) != PAD).sum())
 
     def loss(self, model: Any, batch: TextBatch) -> Loss:
         """Sums over what is asked."""

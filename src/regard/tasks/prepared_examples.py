@@ -45,3 +45,9 @@ class PreparedExamples:
     def weight(self, indices: np.ndarray) -> int:
         """How many examples there are: each counts once, unless a task says otherwise."""
         return len(indices)
+
+    def count_tokens(self, indices: np.ndarray) -> int:
+        """The length of what is read, which is the first sequence of an example."""
+        examples, rows = self.find(indices)
+        lengths: np.ndarray = next(iter(examples.lengths.values()))
+        return int(lengths[rows].sum())

@@ -96,6 +96,9 @@ class PreparedPretrain(PreparedFill):
             return one._replace(target=torch.full_like(one.target, PAD), order=torch.full_like(one.order, IGNORED))
         return self.ask_pairs(self.read_pairs(indices), indices)
 
+    def count_tokens(self, indices: np.ndarray) -> int:
+        return sum(len(pair.first) + len(pair.second) + self.framing.extra for pair in self.read_pairs(indices))
+
     def ask_pairs(self, pairs: Sequence[SentencePair], numbers: np.ndarray) -> PretrainBatch:
         """The hidden words and the order of these pairs; `numbers` say which words are hidden."""
         rows, every = [self.framing.frame(pair.first, pair.second) for pair in pairs], np.arange(len(pairs))

@@ -95,6 +95,9 @@ class PreparedPairs(PreparedExamples):
         examples, rows = self.find(indices)
         return int(examples.lengths["target"][rows].sum())
 
+    def count_tokens(self, indices: np.ndarray) -> int:
+        return self.weight(indices)
+
     def loss(self, model: Any, batch: PairBatch) -> Loss:
         """What is minimised; with R-Drop each pair stands in the batch twice, with other dropout each time."""
         source, fed, wanted = batch

@@ -16,7 +16,7 @@ class Speed(NamedTuple):
     training_seconds: float  # of these, in updates
     validation_seconds: float  # of these, in validations
     updates: int
-    tokens: int  # that counted in the loss
+    tokens: int  # that were read, or written where the task writes
     tokens_per_second: float | None  # of training, over the last updates; None before the first one
     updates_per_second: float | None  # likewise
     seconds_left: float | None  # until the run is over, by what was measured so far
@@ -27,7 +27,7 @@ class TrainingClock:
 
     A second of training is one in which updates are made: from the moment when a batch is waited for until the
     optimizer has made its step. Validations, maps that are shown, lines and checkpoints are no part of it. A token is
-    one that counts in the loss, over all processes: padding is none, nor is what a task does not ask for.
+    one that is read, over all processes, and of tasks that write one that is written; padding is none.
 
         tokens per second = tokens of the last 50 updates / seconds of training in them
 

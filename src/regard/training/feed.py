@@ -21,7 +21,8 @@ class Update(NamedTuple):
     """What this process computes of one update."""
 
     examples: np.ndarray  # all of them, over all processes
-    weight: int  # how many tokens count, over all processes
+    weight: int  # what the sum of the loss is divided by, over all processes
+    tokens: int  # that are read or written, over all processes
     parts: list[tuple[Any, bool]]  # tensors, and whether it is the last part
 
 
@@ -44,7 +45,7 @@ class Shares(Dataset[Update]):
         count = max(map(len, each))  # all processes compute equally often, some of them nothing
         mine = each[self.rank] + [indices[:0]] * (count - len(each[self.rank]))
         parts = [(prepared.collate(share), number == count - 1) for number, share in enumerate(mine)]
-        return Update(indices, prepared.weight(indices), parts)
+        return Update(indices, prepared.weight(indices), prepared.count_tokens(indices), parts)
 
 
 def feed(

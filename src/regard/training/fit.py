@@ -209,7 +209,7 @@ class Fit:
         place.since["nll"] += nll
         place.since["count"] += batch.weight
         place.lr, place.norm = rate, norm
-        self.clock.count_update(batch.weight)
+        self.clock.count_update(batch.tokens)
         loss = place.since["loss"] / place.since["count"]
         self.tell(Event("step", place.step, {"loss": loss, "lr": rate, "speed": self.speed(place.step - 1)}))
 

@@ -42,7 +42,11 @@ class PreparedTask(Protocol):
         ...
 
     def weight(self, indices: Indices) -> int:
-        """How many tokens of these examples count in the loss."""
+        """What these examples count in the loss: its sum is divided by that."""
+        ...
+
+    def count_tokens(self, indices: Indices) -> int:
+        """How many tokens of these examples are read, or written where the task writes; padding is none."""
         ...
 
     def loss(self, model: nn.Module, batch: Any) -> Loss:
