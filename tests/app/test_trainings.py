@@ -15,7 +15,7 @@ from tests.tasks.tiny import copied, run_of
 
 @pytest.fixture(scope="module")
 def folder():
-    return run_of("transformer")  # as `copied` asks for it: trained once
+    return run_of()
 
 
 @pytest.fixture(scope="module")
