@@ -74,6 +74,26 @@ def test_the_card_counts_what_is_learned_from_and_names_its_licence(tmp_path, mo
     assert data["licence"].startswith("MIT")
 
 
+def test_phrases_are_pieces_of_what_is_learned_from(tmp_path, monkeypatch, sdist):
+    parts = write_parts(tmp_path, monkeypatch, sdist)
+    phrases = list(lines_of(tmp_path / "out/phrases.txt"))
+    assert len(phrases) == len(set(phrases)) > 30
+    learned = [line.partition("\t")[2] for line in parts["train"]]
+    assert all(any(f" {phrase} " in f" {text} " for text in learned) for phrase in phrases)
+    assert {len(phrase.split()) for phrase in phrases} <= set(range(opinions.SHORTEST, opinions.LONGEST + 1))
+
+
+def test_what_a_model_is_sure_of_is_kept(tmp_path):
+    said = [("very good", "positive", 0.95), ("so so", "positive", 0.6), ("bad", "negative", 0.9)]
+    rows = [{"text": text, "class": name, "probabilities": {name: share}} for text, name, share in said]
+    (tmp_path / "said.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert opinions.keep_clear(tmp_path / "said.jsonl", tmp_path / "kept.tsv", 0.9) == 2
+    assert list(lines_of(tmp_path / "kept.tsv")) == ["label\ttext", "positive\tvery good", "negative\tbad"]
+    (tmp_path / "said.jsonl").write_text('{"text": "x"}\n')
+    with pytest.raises(DataError, match="line 1: there is no text with a class"):
+        opinions.keep_clear(tmp_path / "said.jsonl", tmp_path / "kept.tsv", 0.9)
+
+
 @pytest.mark.parametrize("data", [b"", b"not a tar", pack({"v/else.txt": b"x"})], ids=["empty", "text", "other"])
 def test_another_file_is_refused_in_a_sentence(tmp_path, data):
     (tmp_path / "v.tar.gz").write_bytes(data)

@@ -1,12 +1,13 @@
 """Sentences that say something good or bad, rated by twenty people each, under a licence that lets models be passed on.
 
     pip download vaderSentiment==2.5 --no-deps --no-binary :all: --dest runs
-    python -m regard.data.opinions runs/vaderSentiment-2.5.tar.gz ../shared/data runs/opinions
+    python -m regard.data.opinions write runs/vaderSentiment-2.5.tar.gz ../shared/data runs/opinions
 
-writes train.tsv, validation.tsv and, of the sentences that SST-2 is tested on, test.tsv; beside them `card.json`: what
-the sentences are and whom to name. The ratings are those that VADER was made by (Hutto & Gilbert 2014): of film
-reviews, reviews of products, tweets and editorials; and of the words of its lexicon, each a text of one word. The film
-reviews are those that SST-2 was made of, too, so whatever stands in its validation or test part is left out here.
+writes train.tsv, validation.tsv and, of the sentences that SST-2 is tested on, test.tsv; phrases.txt, pieces of the
+training sentences for a larger model to label; and `card.json`: what the sentences are and whom to name. The ratings
+are those that VADER was made by (Hutto & Gilbert 2014): of film reviews, reviews of products, tweets and editorials;
+and of the words of its lexicon, each a text of one word. The film reviews are those that SST-2 was made of, too, so
+whatever stands in its validation or test part is left out here.
 """
 
 import html
@@ -21,7 +22,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import typer
 
-from regard.data.lines import lines_of
+from regard.data.lines import lines_of, objects_of, refuse
 from regard.errors import DataError
 from regard.files import make_folder, put
 
@@ -36,6 +37,7 @@ KINDS = {
 HELD = ("sst2/dev.tsv.gz", "sst2/test.tsv.gz")
 CLEAR = 0.5  # of the mean rating, from -4 to 4: what is nearer to 0 says neither
 VALIDATION, SEED = 800, 0
+PHRASES, SHORTEST, LONGEST = 5, 2, 12  # of each text of training, and their words
 ALIKE = 25  # letters at the beginning or the end that two texts share: then they are taken for the same
 
 
@@ -128,6 +130,34 @@ def rows_of(path: Path) -> list[tuple[str, str]]:
     return found
 
 
+def draw_phrases(texts: Iterable[str], random: np.random.Generator) -> list[str]:
+    """Distinct pieces of texts, each some words that follow one another; a text of few words gives fewer.
+
+    >>> draw_phrases(["not a good film at all"], np.random.default_rng(0))[:2]
+    ['a good film at all', 'not a good film']
+    """
+    drawn: dict[str, None] = {}
+    for text in texts:
+        words = text.split()
+        for _ in range(PHRASES if len(words) > SHORTEST else 0):
+            size = int(random.integers(SHORTEST, min(LONGEST, len(words) - 1) + 1))
+            first = int(random.integers(0, len(words) - size + 1))
+            drawn[" ".join(words[first : first + size])] = None
+    return list(drawn)
+
+
+def keep_clear(labelled: Path, out: Path, least: float) -> int:
+    """Write the texts of `regard classify --json` whose class is at least so probable as .tsv; how many those are."""
+    rows = [("label", "text")]
+    for number, row in enumerate(objects_of(labelled), 1):
+        if row is not None and not {"text", "class", "probabilities"} <= row.keys():
+            refuse(labelled, number, "there is no text with a class; give what `regard classify --json` prints")
+        if row is not None and row["class"] is not None and row["probabilities"][row["class"]] >= least:
+            rows.append((row["class"], row["text"]))
+    put(out, "".join(f"{label}\t{text}\n" for label, text in rows).encode())
+    return len(rows) - 1
+
+
 def describe_sources(kept: list[RatedText]) -> dict[str, Any]:
     """Where the sentences come from, as the manifest of a model says it."""
     counts = ", ".join(f"{sum(one.kind == kind for one in kept):,} {about}" for kind, about in KINDS.items())
@@ -158,19 +188,35 @@ def write_opinions(sdist: Path, data: Path, out: Path) -> dict[str, Any]:
     parts = {"train": rows[VALIDATION:], "validation": rows[:VALIDATION], "test": rows_of(data / HELD[1])}
     for name, some in parts.items():
         put(out / f"{name}.tsv", "".join(f"{label}\t{text}\n" for label, text in [("label", "text"), *some]).encode())
+    phrases = draw_phrases((text for _, text in parts["train"]), np.random.default_rng(SEED))
+    put(out / "phrases.txt", "".join(f"{phrase}\n" for phrase in phrases).encode())
     put(out / "card.json", (json.dumps(card, indent=1, ensure_ascii=False) + "\n").encode())
     return card
 
 
-def command(
+app = typer.Typer(help="Sentences that say something good or bad.", no_args_is_help=True, add_completion=False)
+
+
+@app.command()
+def write(
     sdist: Annotated[Path, typer.Argument(help="The source distribution of vaderSentiment 2.5, a .tar.gz.")],
     data: Annotated[Path, typer.Argument(help="The folder that the data sets lie in.")],
     out: Annotated[Path, typer.Argument(help="The folder to write.")],
 ) -> None:
-    """Write sentences that say something good or bad, in three parts."""
+    """Write sentences that people rated, in three parts, and phrases of them."""
     made = write_opinions(sdist, data, out)
     typer.echo("; ".join(f"{one['texts']:,} texts: {one['name']}" for one in made["data"]))
 
 
+@app.command()
+def keep(
+    labelled: Annotated[Path, typer.Argument(help="What `regard classify --json` printed, a .jsonl.")],
+    out: Annotated[Path, typer.Argument(help="The .tsv to write.")],
+    least: Annotated[float, typer.Option(min=0, max=1, help="How probable a class must be.")] = 0.9,
+) -> None:
+    """Keep the phrases whose class is clear."""
+    typer.echo(f"{keep_clear(labelled, out, least):,} texts have a clear class")
+
+
 if __name__ == "__main__":
-    typer.run(command)
+    app()
