@@ -159,6 +159,7 @@ def test_see_in_a_terminal_opens_the_explorer_and_the_run_can_be_edited(monkeypa
         (("Who?", "--passage", "nowhere.txt", "--text", "a"), "both a text and the file nowhere.txt were given"),
         (("", "--text", "a"), "the question is empty; give some words"),
         (("Who?", "--text", " "), "the text is empty"),
+        (("caf\udce9?", "--text", "a"), "holds bytes that are no UTF-8; give a text of whole characters"),
         (("Who?", "Why?", "--text", "a", "--to", "x.svg"), "'x.svg' holds one map, but 2 questions came"),
         (("Who?", "--text", "a", "--to", "x.doc"), "'x.doc' ends in none of .html"),
     ],

@@ -89,7 +89,7 @@ def test_what_it_looked_at_is_written(monkeypatch, capsys, tmp_path, ending):
         assert tokens.count("[MASK]") == 2
     if ending == "html":
         page = to.read_text()
-        assert "query=2" in page
+        assert r"\u0026q=2" in page
         assert '"masked":[{"name":"men"' in page.replace(" ", "")
 
 

@@ -85,6 +85,10 @@ def test_bad_input_is_refused_in_one_sentence(tmp_path):
     path.write_text("one\n")
     with pytest.raises(DataError, match="3 documents for validation leave nothing to learn from, as there are 1"):
         DocumentSet([path], "line").hold_out(3)
+    path.write_text("\n \n")
+    for ask in (lambda empty: empty.hold_out(0), DocumentSet.must_hold_text):
+        with pytest.raises(DataError, match=r"a\.txt holds no text; give a file with some"):
+            ask(DocumentSet([path], "line"))
     with pytest.raises(ConfigError, match="split is 'word'; choose one of paragraph, line, file"):
         list(stream_documents(path, "word"))
     with pytest.raises(ConfigError, match="no text was named"):

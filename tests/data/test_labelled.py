@@ -115,6 +115,9 @@ def test_lines_within_a_text_that_are_no_rows_are_text(tmp_path):
     text = "Good, bad\nand so on, pos\na,neutral\none,two,pos\n\nposneg"
     path.write_bytes(as_csv([(text, "pos"), ("bad", "neg")], ["text", "label"]))
     assert [one.text for one in LabelledTexts([path])] == [text, "bad"]
+    for line in ("one\rtwo", "x" * 200_000):  # which no reader of rows takes
+        path.write_bytes(as_csv([(f"good\n{line}\nfine", "pos")], ["text", "label"]))
+        assert [one.text for one in LabelledTexts([path])] == [f"good\n{line}\nfine"]
 
 
 def test_what_is_not_there_is_said():
@@ -171,6 +174,43 @@ def test_labels_from_which_nothing_is_learned_are_refused(tmp_path):
         survey.must_teach()
     with pytest.raises(DataError, match="holds no labelled text"):
         LabelSurvey.read(write_rows(tmp_path / "a.tsv", []), seed=0)
+
+
+ROW = "good film\tpos\nbad film\tneg\nfine\tpos\n"
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"a.tsv": f"utterance\tintent\n{ROW}"},
+        {"a.tsv": f"utterance\tintent\n{ROW}", "b.csv": f"utterance\tintent\n{ROW}".replace("\t", ",")},
+        {"a.tsv": "".join(f"{n}\t{line}\n" for n, line in enumerate(["intent\tx", "pos\ty", "neg\tz", "pos\tw"]))},
+    ],
+)
+def test_a_header_of_other_names_is_no_class(tmp_path, files):
+    for name, content in files.items():
+        (tmp_path / name).write_text(content)
+    texts = LabelledTexts([tmp_path / name for name in files])
+    with pytest.raises(
+        DataError, match=r"a\.tsv, line 1: 'intent' is the label of this row alone, as if the row were a"
+    ):
+        LabelSurvey.read(texts, seed=0).must_teach()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.tsv", ROW + "great\tpos\nodd\trare\n"),  # the first row has a label that others have
+        ("a.tsv", "text\tlabel\nodd\trare\n" + ROW),  # a header stands above it
+        ("a.tsv", "good\tpos\nbad\tneg\n"),  # each label stands alone
+        ("a.jsonl", '{"text": "odd", "label": "rare"}\n{"text": "a", "label": 1}\n{"text": "b", "label": 1}\n'),
+    ],
+)
+def test_a_first_row_of_a_rare_class_is_learned_from_where_it_cannot_be_a_header(tmp_path, name, content):
+    (tmp_path / name).write_text(content)
+    survey = LabelSurvey.read(LabelledTexts([tmp_path / name]), seed=0)
+    survey.must_teach()
+    assert len(survey.counts) > 1
 
 
 COUNTS = {

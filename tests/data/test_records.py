@@ -62,6 +62,11 @@ FAULTS = {
     "NUL": ("a.tsv", b"text\tlabel\ngood\t1\nb\0d\t0\n", "line 3: byte 19 is NUL"),
     "encoding": ("a.csv", b"text,label\ngood,1\ncaf\xe9,0\n", "line 3: byte 21 .* is no UTF-8"),
     "twice": ("a.csv", b"text,text\ngood,1\n", "line 1: two columns have the same name"),
+    "encoding after a mark": ("a.csv", b"\xef\xbb\xbftext,label\ncaf\xe9,0\n", "line 2: byte 17 .* is no UTF-8"),
+    "semicolons": ("a.csv", b"text;label\ngood;1\n", "line 1: the columns are separated by semicolons, but commas"),
+    "commas": ("a.tsv", b'"text","label"\ngood,1\n', "line 1: the columns are separated by commas, but tabs"),
+    "line ends of a .tsv": ("a.tsv", b"text\tlabel\rgood\t1\r", "line 1: a carriage return stands within the row"),
+    "line ends of a .csv": ("a.csv", b"text,label\rgood,1\r", "line 1: a carriage return stands within a field"),
     "no object": ("a.jsonl", b'{"text": "a"}\n[1]\n', "line 2: there is a JSON list"),
     "ending": ("a.parquet", b"", "does not say what it holds"),
 }

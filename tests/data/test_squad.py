@@ -104,17 +104,31 @@ def test_a_fault_is_one_sentence_with_its_place(tmp_path, place, value, said):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe{}", b"[" * 100_000, b'{"data": "\xff"}'])
+@pytest.mark.parametrize("content", [b"", b"{", b"[" * 100_000, b'{"data":\n [{]}'])
 def test_what_is_no_json_is_refused(tmp_path, content):
-    with pytest.raises(DataError, match=r"bad\.json is no JSON in UTF-8"):
+    with pytest.raises(DataError, match=r"bad\.json is no JSON \("):
+        read_squad(write(tmp_path / "bad.json", content))
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b'{\n"data": "\xff"}', r"line 2: byte 11 \(0xff\) is no UTF-8; save the file as UTF-8"),
+        (b'\xef\xbb\xbf{\n"data": "\0"}', "line 2: byte 14 is NUL"),
+        (json.dumps(GOOD).encode("utf-16"), "is a UTF-16 file, but UTF-8 text was wanted"),
+    ],
+)
+def test_what_is_no_text_is_refused_with_its_line(tmp_path, content, said):
+    with pytest.raises(DataError, match=rf"bad\.json,? {said}"):
         read_squad(write(tmp_path / "bad.json", content))
 
 
 def test_files_that_are_not_there_or_not_whole_are_named(tmp_path):
-    with pytest.raises(DataError, match="there is no file"):
+    """In one sentence, not within another that says that it is no JSON."""
+    with pytest.raises(DataError, match=r"^there is no file \S+none\.json; give one that exists$"):
         read_squad(tmp_path / "none.json")
     (tmp_path / "cut.json.gz").write_bytes(gzip.compress(json.dumps(GOOD).encode())[:-9])
-    with pytest.raises(DataError, match="no whole gzip file"):
+    with pytest.raises(DataError, match=r"^\S+cut\.json\.gz is no whole gzip file"):
         read_squad(tmp_path / "cut.json.gz")
 
 

@@ -24,6 +24,38 @@ def test_text_and_summary_stand_in_two_columns(tmp_path, name):
     assert read_summaries(file) == [A, B]
 
 
+@pytest.mark.parametrize(
+    ("header", "given"),
+    [
+        ("text\tsummary", FieldNames()),
+        ("Document\tTITLE", FieldNames()),
+        ("Post\tTL;DR", FieldNames("post", "TL;DR")),
+        ("post\tsummary", FieldNames("post")),
+    ],
+)
+def test_a_first_line_that_names_the_columns_is_no_example_and_says_their_order(tmp_path, header, given):
+    rows = [(A.text, A.summary), (B.text, B.summary)]
+    file = write(tmp_path / "few.tsv", header, "", *map("\t".join, rows))
+    found = read_summaries(file, fields=given, skip_empty=True)
+    assert (found, found.skipped) == ([A, B], (2,))
+    turned = "\t".join(header.split("\t")[::-1])
+    assert read_summaries(
+        write(tmp_path / "few.tsv", turned, *("\t".join(row[::-1]) for row in rows)), fields=given
+    ) == [A, B]
+
+
+def test_columns_of_a_tsv_that_are_not_there_are_said(tmp_path):
+    file = write(tmp_path / "few.tsv", "text\tpoem", "a\tb")
+    with pytest.raises(DataError, match=r"line 1: no field holds a summary \(there is 'text', 'poem'\)"):
+        read_summaries(file)
+    with pytest.raises(
+        DataError, match="line 1: there is no 'verse', but 'text', 'poem'; name it with --summary-field"
+    ):
+        read_summaries(file, fields=FieldNames(summary="verse"))
+    with pytest.raises(DataError, match="holds no text with a summary"):
+        read_summaries(write(tmp_path / "few.tsv", "text\tsummary"))
+
+
 @pytest.mark.parametrize("text", ["document", "text", "body", "article"])
 @pytest.mark.parametrize("summary", ["summary", "subject", "title", "headline"])
 def test_fields_are_found_by_their_usual_names(tmp_path, text, summary):

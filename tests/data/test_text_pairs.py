@@ -6,7 +6,15 @@ import json
 import pytest
 from hypothesis import given, strategies
 
-from regard.data.text_pairs import TextPair, TextPairs, drop_words, group_pairs, hold_out_pairs, read_text_pairs
+from regard.data.text_pairs import (
+    TextPair,
+    TextPairs,
+    drop_words,
+    group_pairs,
+    hold_out_pairs,
+    read_text_pairs,
+    tell_unread,
+)
 from regard.errors import DataError
 
 ROWS = [("Hi.", "Hello.", "Bye."), ("A cat, black", 'Said "no"', "A dog")]
@@ -46,6 +54,17 @@ def test_single_texts_are_their_own_partners_and_empty_ones_are_counted(tmp_path
         ("a.jsonl", '{"title": "a"}', "line 1: there is none of text, sentence1, anchor, query for the text"),
         ("a.jsonl", '{"text": 3}', "line 1: 'text' is int, but a text was wanted"),
         ("a.txt", "a\0b", "line 1: byte 1 is NUL"),
+        ("a.tsv", "id\tpremise\nx1\tA cat.\n", "line 1: 'id', 'premise' read as names of columns, but text and other"),
+        (
+            "a.csv",
+            'text,other\n"Hi.,Hello.\nBye.,See you.\nA 15",A screen\n',
+            "line 2: a quoted field goes on to line 4, and its lines read as rows of their own; close the quote",
+        ),
+        (
+            "a.csv",
+            'text,other\nA 15,"A screen\nBye.,See you."\n',
+            "line 2: a quoted field goes on to line 3, and its lines read as rows of their own",
+        ),
         ("a.txt", "\n \n", r"a\.txt holds no text; give a file with some, one to a line"),
     ],
 )
@@ -53,6 +72,36 @@ def test_what_is_no_pair_is_refused_with_its_line(tmp_path, name, content, sente
     (tmp_path / name).write_text(content)
     with pytest.raises(DataError, match=sentence):
         read_text_pairs([tmp_path / name])
+
+
+def test_rows_of_words_and_lines_within_a_text_are_pairs(tmp_path):
+    """No header, and no row that was swallowed: words on both lines, prose, an empty column, another number of them."""
+    (tmp_path / "a.tsv").write_text("cat\tdog\nred\tblue\n")
+    (tmp_path / "b.csv").write_text(
+        'Well, then\n"Dear John, dear Ann\nbye","Dear John,\nbye"\n"a,b,c\nd",e\n"a\nb",c\n'
+    )
+    (tmp_path / "c.tsv").write_text("你好\t您好\n我走了。\t再见！\n")
+    found = read_text_pairs([tmp_path / name for name in ("a.tsv", "b.csv", "c.tsv")])
+    assert [pair.text for pair in found] == [
+        "cat", "red", "Well", "Dear John, dear Ann\nbye", "a,b,c\nd", "a\nb", "你好", "我走了。"
+    ]  # fmt: skip
+    assert found[3].other == "Dear John,\nbye"
+
+
+def test_a_column_that_is_not_read_is_told(tmp_path):
+    files = {
+        "a.tsv": "text\thypothesis\nA cat.\tA pet.\n",
+        "b.jsonl": '{"text": "A cat.", "id": 3}\n',
+        "c.tsv": "text\tother\tid\nA cat.\tA pet.\t3\n",
+        "d.tsv": "text\tscore\nA cat.\t3\n",
+        "e.txt": "text\n",
+        "f.csv": "",
+    }
+    for name, content in files.items():
+        (tmp_path / name).write_text(content)
+    first, second = tell_unread(tmp_path / name for name in files)
+    assert first.endswith("a.tsv has no column 'other', so each text stands alone; 'hypothesis' is not read")
+    assert second.endswith("b.jsonl has no column 'other', so each text stands alone; 'id' is not read")
 
 
 LETTERS = strategies.sampled_from("abcdefghijklmnop")

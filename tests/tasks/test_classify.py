@@ -216,6 +216,8 @@ def test_what_cannot_be_learned_or_judged_is_told_in_one_sentence(run, films, tm
     new = write_rows(tmp_path / "new.tsv", [("good", "pos"), ("fine", "happy")])
     with pytest.raises(DataError, match=r"new\.tsv, line 3: the label 'happy' is new; the classes are 'neg', 'pos'"):
         evaluate(str(run[0]), data=str(new))
+    with pytest.raises(DataError, match=r"none\.tsv holds no labelled text"):
+        evaluate(str(run[0]), data=str(write_rows(tmp_path / "none.tsv", [])))
     with pytest.raises(DataError, match=r"new\.tsv, line 3: the label 'happy' is new"):
         PreparedClassification(settings(films, validation=str(new)), tmp_path / "b")
     with pytest.raises(ConfigError, match="held out no test set"):

@@ -311,7 +311,10 @@ def test_what_cannot_be_learned_from_is_refused(tmp_path, files):
         PreparedEmbed(settings(one, validation=str(one), min_score=5.0), tmp_path)
     (tmp_path / "short.txt").write_text("a\nb\nc\n")
     with pytest.raises(DataError, match="no text to validate by has more than three words"):
-        PreparedEmbed(settings(tmp_path / "short.txt"), tmp_path)
+        PreparedEmbed(settings(tmp_path / "short.txt", validation_size=1), tmp_path)
+    some = write_tsv(tmp_path / "some.tsv", [row[:2] for row in PAIRS], "text\thypothesis\n")
+    [note] = PreparedEmbed(settings(some), tmp_path).notices
+    assert note.endswith("some.tsv has no column 'other', so each text stands alone; 'hypothesis' is not read")
     with pytest.raises(DataError, match=r"the text that this model was trained on is not here \(nowhere\.tsv\)"):
         lose(tmp_path / "lost", files)
 

@@ -10,7 +10,7 @@ import typer
 
 from regard.cli.explore import ExploredRun, explore, why_not, written_output
 from regard.cli.outputs import check_target, explain_write_errors
-from regard.cli.texts import read_text
+from regard.cli.texts import check_characters, read_text
 from regard.cli.token_lines import TokenPrinter
 from regard.errors import ConfigError
 from regard.tasks.answer_spans import SpanChoice
@@ -45,6 +45,8 @@ def answer_questions(
         raise ConfigError("no passage was given; name its file with --passage, or give it with --text")
     if to is not None and to.suffix.lower() != ".html" and len(questions) > 1:
         raise ConfigError(f"{to.name!r} holds one map, but {len(questions)} questions came; write .html, or ask one")
+    for question in questions:
+        check_characters(question)
     whole = read_text(text, passage)
     answered = open_answerer(where).answer(whole, questions, n_best=n_best, max_answer=max_answer)
     opens = False

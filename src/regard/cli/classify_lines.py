@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 from regard.cli.explore import ExploredRun, explore, why_not
+from regard.cli.harmless import escape_json
 from regard.cli.outputs import check_target, explain_write_errors
 from regard.cli.texts import Line, read_lines
 from regard.errors import ConfigError, DataError
@@ -48,21 +49,21 @@ def classify_lines(
     if isinstance(lines, list):
         check_fit(to, sum(not line.blank for line in lines))
     kept: list[TextClassification] = []
-    came = False
+    first: TextClassification | None = None
     for some in chunks(lines, AT_ONCE if isinstance(lines, list) else 1):
         made = iter(classify_and_explain(opened, [line.text for line in some if not line.blank], explain=explain))
         for line in some:
             one = None if line.blank else next(made)
             yield from format_classification(one, line, listed=listed, as_json=as_json)
             if one is not None:
-                came = True
+                first = first or one
                 tell_cut_text(opened, one, line)
                 if see or to is not None:
                     kept.append(one)
-    if not came:
-        raise DataError("there is nothing to classify; give a text, a file with --file, or lines on standard input")
+    if first is None:
+        raise DataError(f"{file or 'standard input'} holds no text, so there is nothing to classify; give some words")
     if explain and not as_json:
-        yield from closing_lines(opened, kept[0] if kept else one, where)
+        yield from closing_lines(opened, first, where)
     if to is not None:
         check_fit(to, len(kept))
         write_words(opened, kept, to)
@@ -91,11 +92,11 @@ def format_classification(one: TextClassification | None, line: Line, *, listed:
     """A text as it is printed: JSON, a line for each line, or its words in three columns."""
     if as_json:
         nothing: dict[str, Any] = {"text": line.text, "class": None, "cut": False, "probabilities": {}}
-        yield json.dumps(nothing if one is None else one.to_json(), ensure_ascii=False)
+        yield escape_json(json.dumps(nothing if one is None else one.to_json(), ensure_ascii=False))
     elif one is None:
         yield ""
     elif listed and one.importance is None:
-        yield f"{one.label}\t{one.probabilities[one.label]:.4f}\t{cut(visible(one.text), 100)}"
+        yield f"{visible(one.label)}\t{one.probabilities[one.label]:.4f}\t{cut(visible(one.text), 100)}"
     else:
         yield words_text(one) + "\n"
 
@@ -106,9 +107,9 @@ def tell_cut_text(opened: TrainedClassifier, one: TextClassification, line: Line
         typer.echo(f"{where}: longer than {opened.max_length} tokens, so its beginning and its end are read", err=True)
 
 
-def closing_lines(opened: TrainedClassifier, one: TextClassification | None, where: str) -> Iterator[str]:
+def closing_lines(opened: TrainedClassifier, one: TextClassification, where: str) -> Iterator[str]:
     """What the columns are, and how far attention can be trusted."""
-    yield from ways_notes(one) if one is not None else []
+    yield from ways_notes(one)
     measured = opened.facts.get("explain")
     if isinstance(measured, dict):
         yield agreement_sentence(measured)

@@ -54,7 +54,9 @@ def must_be_some(count: int) -> None:
 def next_step(to: Path, file: Path | None) -> str:
     """What to type next."""
     return (
-        f' Search in it: regard search "…" --in {file} --vectors {to}' if file and to.suffix == ".safetensors" else ""
+        f' Search in it: regard search "…" --in {file} --vectors {to}'
+        if file and to.suffix.lower() == ".safetensors"
+        else ""
     )
 
 

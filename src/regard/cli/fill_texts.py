@@ -145,7 +145,7 @@ def find_address(filled: FilledText, trace: Trace) -> str:
     """The address of the first gap in the sharpest head of the last layer."""
     layer = len(trace.layers) - 1
     head = int(trace.layers[layer].weights[0].entropy()[:, filled.gaps[0].position].argmin())
-    return f"#/layer={layer}&head={head}&query={filled.gaps[0].position}"
+    return f"#/layer={layer}&head={head}&q={filled.gaps[0].position}"
 
 
 def run_of(filler: TextFiller, filled: FilledText) -> ExploredRun:

@@ -12,7 +12,7 @@ from torch import Tensor
 from regard.cli.embedding import LineEmbedder, count_texts, stream_file
 from regard.cli.harmless import escape_json, make_harmless
 from regard.cli.outputs import explain_write_errors
-from regard.cli.texts import STDIN
+from regard.cli.texts import STDIN, check_characters
 from regard.cli.translation_lines import ONE_LINE
 from regard.errors import ConfigError, DataError
 from regard.tasks.nearest import NearestSearch
@@ -45,6 +45,8 @@ def search_file(
     blank = next((query for query in queries if not query.strip()), None)
     if blank is not None:
         raise DataError("a query is empty, so there is nothing to look for; give some words")
+    for query in queries:
+        check_characters(query)
     if str(where) == STDIN and (options.keep or options.vectors):
         raise ConfigError("standard input has no place for vectors beside it; give a file with --in")
     count = count_texts(where)
@@ -72,7 +74,7 @@ def find_lines(
         near = set(search.result().indices.flatten().tolist())
         texts = {at: text for at, text in texts.items() if at in near}
     if not search.seen:
-        raise DataError(f"{where} holds no text; give one text on each line")
+        raise DataError("standard input holds no text; give one text on each line")
     cosines, indices = search.result()
     return [
         [FoundLine(texts[at][0], cosine, texts[at][1]) for at, cosine in zip(*row)]

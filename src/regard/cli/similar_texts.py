@@ -24,7 +24,8 @@ def compare_texts(
         if len(every) > MOST:
             raise DataError(f"more than {MOST:,} texts came, too many to compare each two; use regard search --in FILE")
     if len(every) < 2:
-        raise DataError(f"{len(every)} text came, but similarity is between two; give another")
+        came, wanted = ("1 text", "another") if every else ("0 texts", "two")
+        raise DataError(f"{came} came, but similarity is between two; give {wanted}")
     maker = LineEmbedder(model, download=download)
     with maker.report_truncated():
         vectors = F.normalize(maker.embed(every), dim=-1)

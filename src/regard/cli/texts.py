@@ -50,6 +50,7 @@ def read_lines(texts: Sequence[str], file: Path | None) -> list[Line] | Iterator
         raise ConfigError("no text was given; give TEXT, - to read standard input, or --file PATH")
     if STDIN not in texts:
         for text in texts:
+            check_characters(text)
             mention_file(text)
         return [Line(text) for text in texts]
     if len(texts) > 1:
@@ -57,6 +58,12 @@ def read_lines(texts: Sequence[str], file: Path | None) -> list[Line] | Iterator
             f"{len(texts)} texts were given, and one of them is -; give texts, or - alone for standard input"
         )
     return standard_input()
+
+
+def check_characters(text: str) -> None:
+    """Refuse a text of the command line with bytes that are no UTF-8, which Python hands on as half characters."""
+    if any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise DataError(f"{text!a:.80} holds bytes that are no UTF-8; give a text of whole characters")
 
 
 def mention_file(text: str) -> None:

@@ -17,6 +17,7 @@ from regard.tasks.base import BaseTask
 from regard.tasks.registry import TASKS, names, task_named
 from regard.training import checkpoint
 from regard.training.fit import Result, fit
+from regard.training.lock import LOCK
 from regard.training.run import MANIFEST, RunFolder
 from regard.training.settings import Settings, describe_settings, read_flags, read_toml, settings_from
 
@@ -67,6 +68,7 @@ def claim_folder(name: str, out: Path | None, resume: Path | None, *, first: boo
     finally:
         with suppress(OSError):
             if not (folder / MANIFEST).exists():
+                (folder / LOCK).unlink(missing_ok=True)  # of a run that was refused
                 folder.rmdir()
                 if not there:
                     runs.rmdir()

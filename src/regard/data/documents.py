@@ -92,6 +92,14 @@ class DocumentSet:
                 if not self.held_out or (self.hash(text) in self.held_out) == self.inside:
                     yield text
 
+    def must_hold_text(self) -> None:
+        """Refuse files without any text."""
+        if next(iter(self), None) is None:
+            raise self.empty_error()
+
+    def empty_error(self) -> DataError:
+        return DataError(f"{', '.join(map(str, self.paths))} holds no text; give a file with some")
+
     def hash(self, text: str) -> bytes:
         return hash_sentence(fold_text(text), self.seed)
 
@@ -101,11 +109,13 @@ class DocumentSet:
         A `count` of 0 is a tenth of them, at least one and at most 500.
         """
         hashes = {self.hash(text) for text in self}
+        if not hashes:
+            raise self.empty_error()
         count = count or min(500, max(1, len(hashes) // 10))
         if count >= len(hashes):
             raise DataError(
                 f"{count} documents for validation leave nothing to learn from, as there are {len(hashes)} distinct "
-                "ones; hold out fewer, name a file for validation, or split the text by line"
+                "ones; hold out fewer, name a file for validation, or split the text otherwise"
             )
         least = frozenset(heapq.nsmallest(count, hashes))
         parts = (DocumentSet(self.paths, self.split, self.seed, least, inside) for inside in (False, True))

@@ -2,12 +2,14 @@
 
 from array import array
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from regard.data.labelled import LabelledText, LabelledTexts
+from regard.data.lines import stem_of
 from regard.data.split import fold_text, hash_sentence
 from regard.errors import DataError
 
@@ -22,22 +24,26 @@ class LabelSurvey:
     counts: dict[str, int]
     first: dict[str, tuple[Path, int]]
     hashes: np.ndarray
+    tops: Mapping[str, int] = field(default_factory=dict)  # how often each stands in line 1 of a table
 
     @classmethod
     def read(cls, texts: LabelledTexts, *, seed: int) -> "LabelSurvey":
         """Go through all texts once. Texts that differ only in case, punctuation or spaces have one hash."""
         counts: Counter[str] = Counter()
         first: dict[str, tuple[Path, int]] = {}
+        tops: Counter[str] = Counter()
         hashes = array("Q")
         for one in texts:
             counts[one.label] += 1
             first.setdefault(one.label, (one.path, one.line))
+            if one.line == 1 and stem_of(one.path) in (".tsv", ".csv"):
+                tops[one.label] += 1
             if len(counts) > MOST:
                 raise too_many(one, len(counts), len(hashes) + 1)
             hashes.append(int.from_bytes(hash_sentence(fold_text(one.text), seed)[:8]))
-        survey = cls(dict(sorted(counts.items())), first, np.frombuffer(hashes, dtype=np.uint64))
+        survey = cls(dict(sorted(counts.items())), first, np.frombuffer(hashes, dtype=np.uint64), tops)
         if not hashes:
-            raise DataError(f"{', '.join(map(str, texts.paths))} holds no labelled text; give one with some rows")
+            raise empty_error(texts)
         return survey
 
     @property
@@ -46,7 +52,7 @@ class LabelSurvey:
         return list(self.counts)
 
     def must_teach(self) -> None:
-        """Refuse labels from which nothing can be learned: one single class, or nearly as many as there are texts."""
+        """Refuse labels from which nothing can be learned: one class, one for nearly every text, or a header."""
         total = len(self.hashes)
         if len(self.counts) == 1:
             ((name, (path, line)),) = self.first.items()
@@ -60,6 +66,13 @@ class LabelSurvey:
                 f"{path}, line {line}: {name[:40]!r} is one of {len(self.counts):,} labels of {total:,} texts, but a "
                 "label names a class; name the column of the labels with --label-field"
             )
+        for name, count in self.tops.items():  # a header that is known as such is no text, and stands in none
+            if self.counts[name] == count < max(self.counts.values()):
+                path, line = self.first[name]
+                raise DataError(
+                    f"{path}, line {line}: {name[:40]!r} is the label of this row alone, as if the row were a header; "
+                    "name its columns with --text-field and --label-field, or put a header (text, label) above it"
+                )
 
     def rare(self) -> list[str]:
         """A sentence for each class that has one text alone."""
@@ -93,6 +106,10 @@ class LabelSurvey:
     def tenth(self) -> int:
         """How many texts are held out unless somebody says: a tenth of the distinct ones, from 1 to 1,000."""
         return min(1000, max(1, len(np.unique(self.hashes)) // 10))
+
+
+def empty_error(texts: LabelledTexts) -> DataError:
+    return DataError(f"{', '.join(map(str, texts.paths))} holds no labelled text; give one with some rows")
 
 
 def too_many(one: LabelledText, labels: int, texts: int) -> DataError:

@@ -9,6 +9,7 @@ from regard.data.lines import refuse, stem_of, stream_lines, stream_objects
 from regard.errors import DataError
 
 FORMS = (".tsv", ".csv", ".jsonl")
+SEPARATORS = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars"}
 LARGEST = 2**24  # characters of a quoted field: more are a quote that was never closed
 
 
@@ -52,7 +53,9 @@ def stream_records(path: Path, names: Sequence[str]) -> Iterator[Record]:
     for line, last, cells in stream_cells(path) if form == ".csv" else split_tabs(path):
         if header is None:
             folded = [cell.strip().lower() for cell in cells]
-            header = folded if set(folded) & {name.lower() for name in names} else []
+            known = {name.lower() for name in names}
+            must_be_separated(path, line, folded, known)
+            header = folded if set(folded) & known else []
             if header:
                 if len(set(header)) < len(header):
                     refuse(path, line, "two columns have the same name; give each its own")
@@ -63,6 +66,22 @@ def stream_records(path: Path, names: Sequence[str]) -> Iterator[Record]:
             wrong = f"{there}, but {len(header)} in the first row"
             refuse(path, line, f"{wrong}; {'quote a field that holds a comma' if form == '.csv' else 'check its tabs'}")
         yield Record(line, last, dict(zip(header, cells)))
+
+
+def must_be_separated(path: Path, line: int, first: list[str], known: set[str]) -> None:
+    """Refuse a first row in which names of columns stand between other separators, or rows between other line ends."""
+    ending = stem_of(path)
+    if any("\r" in cell for cell in first) and ending == ".tsv":
+        refuse(path, line, "a carriage return stands within the row; end each line with a line feed")
+    if len(first) > 1:
+        return
+    for sign, name in SEPARATORS.items():
+        parts = first[0].split(sign)
+        if len(parts) > 1 and {part.strip('" ') for part in parts} & known:
+            wanted = "tabs" if ending == ".tsv" else "commas"
+            refuse(
+                path, line, f"the columns are separated by {name}, but {wanted} were wanted in a {ending}; save it so"
+            )
 
 
 def split_tabs(path: Path) -> Iterator[tuple[int, int, list[str]]]:
@@ -94,6 +113,8 @@ def explain_quote(said: str, first: int, last: int) -> str:
     """What is wrong with the quotes of a row, and what to do."""
     if "unexpected end" in said or "field larger" in said:
         return 'a quote (") opens here and is never closed; close it, or double a quote that is text ("")'
+    if "new-line character" in said:
+        return "a carriage return stands within a field; quote the field, or end each line with a line feed"
     over = f" (the row was read on to line {last})" if last > first else ""
     return f'a quote (") closes a field in its middle{over}; double a quote that is text ("")'
 

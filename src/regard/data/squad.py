@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from regard.data.lines import is_broken, stream_content
+from regard.data.lines import is_broken, lines_of
 from regard.errors import DataError
 
 
@@ -108,10 +108,11 @@ def read_squad(path: Path, *, skip_bad_answers: bool = False) -> SquadData:
 
 def stream_paragraphs(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every paragraph of a file, and where it stands."""
+    text = "\n".join(lines_of(path))
     try:
-        whole = json.loads(b"".join(stream_content(path)))
+        whole = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{path} is no JSON in UTF-8 ({error}); give a SQuAD file, .json or .json.gz") from error
+        raise DataError(f"{path} is no JSON ({error}); give a SQuAD file, .json or .json.gz") from error
     must_be_object(whole, str(path))
     for number, article in enumerate(list_of(whole, "data", str(path)), 1):
         place = f"{path}, article {number}"

@@ -68,8 +68,8 @@ def read_summaries(
 
     A file is `.jsonl`, with one object a line (`fields` names those of text and summary; without, they are found among
     the usual names, document, text, body, article and summary, subject, title, headline; a list `annotations` holds
-    further summaries), or `.tsv`, with text and summary separated by a tab. Each may be compressed (`.gz`). All are
-    UTF-8. Spaces around are left away.
+    further summaries), or `.tsv`, with text and summary separated by a tab, in another order where a first line with
+    such names says so. Each may be compressed (`.gz`). All are UTF-8. Spaces around are left away.
 
     An empty line, text or summary is refused with its line number; with `skip_empty` such lines are left out, and
     `skipped` of what comes back holds their numbers.
@@ -82,7 +82,7 @@ def read_summaries(
     """
     file = Path(path)
     found, skipped = SummarySet(), []
-    for number, one in enumerate(stream_examples(file, fields or FieldNames()), 1):
+    for number, one in stream_examples(file, fields or FieldNames()):
         wrong = fault(one)
         if wrong and not skip_empty:
             refuse(file, number, f"{wrong}, or leave such lines out with skip_empty=True")
@@ -96,32 +96,55 @@ def read_summaries(
     return found
 
 
-def stream_examples(file: Path, fields: FieldNames) -> Iterator[SummaryExample | None]:
-    """One example a line; None where it is empty."""
+def stream_examples(file: Path, fields: FieldNames) -> Iterator[tuple[int, SummaryExample | None]]:
+    """The number of each line and its example; None where it is empty."""
     if stem_of(file) == ".tsv":
+        text = 0  # the column of the text
         for number, line in enumerate(stream_lines(file), 1):
-            yield split_columns(file, number, line)
+            columns = split_columns(file, number, line)
+            header = find_header(file, number, columns, fields) if number == 1 and columns else None
+            if header is not None:
+                text = header
+            else:
+                yield number, SummaryExample(columns[text], columns[1 - text]) if columns else None
     elif stem_of(file) == ".jsonl":
         names: FieldNames | None = None
         for number, one in stream_objects(file):
             if one is not None and names is None:
                 names = fields.resolve(file, number, one)
-            yield None if one is None or names is None else take_fields(file, number, one, names)
+            yield number, None if one is None or names is None else take_fields(file, number, one, names)
     else:
         raise DataError(f"{file} does not say what it holds; give a .jsonl or a .tsv file (also .gz)")
 
 
-def split_columns(file: Path, number: int, line: str) -> SummaryExample | None:
-    """Text and summary of one line of a .tsv."""
-    if not line.strip():
+def find_header(file: Path, number: int, columns: Sequence[str], fields: FieldNames) -> int | None:
+    """The column of the text, where a line names its columns as they are usually named or were said to be; else None.
+
+    >>> find_header(Path("few.tsv"), 1, ["Summary", "Text"], FieldNames())
+    1
+    """
+    there = [column.lower() for column in columns]
+    given = FieldNames(fields.text.lower(), fields.summary.lower())
+    if not {*given[:2], *TEXT_FIELDS, *SUMMARY_FIELDS}.intersection(there) - {""}:
         return None
+    names = given.resolve(file, number, there)
+    for name, flag in ((names.text, "text"), (names.summary, "summary")):
+        if name not in there:
+            refuse(file, number, f"there is no {name!r}, but {there[0]!r}, {there[1]!r}; name it with --{flag}-field")
+    return there.index(names.text)
+
+
+def split_columns(file: Path, number: int, line: str) -> list[str]:
+    """The two columns of one line of a .tsv; nothing where the line is empty."""
+    if not line.strip():
+        return []
     columns = line.split("\t")
     if len(columns) != 2:
         wanted = "a text and a summary were wanted; separate them by one tab"
         refuse(
             file, number, f"there {'is 1 column' if len(columns) == 1 else f'are {len(columns)} columns'}, but {wanted}"
         )
-    return SummaryExample(columns[0].strip(), columns[1].strip())
+    return [column.strip() for column in columns]
 
 
 def take_fields(file: Path, number: int, one: dict[str, Any], names: FieldNames) -> SummaryExample:

@@ -7,6 +7,7 @@ from regard.data.lines import refuse
 from regard.data.records import Record
 
 REMEMBERED = 10_000  # labels that might be some, each with its first line
+CLOSE = 'close the quote that opens here, or double a quote that is text ("")'
 
 
 class SwallowedRows:
@@ -42,7 +43,7 @@ class SwallowedRows:
             for offset, line in enumerate(lines if len(lines) > 1 else ()):
                 # The first line of a field continues the columns before it; a row that begins there has all of them.
                 head = cells[:number] if offset == 0 else []
-                found = next(csv.reader([line]), [])
+                found = split_row(line)
                 if len(head) + len(found) == len(cells) and (offset or len(found) > 1):
                     name = [*head, *found][self.label]
                     if len(self.maybe) < REMEMBERED:
@@ -57,5 +58,41 @@ class SwallowedRows:
                     self.path,
                     line,
                     f"a quoted field goes on to line {last}, and its line {inner} reads as a row of its own with the "
-                    f'label {name!r}; close the quote that opens here, or double a quote that is text ("")',
+                    f"label {name!r}; {CLOSE}",
                 )
+
+
+def must_swallow_none(path: Path, row: Record) -> None:
+    """Refuse a row in which every line of a quoted field reads as one of the file, where there are no labels to tell.
+
+    That is: as many columns, in each of them something, and no space after a comma, as there is one in prose.
+
+    >>> must_swallow_none(Path("few.csv"), Record(2, 4, {"text": "Hi.,Hello.\\nBye.,See you.\\nYes", "other": "Yes."}))
+    Traceback (most recent call last):
+    regard.errors.DataError: few.csv, line 2: a quoted field goes on to line 4, and its lines read as rows of their ...
+    """
+    cells = [str(value) for value in row.values.values()]
+    for number, cell in enumerate(cells):
+        first, *others = cell.split("\n")
+        if not others:
+            continue
+        rows = [[*cells[:number], *split_row(first)], *map(split_row, others[:-1])]
+        rows.append([*split_row(others[-1]), *cells[number + 1 :]])
+        if all(len(one) == len(cells) and all(one) and not any(part[0].isspace() for part in one) for one in rows):
+            refuse(
+                path,
+                row.line,
+                f"a quoted field goes on to line {row.last}, and its lines read as rows of their own; {CLOSE}",
+            )
+
+
+def split_row(line: str) -> list[str]:
+    """The columns of a line, none where it cannot be a row: it holds a carriage return, or a field beyond all measure.
+
+    >>> split_row('a,"b, c"'), split_row("a\\rb")
+    (['a', 'b, c'], [])
+    """
+    try:
+        return next(csv.reader([line]), [])
+    except csv.Error:
+        return []

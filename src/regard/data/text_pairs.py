@@ -8,6 +8,7 @@ from typing import NamedTuple
 from regard.data.lines import refuse, stem_of, stream_lines
 from regard.data.records import FORMS, Record, choose_column, stream_records, text_in
 from regard.data.split import fold_text, hash_sentence
+from regard.data.swallowed import must_swallow_none
 from regard.errors import DataError
 
 TEXT, OTHER = ("text", "sentence1", "anchor", "query"), ("other", "sentence2", "positive", "answer")
@@ -76,7 +77,7 @@ def stream_text_pairs(path: Path) -> Iterator[TextPair | None]:
             text = line.strip()
             yield TextPair(text, text) if text else None
         return
-    for row in stream_records(path, NAMES):
+    for row in check_rows(path, stream_records(path, NAMES)):
         text = text_in(path, row, choose_column(path, row, "", TEXT, "text"))
         column = next((name for name in OTHER if name in row.values), "")
         other = text_in(path, row, column) if column else text
@@ -85,6 +86,39 @@ def stream_text_pairs(path: Path) -> Iterator[TextPair | None]:
             continue
         negative = text_in(path, row, NEGATIVE) if row.values.get(NEGATIVE) is not None else ""
         yield TextPair(text, other, negative, read_score(path, row))
+
+
+def check_rows(path: Path, rows: Iterator[Record]) -> Iterator[Record]:
+    """The same rows; refused where the first is a header of other names, or where a row of a .csv swallowed others."""
+    before: Record | None = None
+    for row in rows:
+        is_second = before is not None and before.line == 1 and stem_of(path) != ".jsonl"
+        if before is not None and is_second and is_named(before) and not is_named(row):
+            shown = ", ".join(map(repr, before.values.values()))
+            wrong = f"{shown[:80]} read as names of columns, but {TEXT[0]} and {OTHER[0]} were wanted"
+            refuse(path, 1, f"{wrong}; rename them, or put a header with these above a row of words")
+        if stem_of(path) == ".csv":
+            must_swallow_none(path, row)
+        yield row
+        before = row
+
+
+def is_named(row: Record) -> bool:
+    """Whether each of several columns holds what could be the name of one: a single word of ASCII."""
+    return len(row.values) > 1 and all(str(cell).isascii() and str(cell).isidentifier() for cell in row.values.values())
+
+
+def tell_unread(paths: Iterable[Path]) -> list[str]:
+    """A sentence for each file of single texts that has columns of other names: none of these is read."""
+    found = []
+    for path in paths:
+        row = next(stream_records(path, NAMES), None) if stem_of(path) in FORMS else None
+        others = [repr(name) for name in row.values if name not in NAMES] if row else []
+        if row and others and not set(OTHER) & set(row.values):
+            found.append(
+                f"{path} has no column {OTHER[0]!r}, so each text stands alone; {', '.join(others)} is not read"
+            )
+    return found
 
 
 def read_score(path: Path, row: Record) -> float | None:

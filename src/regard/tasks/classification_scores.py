@@ -12,7 +12,7 @@ from torch import nn
 from regard.data.examples import Examples
 from regard.errors import DataError
 from regard.tasks.classify_texts import classify_ids
-from regard.tokens.visible import columns, cut
+from regard.tokens.visible import columns, cut, visible
 
 WIDEST = 16  # columns of the name of a class in a table
 
@@ -97,7 +97,7 @@ def confusion_table(confusion: Sequence[Sequence[int]], per_class: dict[str, dic
     neg           3    1      1.000   0.750   0.857
     pos           0    4      1.000   0.750   0.857
     """
-    names = [cut(name, WIDEST) for name in per_class]
+    names = [cut(visible(name), WIDEST) for name in per_class]
     first = max(len("is \\ said"), *map(columns, names)) + 1
     widths = [max(columns(name), *(len(str(row[at])) for row in confusion), 3) + 2 for at, name in enumerate(names)]
     head = pad("is \\ said", first) + "".join(pad(name, width, left=False) for name, width in zip(names, widths))

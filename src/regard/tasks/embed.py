@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from regard.data.documents import split_paths
-from regard.data.text_pairs import TextPair, TextPairs, drop_words, hold_out_pairs, read_text_pairs
+from regard.data.text_pairs import TextPair, TextPairs, drop_words, hold_out_pairs, read_text_pairs, tell_unread
 from regard.errors import DataError
 from regard.models import store
 from regard.models.pooling import POOLINGS
@@ -95,6 +95,7 @@ class PreparedEmbed:
         self.tokens, self.config, self.model = made
         self.train, self.held = (EncodedPairs(self.tokens, part, settings.max_length) for part in (train, held))
         self.examples, self.left_out = len(train), train.skipped
+        self.notices = tell_unread(split_paths(settings.data))
         scores = [pair.score for pair in held]
         self.scores = np.asarray(scores, dtype=np.float64) if None not in scores else None
         self.better = Better("mrr@10" if self.scores is None else "spearman")

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from regard.data.label_survey import TEST, VALIDATION
+from regard.data.label_survey import TEST, VALIDATION, empty_error
 from regard.data.labelled import LabelledTexts, labelled_paths, split_names
 from regard.errors import ConfigError, DataError
 from regard.tasks.classification_scores import confusion_table, describe_confusion, judge_examples
@@ -36,7 +36,10 @@ def read_texts(opened: TrainedClassifier, options: ClassifyOptions) -> tuple[Enc
         fields: dict[str, Any] = {name: getattr(options, name) or getattr(settings, name) for name in names}
         fields["label_names"] = split_names(settings.label_names)
         texts = LabelledTexts(labelled_paths(options.data), **fields)
-        return encode_labelled(texts, opened.tokens, opened.classes, max_length=opened.max_length)[0], texts.notices
+        encoded = encode_labelled(texts, opened.tokens, opened.classes, max_length=opened.max_length)[0]
+        if not len(encoded.examples):
+            raise empty_error(texts)
+        return encoded, texts.notices
     named = ",".join(filter(None, (settings.data, settings.validation)))
     missing = next((one for one in named.split(",") if not Path(one.strip()).exists()), None)
     if missing is not None:

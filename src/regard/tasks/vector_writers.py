@@ -125,9 +125,10 @@ def write_vectors(
     >>> np.load(place).shape
     (2, 3)
     """
-    if to.suffix not in WRITERS:
+    ending = to.suffix.lower()
+    if ending not in WRITERS:
         raise ConfigError(f"{to.name!r} ends in none of {', '.join(WRITERS)}; give another name")
     with put_stream(to) as file:
-        writer = WRITERS[to.suffix](file, width, {"model": model, "name": name[-200:]})
+        writer = WRITERS[ending](file, width, {"model": model, "name": name[-200:]})
         yield writer.add
         writer.finish()
