@@ -40,6 +40,7 @@ def write_demo(folder: Path) -> str:
         '  regard translate "Where is the nearest train station?" --see\n'
         "  regard compare-models              a GPT and a BERT read one text, side by side\n"
         "  regard train translate --help      train your own\n"
+        "  regard demo tasks                  every task on its own small model, on one page\n"
         "  regard demo --by-hand              attention computed by hand, step by step\n"
         "  regard models                      list the models that come with the package"
     )

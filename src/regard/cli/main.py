@@ -2,6 +2,7 @@
 
 import os
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +14,7 @@ from regard.cli.commands import EvaluateCommand, TaskGroup, TrainCommand
 from regard.cli.generate import generate
 from regard.cli.options import DOWNLOAD, JSON, MODEL
 from regard.cli.texts import FILE, LENGTH, read_text
-from regard.errors import RegardError, is_failure
+from regard.errors import ConfigError, RegardError, is_failure
 
 # Plain help: the library that draws boxes around it takes longer to load than all the rest.
 app = typer.Typer(
@@ -23,6 +24,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+class DemoKind(StrEnum):
+    """Which demo is meant, where it is not the usual one."""
+
+    tasks = "tasks"
 
 
 def _version(asked: bool) -> bool:
@@ -43,10 +50,23 @@ def regard(
 
 @app.command()
 def demo(
+    what: Annotated[
+        DemoKind | None,
+        typer.Argument(
+            metavar="[tasks]", help="Run every task on its embedded model instead, and write demo-tasks.html."
+        ),
+    ] = None,
     by_hand: Annotated[bool, typer.Option("--by-hand", help="Attention worked by hand on a small example.")] = False,
-    folder: Annotated[Path, typer.Option(help="Where demo.html goes.")] = Path(),
+    folder: Annotated[Path, typer.Option(help="Folder for the page, demo.html or demo-tasks.html.")] = Path(),
 ) -> None:
     """Translate a few sentences with two small models, and show what they look at."""
+    if by_hand and what is not None:
+        raise ConfigError(f"--by-hand is another demo than {what.value}; leave one of them out")
+    if what is DemoKind.tasks:
+        from regard.cli.demo_tasks import write_demo_tasks
+
+        typer.echo(write_demo_tasks(folder))
+        return
     if by_hand:
         from regard.cli.by_hand import by_hand_text as worked  # torch loads when a command runs, not when help is shown
 

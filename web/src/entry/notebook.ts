@@ -39,6 +39,7 @@ function explore(model: WidgetModel, el: HTMLElement, gone: AbortController): ()
   const leave = mount(frame.attachShadow({ mode: "open" }), {
     source: openRemoteSource(askKernel(model, gone.signal), info),
     server: null,
+    notebook: true,
     address: widgetAddress(model, gone.signal),
     language: preferredLanguage(navigator.languages),
   });

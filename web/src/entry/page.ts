@@ -35,7 +35,8 @@ export async function page(): Promise<void> {
     const data = [...document.querySelectorAll("script.trace")].map((one) => one.textContent ?? "");
     const named = await openTraces(about, data);
     root.replaceChildren();
-    mount(root, hostOf(about, named));
+    // Below a text of its own the explorer is a part of the page: a shadow root keeps styles apart, and keys inside.
+    mount(root.dataset["part"] === undefined ? root : root.attachShadow({ mode: "open" }), hostOf(about, named));
   } catch (error) {
     const message = document.createElement("p");
     message.id = "wait";
@@ -45,6 +46,9 @@ export async function page(): Promise<void> {
     root.replaceChildren(message);
   }
 }
+
+/** Whether an address says something of the explorer, as `#/layer=2` does and a heading, `#summary`, does not. */
+const isOurs = (hash: string): boolean => hash.includes("=");
 
 /** What the page says of itself. */
 export function readPageInfo(where: Document): PageInfo {
@@ -96,10 +100,13 @@ function hostOf(about: PageInfo, named: readonly NamedSource[]): Host {
   };
 }
 
-/** The address bar, where it may be written to; an address that says nothing begins where the page does. */
+/**
+ * The address bar, where it may be written to; an address that says nothing begins where the page does. Links to
+ * headings of the text around us are not ours.
+ */
 function startingAt(first: string): Address {
   return {
-    read: () => addressBar.read() || first,
+    read: () => (isOurs(addressBar.read()) ? addressBar.read() : first),
     write: (hash, push) => {
       try {
         addressBar.write(hash, push);
@@ -107,6 +114,6 @@ function startingAt(first: string): Address {
         // a page inside another one may not write its address; nothing else is lost
       }
     },
-    listen: addressBar.listen,
+    listen: (heard, signal) => addressBar.listen(() => isOurs(addressBar.read()) && heard(), signal),
   };
 }

@@ -24,7 +24,7 @@ export function setLanguage(wanted: Language): void {
   remember("language", wanted);
 }
 
-/** Starts a studio whose frame stands in `element`; `inside` a notebook's cell the page around us is not ours. */
+/** Starts a studio whose frame stands in `element`; `inside` a page of others that is not ours to name. */
 export function startStudio(studio: Studio, element: HTMLElement, inside: boolean): void {
   language.value = firstLanguage(studio);
   const stop = effect(() => {

@@ -75,7 +75,7 @@ export const linkTo = (href: string, hash: string): string =>
 
 function ExportMenu({ studio }: { studio: Studio }) {
   const { svg, table } = studio.exports.value;
-  const { server, address } = studio.host;
+  const { server, address, notebook } = studio.host;
   const { info } = studio.source.value!;
   const name = (ending: string): string => {
     const seen = shownOrOpenSource(studio).info;
@@ -90,7 +90,7 @@ function ExportMenu({ studio }: { studio: Studio }) {
   };
   const page = async (): Promise<void> => {
     if (server === null || studio.localTraces.value.some((one) => one.source === studio.source.value))
-      return studio.tell(say(studio.inside ? "shell.page.notebook" : "shell.page.here"));
+      return studio.tell(say(notebook ? "shell.page.notebook" : "shell.page.here"));
     studio.tell(say("shell.page.writing"));
     saveFile(await server.page(studio.trace.value), fileName(info.name || info.model, "html"));
     studio.toast.value = null;
@@ -120,7 +120,7 @@ function ExportMenu({ studio }: { studio: Studio }) {
         CSV
       </button>
       <button type="button" title={say("shell.take.page")} onClick={doing(page)}>{say("shell.page")}</button>
-      {address !== null && !studio.inside &&
+      {address !== null && !notebook &&
         <button type="button" title={say("shell.take.link")} onClick={doing(link)}>{say("shell.link")}</button>}
     </div>
   );

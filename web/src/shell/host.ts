@@ -19,6 +19,7 @@ export interface Host {
   readonly server: Server | null;
   readonly address: Address | null; // null in a notebook
   readonly sources?: readonly NamedSource[]; // what else can be looked at and compared, where there is no server
+  readonly notebook?: boolean; // a cell: it has no link of its own, and Python writes its page
   readonly language?: Language;
   readonly note?: string; // a sentence about what is held, such as its precision
 }

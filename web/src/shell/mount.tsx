@@ -25,14 +25,14 @@ function adopt(root: HTMLElement | ShadowRoot, until: AbortSignal): void {
 /** Shows a studio in `root`; what it gives back takes the studio away, with everything that listens. */
 export function mount(root: HTMLElement | ShadowRoot, host: Host): () => void {
   const end = new AbortController();
-  const inside = root instanceof ShadowRoot; // a notebook's cell; else the page is ours
+  const inside = root instanceof ShadowRoot; // a part of somebody else's page; else the page is ours
   const element = root.ownerDocument.createElement("div");
   element.className = inside ? "regard cell" : "regard whole";
   element.tabIndex = -1;
   if (inside) root.host.setAttribute("data-lm-suppress-shortcuts", "true"); // JupyterLab leaves our keys to us
   adopt(root, end.signal);
   root.append(element);
-  const studio = new Studio(host, end.signal, inside);
+  const studio = new Studio(host, end.signal);
   listenToKeys(studio, element, inside);
   startStudio(studio, element, inside);
   render(<Frame studio={studio} />, element);

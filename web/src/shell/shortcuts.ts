@@ -1,4 +1,4 @@
-/** Keys do what they mean: in a page of our own from anywhere, in a notebook only from inside the studio. */
+/** Keys do what they mean: in a page of our own from anywhere, in a notebook or below a text only inside the studio. */
 import { VIEWS } from "../choose/choice";
 import { step, stepHead, stepLayer, zoomBy } from "../choose/move";
 import { availableViews } from "./availableViews";

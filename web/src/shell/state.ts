@@ -66,7 +66,7 @@ export class Studio {
   readonly look: Appearance;
   stop: AbortController | null = null; // of the run under way
 
-  constructor(readonly host: Host, readonly until: AbortSignal, readonly inside = false) {
+  constructor(readonly host: Host, readonly until: AbortSignal) {
     this.localTraces = signal(host.sources ?? []);
     this.look = appearance(until);
     const text = recall("text", "session") ?? "";

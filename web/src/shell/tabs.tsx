@@ -32,6 +32,14 @@ export function Tabs({ studio }: { studio: Studio }) {
   );
 }
 
+/** Brings a tab into its row. The row alone moves: a notebook or an article around it stays where it is read. */
+function showTab(row: HTMLElement, at: number): void {
+  const tab = row.children[at]?.getBoundingClientRect(), seen = row.getBoundingClientRect();
+  if (tab === undefined) return;
+  if (tab.left < seen.left) row.scrollLeft -= seen.left - tab.left;
+  else if (tab.right > seen.right) row.scrollLeft += tab.right - seen.right;
+}
+
 /** Tabs through which arrows go, as readers of screens expect. */
 function Row<T extends string | number>({ name, all, now, words, title, pick }: {
   name: string; all: readonly T[]; now: T; words: (one: T) => string; title?: (one: T) => string;
@@ -48,8 +56,7 @@ function Row<T extends string | number>({ name, all, now, words, title, pick }: 
     (row.current?.children[at] as HTMLElement | undefined)?.focus();
   };
   useEffect(() => {
-    const tab = row.current?.children[all.indexOf(now)];
-    tab?.scrollIntoView?.({ block: "nearest", inline: "nearest" });
+    if (row.current) showTab(row.current, all.indexOf(now));
   }, [now]);
   return (
     <div class="row" role="tablist" aria-label={name} ref={row} onKeyDown={key}>

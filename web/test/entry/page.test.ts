@@ -6,7 +6,13 @@ import type { Host } from "../../src/shell/host";
 import { bytesOf } from "../trace/local/read";
 
 const mounted = vi.hoisted((): Host[] => []);
-vi.mock("../../src/shell/mount", () => ({ mount: (_: HTMLElement, host: Host) => mounted.push(host) }));
+const roots = vi.hoisted((): (HTMLElement | ShadowRoot)[] => []);
+vi.mock("../../src/shell/mount", () => ({
+  mount: (root: HTMLElement | ShadowRoot, host: Host) => {
+    roots.push(root);
+    mounted.push(host);
+  },
+}));
 
 const packed = new TextDecoder().decode(bytesOf("pair.packed")), size = bytesOf("pair.trace").length;
 const told = { bytes: size, packed: packed.length, sampled: 0, info: { id: "0", name: "cat", error: 0.25 } };
@@ -29,6 +35,7 @@ function filled(said: unknown, ...data: readonly string[]): void {
 
 beforeEach(() => {
   mounted.length = 0;
+  roots.length = 0;
   language.value = "en";
   globalThis.location.hash = "";
 });
@@ -42,6 +49,33 @@ describe("a page that is whole", () => {
     expect(host.sources!.map(({ name }) => name)).toEqual(["cat", "dog"]);
     expect([host.server, host.address!.read()]).toEqual([null, "#/layer=3"]);
     expect((await host.source!.row({ layer: 0, batch: 0, head: 0 }, 0)).weights.length).toBe(4);
+  });
+
+  it("fills the page where it is all of it, and a shadow root where it is a part", async () => {
+    filled(about, packed);
+    await page();
+    filled(about, packed);
+    document.getElementById("regard")!.dataset["part"] = "";
+    await page();
+    expect(roots[0]).not.toBeInstanceOf(ShadowRoot);
+    expect((roots[1] as ShadowRoot).host.id).toBe("regard");
+  });
+
+  it("leaves links to headings alone", async () => {
+    filled(about, packed);
+    await page();
+    const { address } = mounted[0]!, heard = vi.fn(), gone = new AbortController();
+    address!.listen(heard, gone.signal);
+    const go = (hash: string): void => {
+      globalThis.location.hash = hash;
+      globalThis.dispatchEvent(new Event("hashchange"));
+    };
+    go("#summary");
+    expect([address!.read(), heard.mock.calls.length]).toEqual(["#/layer=3", 0]);
+    go("#/see&trace=0&layer=1");
+    expect(address!.read()).toBe("#/see&trace=0&layer=1");
+    expect(heard).toHaveBeenCalled();
+    gone.abort();
   });
 
   it("says its precision and error in the reader's language", async () => {

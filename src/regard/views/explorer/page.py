@@ -8,7 +8,7 @@ import base64
 import hashlib
 import html
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -110,11 +110,35 @@ def page_html(
     first: str = "",
 ) -> str:
     """The text of a page; `others` are more traces to choose from and compare with, `first` the address to begin at."""
+    chosen = [PageTrace(trace, name, output, picture, reading), *others]
+    content = make_content(chosen, precision=precision, values=values, layers=layers, language=language, first=first)
+    shown = html.escape(visible(title or name or trace.model or "regard"))
+    return PAGE.format(language=language or "en", title=shown, wait=html.escape(WAIT), **content._asdict())
+
+
+class PageContent(NamedTuple):
+    """What makes a page with an element `#regard` the explorer, each part as it is written into the page."""
+
+    policy: str  # of content: nothing is fetched, and this one script runs
+    script: str
+    about: str
+    data: str
+
+
+def make_content(
+    chosen: Sequence[PageTrace],
+    *,
+    precision: str = "float16",
+    values: bool | None = None,
+    layers: Any = None,
+    language: str | None = None,
+    first: str = "",
+) -> PageContent:
+    """The explorer over these traces, for whatever page it stands in; what is asked for is that of `page`."""
     if language is not None and language not in LANGUAGES:
         raise TraceError(f"language is {language!r:.40}; give {' or '.join(map(repr, LANGUAGES))}")
     script = escape_script(read_bundle())
     rounding = Rounding(precision)
-    chosen = [PageTrace(trace, name, output, picture, reading), *others]
     runs = [last_run(one.trace, layers) for one in chosen]
     size = sum(rounded_size(run, rounding) for run in runs)
     kept = size <= ROOM and PACKED * size + len(script) <= SMALL if values is None else values
@@ -130,15 +154,8 @@ def page_html(
         about.append({"bytes": len(whole), "packed": len(text), **describe_run(run, info, error)})
     said = {"format": FORMAT, "language": language, "first": first, "traces": about}
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return PAGE.format(
-        language=language or "en",
-        policy=f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data: blob:",
-        title=html.escape(visible(title or name or trace.model or "regard")),
-        wait=html.escape(WAIT),
-        script=script,
-        about=dump_safe_json(said),
-        data="\n".join(data),
-    )
+    policy = f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data: blob:"
+    return PageContent(policy, script, dump_safe_json(said), "\n".join(data))
 
 
 def write_page(path: Path, made: str) -> None:

@@ -3,12 +3,9 @@
 from collections.abc import Sequence
 from html import escape
 
-from matplotlib.colors import to_hex
-
 from regard.tasks.text_classification import TextClassification
 from regard.tokens.visible import visible
-from regard.views.static.colours import contrast_ink
-from regard.views.words.figure import colour_of
+from regard.views.static.shades import SHADE_CSS, shade_style
 from regard.views.words.ways import Way, list_ways
 
 PAGE = """<!doctype html>
@@ -19,9 +16,13 @@ PAGE = """<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title>
 <style>
-body{{max-width:60em;margin:2em auto;padding:0 1em;font:16px/1.9 system-ui,sans-serif;color:#222;background:#fff}}
+:root{{color-scheme:light dark;--ink:#1b2330;--pale:#566072;--ground:#fff}}
+@media(prefers-color-scheme:dark){{:root{{--ink:#e8ecf2;--pale:#a3adbd;--ground:#12161d}}}}
+body{{max-width:60em;margin:2em auto;padding:0 1em;font:16px/1.9 system-ui,sans-serif}}
+body{{color:var(--ink);background:var(--ground)}}
 h1{{font-size:1.3em}} h2{{font-size:1.05em;margin:1.6em 0 .2em}} h3{{font-size:.95em;margin:1em 0 0}}
-span{{padding:.12em .25em;border-radius:.2em}} small{{color:#555;line-height:1.4;display:block}}
+small{{color:var(--pale);line-height:1.4;display:block}}
+{shades}
 </style>
 </head>
 <body>
@@ -45,7 +46,7 @@ def words_page(texts: Sequence[TextClassification], *, title: str, notes: Sequen
     """
     body = "\n".join(text_section(one) for one in texts)
     listed = "\n".join(f"<p><small>{escape(note)}</small></p>" for note in notes)
-    return PAGE.format(title=escape(title), body=body, notes=listed)
+    return PAGE.format(title=escape(title), shades=SHADE_CSS, body=body, notes=listed)
 
 
 def text_section(one: TextClassification) -> str:
@@ -64,7 +65,7 @@ def text_section(one: TextClassification) -> str:
 def shaded_words(words: Sequence[str], way: Way) -> str:
     """The words, each on its colour; pointing at one tells its number."""
     return " ".join(
-        f'<span style="background:{to_hex(colour_of(way, value))};color:{contrast_ink(colour_of(way, value))}" '
-        f'title="{value:+.3f}">{escape(word)}</span>'
+        f'<span class="shade" style="{shade_style(value / way.largest, signed=way.signed)}" title="{value:+.3f}">'
+        f"{escape(word)}</span>"
         for word, value in zip(words, way.values)
     )

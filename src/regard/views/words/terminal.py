@@ -1,7 +1,7 @@
 """The words of a text with three columns of bars: what each counted for the class, in three ways."""
 
 from regard.tasks.text_classification import TextClassification
-from regard.tokens.visible import columns, cut
+from regard.tokens.visible import columns, cut, visible
 from regard.views.words.ways import Way, list_ways
 
 BAR = 10  # columns
@@ -24,7 +24,7 @@ def words_text(one: TextClassification) -> str:
     film  █████      0.30   ░░         -0.30      ▌          +0.10
     """
     ranked = sorted(one.probabilities.items(), key=lambda item: -item[1])
-    lines = ["   ".join(f"{cut(name, WORD)} {share:.3f}" for name, share in ranked)]
+    lines = ["   ".join(f"{cut(visible(name), WORD)} {share:.3f}" for name, share in ranked)]
     if one.importance is None or not one.importance.words:
         return "\n".join(lines)
     ways = list_ways(one.importance)
