@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from regard.data.squad import Answer, read_squad
+from regard.data.squad import SquadAnswer, read_squad
 from regard.errors import DataError
 from tests.shared import MISSING_DATA, SHARED
 
@@ -29,7 +29,7 @@ def test_passages_questions_and_answers_come_in_order(tmp_path, name):
     data = read_squad(write(tmp_path / name, GOOD))
     assert data.passages == ["Ein 🐈 named Mia sat.", "No question here."]
     assert [(one.id, one.text, one.passage) for one in data.questions] == [("a", "Who?", 0), ("b", "When?", 0)]
-    assert data.questions[0].answers == (Answer("Mia", 12), Answer("Mia", 12))
+    assert data.questions[0].answers == (SquadAnswer("Mia", 12), SquadAnswer("Mia", 12))
     assert (data.questions[1].answers, data.has_unanswerable, data.skipped) == ((), True, 0)
     first = data.questions[0].answers[0]
     assert data.passages[0][first.start : first.stop] == first.text
@@ -139,7 +139,7 @@ def test_bad_answers_are_left_out_and_counted_if_that_is_wanted(tmp_path):
     asked.append({"id": "c", "question": "What?", "answers": [{"text": "dog", "answer_start": 0}]})
     data = read_squad(write(tmp_path / "bad.json", bad), skip_bad_answers=True)
     assert [one.id for one in data.questions] == ["a", "b"]
-    assert (data.questions[0].answers, data.skipped) == ((Answer("Mia", 12),), 2)
+    assert (data.questions[0].answers, data.skipped) == ((SquadAnswer("Mia", 12),), 2)
     bad["data"][0]["paragraphs"][0]["qas"] = asked[2:]
     with pytest.raises(DataError, match="holds no question whose answer can be used"):
         read_squad(write(tmp_path / "bad.json", bad), skip_bad_answers=True)

@@ -220,7 +220,7 @@ def test_it_learns_which_sentences_belong_together(files, tmp_path):
     prepared = PreparedEmbed(given, tmp_path)
     before = prepared.validate(prepared.model.eval())
     scores = fit(Embed(), given, tmp_path / "run").scores
-    assert scores["mrr@10"] > 0.8 > 0.5 > before["mrr@10"]
+    assert scores["mrr@10"] > 0.8 > 0.7 > before["mrr@10"]
     assert scores["loss"] < 0.7 * before["loss"]
 
 
@@ -228,7 +228,9 @@ def test_single_texts_are_learned_from(files, tmp_path):
     more = {"steps": 40, "eval_every": 40, "save_every": 40, "batch_pairs": 24}
     given = settings(files["single"], **more)
     prepared = PreparedEmbed(given, tmp_path)
-    assert prepared.held.texts[1] == "The cat the dog."  # a word is missing in what is looked for
+    whole, other = (text.split() for text in prepared.held.texts[:2])
+    assert len(other) < len(whole), "a word is missing in what is looked for"
+    assert other == [word for word in whole if word in other]
     scores = fit(Embed(), given, tmp_path / "run").scores
     assert scores["loss"] < prepared.validate(prepared.model.eval())["loss"]
 

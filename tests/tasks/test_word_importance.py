@@ -12,7 +12,7 @@ from regard.layers.multihead import merge_heads, split_heads
 from regard.models import BertConfig, TextClassifierConfig
 from regard.tasks.encoder import train_tokenizer
 from regard.tasks.encoder_tokens import EncoderTokenizer
-from regard.tasks.explanation_agreement import Agreement, agreement_sentence, measure_agreement
+from regard.tasks.explanation_agreement import ExplanationAgreement, agreement_sentence, measure_agreement
 from regard.tasks.labelled_examples import frame_texts
 from regard.tasks.rank_correlation import rank_correlation
 from regard.tasks.trained_classifier import TrainedClassifier
@@ -200,6 +200,6 @@ def test_where_nothing_can_be_measured_that_is_said():
     opened = make()
     rows = RaggedArray([np.asarray(ids_of(opened, "fine"), dtype=np.int32)])
     found = measure_agreement(opened, rows)
-    assert isinstance(found, Agreement)
+    assert isinstance(found, ExplanationAgreement)
     assert found.texts == 0
     assert agreement_sentence(found.to_json()).startswith("No held-out text has three words")

@@ -15,7 +15,7 @@ from regard.cli.token_lines import TokenPrinter
 from regard.errors import ConfigError
 from regard.tasks.answer_spans import SpanChoice
 from regard.tasks.answer_trace import find_answering_head, question_to_passage
-from regard.tasks.answer_windows import Window
+from regard.tasks.answer_windows import TokenRange
 from regard.tasks.text_answerer import AnsweredQuestion, open_answerer
 from regard.trace.record.trace import Trace
 
@@ -156,7 +156,7 @@ def map_of(one: AnsweredQuestion) -> tuple[list[str], list[str], Any, str]:
     head = find_answering_head(trace, one.row.asked, answer)
     inside = one.row.inside
     spare = max(0, COLUMNS - (answer[1] + 1 - answer[0])) // 2
-    places = Window(max(inside.start, answer[0] - spare), min(inside.stop, answer[1] + 1 + spare))
+    places = TokenRange(max(inside.start, answer[0] - spare), min(inside.stop, answer[1] + 1 + spare))
     rows, columns, weights = question_to_passage(trace, head, one.row, places)
     return rows, columns, weights, f"{trace.layers[head.layer].name}, head {head.head}: question → passage"
 

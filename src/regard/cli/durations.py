@@ -6,7 +6,7 @@ UNITS = (("days", 86_400), ("h", 3_600), ("min", 60))
 def format_clock(seconds: float) -> str:
     """Hours, minutes and seconds; days where there are any.
 
-    >>> format_clock(3725.2), format_clock(65.0), format_clock(200_000)
+    >>> format_clock(3725.2), format_clock(65.0), format_clock(200_000.0)
     ('1:02:05', '1:05', '2 days 7:33:20')
     """
     whole = max(0, round(seconds))
@@ -18,7 +18,7 @@ def format_clock(seconds: float) -> str:
 def format_age(seconds: float) -> str:
     """How long ago something was, in its largest unit.
 
-    >>> format_age(3), format_age(61), format_age(7300), format_age(200_000)
+    >>> format_age(3.0), format_age(61.0), format_age(7300.0), format_age(200_000.0)
     ('just now', '1 min ago', '2 h ago', '2 days ago')
     """
     for name, size in UNITS:
@@ -31,7 +31,7 @@ def format_age(seconds: float) -> str:
 def format_rate(rate: float) -> str:
     """A number per second in at most five characters.
 
-    >>> [format_rate(rate) for rate in (0.0417, 3.14159, 87.2, 812.4, 8213.0, 99_960, 4_200_000)]
+    >>> [format_rate(rate) for rate in (0.0417, 3.14159, 87.2, 812.4, 8213.0, 99_960.0, 4_200_000.0)]
     ['0.042', '3.14', '87.2', '812', '8.2k', '100k', '4.2M']
     """
     for size, letter in ((1e6, "M"), (1e3, "k")):

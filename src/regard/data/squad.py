@@ -10,10 +10,10 @@ from regard.data.lines import is_broken, lines_of
 from regard.errors import DataError
 
 
-class Answer(NamedTuple):
+class SquadAnswer(NamedTuple):
     """A span of a passage.
 
-    >>> Answer("the cat", 12).stop
+    >>> SquadAnswer("the cat", 12).stop
     19
     """
 
@@ -25,26 +25,26 @@ class Answer(NamedTuple):
         return self.start + len(self.text)
 
 
-class Question(NamedTuple):
+class SquadQuestion(NamedTuple):
     """A question on a passage, by the number of that in its `SquadData`; no answers where it cannot be answered."""
 
     id: str
     text: str
     passage: int
-    answers: tuple[Answer, ...]
+    answers: tuple[SquadAnswer, ...]
 
 
 @dataclass(frozen=True)
 class SquadData:
     """All passages of a file, the questions on them, and how many answers were left out because they stand elsewhere.
 
-    >>> data = SquadData(["A cat sat."], [Question("1", "Who sat?", 0, (Answer("A cat", 0),))])
+    >>> data = SquadData(["A cat sat."], [SquadQuestion("1", "Who sat?", 0, (SquadAnswer("A cat", 0),))])
     >>> data.has_unanswerable, data.passage_of(data.questions[0])
     (False, 'A cat sat.')
     """
 
     passages: list[str]
-    questions: list[Question]
+    questions: list[SquadQuestion]
     skipped: int = 0
 
     @property
@@ -52,7 +52,7 @@ class SquadData:
         """Whether some question has no answer, as in SQuAD 2.0."""
         return any(not one.answers for one in self.questions)
 
-    def passage_of(self, question: Question) -> str:
+    def passage_of(self, question: SquadQuestion) -> str:
         return self.passages[question.passage]
 
 
@@ -69,7 +69,7 @@ def read_squad(path: Path, *, skip_bad_answers: bool = False) -> SquadData:
     >>> paragraph = {"context": "The cat sat.", "qas": [qa]}
     >>> _ = file.write_text(json.dumps({"data": [{"title": "Cats", "paragraphs": [paragraph]}]}))
     >>> read_squad(file).questions[0].answers
-    (Answer(text='The cat', start=0),)
+    (SquadAnswer(text='The cat', start=0),)
     >>> qa["answers"][0]["answer_start"] = 3
     >>> _ = file.write_text(json.dumps({"data": [{"title": "Cats", "paragraphs": [paragraph]}]}))
     >>> read_squad(file)
@@ -77,7 +77,7 @@ def read_squad(path: Path, *, skip_bad_answers: bool = False) -> SquadData:
     regard.errors.DataError: ... article 1 'Cats', paragraph 1, question 'a1': the answer 'The cat' does not stand ...
     """
     passages: list[str] = []
-    questions: list[Question] = []
+    questions: list[SquadQuestion] = []
     known: set[str] = set()
     skipped = 0
     for place, paragraph in stream_paragraphs(path):
@@ -100,7 +100,7 @@ def read_squad(path: Path, *, skip_bad_answers: bool = False) -> SquadData:
             answers, wrong = check_answers(given, passages[-1], here, skip=skip_bad_answers)
             skipped += wrong
             if answers or impossible:
-                questions.append(Question(name, text, len(passages) - 1, answers))
+                questions.append(SquadQuestion(name, text, len(passages) - 1, answers))
     if not questions:
         raise DataError(f"{path} holds no question{' whose answer can be used' if skipped else ''}; give a SQuAD file")
     return SquadData(passages, questions, skipped)
@@ -125,9 +125,9 @@ def stream_paragraphs(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             yield here, paragraph
 
 
-def check_answers(given: list[Any], passage: str, place: str, *, skip: bool) -> tuple[tuple[Answer, ...], int]:
+def check_answers(given: list[Any], passage: str, place: str, *, skip: bool) -> tuple[tuple[SquadAnswer, ...], int]:
     """The answers that stand in the passage where they say, and how many were left out because they do not."""
-    answers: list[Answer] = []
+    answers: list[SquadAnswer] = []
     for one in given:
         must_be_object(one, place)
         text, start = one.get("text"), one.get("answer_start")
@@ -136,7 +136,7 @@ def check_answers(given: list[Any], passage: str, place: str, *, skip: bool) -> 
         if not isinstance(start, int) or isinstance(start, bool):
             refuse(place, f"answer_start is {start!r:.40}, but a whole number was wanted")
         if text.strip() and start >= 0 and passage.startswith(text, start):
-            answers.append(Answer(text, start))
+            answers.append(SquadAnswer(text, start))
         elif not skip:
             there = f"{passage[start : start + len(text)]!r:.60} does" if 0 <= start < len(passage) else "nothing does"
             wrong = (

@@ -54,11 +54,11 @@ def split_questions(path: Path, *, held_out: int, seed: int, skip_bad_answers: b
 class AskedQuestions:
     """Questions with their rows.
 
-    >>> from regard.data.squad import Answer, Question
+    >>> from regard.data.squad import SquadAnswer, SquadQuestion
     >>> from regard.models import embedded
     >>> from regard.tasks.encoder_tokens import EncoderTokenizer
     >>> encoder = WindowEncoder(EncoderTokenizer.wrap(embedded.tokenizer("filler")), max_length=20, max_question=8)
-    >>> data = SquadData(["A cat sat."], [Question("1", "Who sat?", 0, (Answer("A cat", 0),))])
+    >>> data = SquadData(["A cat sat."], [SquadQuestion("1", "Who sat?", 0, (SquadAnswer("A cat", 0),))])
     >>> examples, left_out = AskedQuestions(data, encoder).make_examples()
     >>> examples.collate([0])["spans"], left_out
     (tensor([[5, 6]]), 0)

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.tasks.answer_spans import AskedRows, choose_answers, read_spans
-from regard.tasks.answer_windows import Window, WindowRow
+from regard.tasks.answer_windows import TokenRange, WindowRow
 from regard.tasks.encoder_tokens import EncoderTokenizer
 from regard.tasks.read_and_written import ShownExample, save_examples
 from regard.tokens import read
@@ -43,7 +43,7 @@ class AnsweringHead(NamedTuple):
     share: float
 
 
-def find_answering_head(trace: Trace, asked: Window, answer: tuple[int, int]) -> AnsweringHead:
+def find_answering_head(trace: Trace, asked: TokenRange, answer: tuple[int, int]) -> AnsweringHead:
     """The head in which the tokens of the question look most at those of the answer, first and last included."""
     rows, columns = slice(*asked), slice(answer[0], answer[1] + 1)
     shares = [layer.weights[0][:, rows, columns].sum(-1).mean(-1) for layer in trace.layers]  # h each
@@ -52,7 +52,7 @@ def find_answering_head(trace: Trace, asked: Window, answer: tuple[int, int]) ->
 
 
 def question_to_passage(
-    trace: Trace, head: AnsweringHead, row: WindowRow, places: Window
+    trace: Trace, head: AnsweringHead, row: WindowRow, places: TokenRange
 ) -> tuple[list[str], list[str], Float[Tensor, "q k"]]:
     """The tokens of the question, those of the row at `places`, and how much each of the first takes of the others."""
     layer = trace.layers[head.layer]

@@ -15,35 +15,35 @@ WORD = re.compile(r"\w+")
 MATCH = 2  # the segment of a token of the passage whose word stands in the question, too
 
 
-class Window(NamedTuple):
+class TokenRange(NamedTuple):
     """Neighbouring tokens: from the first up to the one before `stop`."""
 
     start: int
     stop: int
 
 
-def cut_windows(count: int, room: int, stride: int) -> list[Window]:
+def cut_windows(count: int, room: int, stride: int) -> list[TokenRange]:
     """Windows of at most `room` tokens over a passage of `count`, the next `stride` tokens after the last.
 
     A stride of more than `room` counts as `room`, so that no token is left out (Devlin et al. 2019, run_squad.py).
 
     >>> cut_windows(10, room=6, stride=3)
-    [Window(start=0, stop=6), Window(start=3, stop=9), Window(start=6, stop=10)]
+    [TokenRange(start=0, stop=6), TokenRange(start=3, stop=9), TokenRange(start=6, stop=10)]
     """
-    windows = [Window(0, min(room, count))]
+    windows = [TokenRange(0, min(room, count))]
     while windows[-1].stop < count:
         start = windows[-1].start + min(stride, room)
-        windows.append(Window(start, min(start + room, count)))
+        windows.append(TokenRange(start, min(start + room, count)))
     return windows
 
 
-def choose_contexts(windows: Sequence[Window]) -> np.ndarray:
+def choose_contexts(windows: Sequence[TokenRange]) -> np.ndarray:
     """For each token of the passage the number of the window that shows most around it.
 
     The context of a token is the smaller of what stands before it and after it in the window; of two windows with the
     same, the longer counts, then the first (`max_context` of run_squad.py). So each token counts in exactly one.
 
-    >>> choose_contexts([Window(0, 6), Window(3, 9)])
+    >>> choose_contexts([TokenRange(0, 6), TokenRange(3, 9)])
     array([0, 0, 0, 0, 0, 1, 1, 1, 1])
     """
     best = np.full(windows[-1].stop, -np.inf)
@@ -84,9 +84,9 @@ class WindowRow(NamedTuple):
 
     ids: list[int]
     types: list[int]
-    window: Window  # the tokens of the passage
-    asked: Window  # where the question stands in `ids`
-    inside: Window  # and where the passage does
+    window: TokenRange  # the tokens of the passage
+    asked: TokenRange  # where the question stands in `ids`
+    inside: TokenRange  # and where the passage does
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class WindowEncoder:
     >>> passage = encoder.encode_passages(["A cat sat on the mat."])[0]
     >>> row, = encoder.frame(encoder.encode_questions(["Who sat?"])[0], passage)
     >>> row.types, row.asked, row.inside
-    ([0, 0, 0, 0, 0, 1, 1, 2, 1, 1, 1, 1, 1], Window(start=1, stop=4), Window(start=5, stop=12))
+    ([0, 0, 0, 0, 0, 1, 1, 2, 1, 1, 1, 1, 1], TokenRange(start=1, stop=4), TokenRange(start=5, stop=12))
     >>> passage.find(2, 9), passage.cut(1, 2)
     ((1, 2), (2, 9))
     """
@@ -142,8 +142,8 @@ class WindowEncoder:
             if self.match:
                 words = passage.words[window.start : window.stop]
                 types[framed.second : framed.second + len(words)] = [MATCH if word in asked else 1 for word in words]
-            outside = Window(framed.first, framed.first + len(ids))
-            inside = Window(framed.second, framed.second + window.stop - window.start)
+            outside = TokenRange(framed.first, framed.first + len(ids))
+            inside = TokenRange(framed.second, framed.second + window.stop - window.start)
             yield WindowRow(framed.ids, types, window, outside, inside)
 
 

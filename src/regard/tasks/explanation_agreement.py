@@ -14,7 +14,7 @@ LEAST = 3  # words: of fewer a rank correlation says nothing
 TEXTS = 500  # at most, unless told
 
 
-class Agreement(NamedTuple):
+class ExplanationAgreement(NamedTuple):
     """Mean rank correlations with leave-one-out over `texts`; `error` is the standard error of the first."""
 
     texts: int
@@ -30,7 +30,9 @@ class Agreement(NamedTuple):
         return {name: value if name == "texts" else round(value, 4) for name, value in self._asdict().items()}
 
 
-def measure_agreement(opened: TrainedClassifier, rows: RaggedArray, *, texts: int = TEXTS, seed: int = 0) -> Agreement:
+def measure_agreement(
+    opened: TrainedClassifier, rows: RaggedArray, *, texts: int = TEXTS, seed: int = 0
+) -> ExplanationAgreement:
     """What attention and gradient × attention say of each word, against what leaving the word out changes.
 
     Spearman's correlation within each text, then the mean over texts, at most `texts` of them drawn by `seed`. Texts of
@@ -57,11 +59,11 @@ def measure_agreement(opened: TrainedClassifier, rows: RaggedArray, *, texts: in
             found.append(some)
             lengths.append(len(one.words))
     if not found:
-        return Agreement(0, *(math.nan,) * 6)
+        return ExplanationAgreement(0, *(math.nan,) * 6)
     table = np.asarray(found)
     error = float(table[:, 0].std(ddof=1) / math.sqrt(len(table))) if len(table) > 1 else math.nan
     attention, gradient, signed, drawn = map(float, table.mean(0))
-    return Agreement(len(table), float(np.mean(lengths)), attention, gradient, signed, drawn, error)
+    return ExplanationAgreement(len(table), float(np.mean(lengths)), attention, gradient, signed, drawn, error)
 
 
 def agreement_sentence(found: dict[str, Any]) -> str:

@@ -12,7 +12,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from regard.data.batches import batches
-from regard.data.byte_level import MASK
+from regard.data.byte_level import MASK, RESERVED
 from regard.data.special import PAD
 from regard.models.bert_config import BertConfig
 from regard.tasks.language import VALIDATED, PreparedText, TextBatch, TextParts, TextSettings, TextTask
@@ -128,8 +128,9 @@ class PreparedFill(PreparedText):
 
     @torch.no_grad()
     def fill_gap(self, model: Any, ids: list[int], types: list[int] | None = None) -> ShownExample:
-        """A text whose middle token is hidden, what the model says there, and what it attended to."""
-        gap = len(ids) // 2
+        """A text whose middle word is hidden, what the model says there, and what it attended to."""
+        places = [at for at, token in enumerate(ids) if token >= len(RESERVED)] or [len(ids) // 2]
+        gap = places[len(places) // 2]
         given = [*ids[:gap], MASK, *ids[gap + 1 :]]
         rows = [None if row is None else torch.tensor([row]) for row in (given, types)]
         with watch(model) as trace:

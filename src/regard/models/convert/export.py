@@ -20,6 +20,11 @@ from regard.models.safe_folder import INDEX, PICKLED, SAFE
 from regard.models.sentence_encoder import SentenceEncoderConfig
 
 WEIGHTS = "model.safetensors"
+SPECIAL_TOKENS = {
+    "pad": ("[PAD]", "<pad>"), "unk": ("[UNK]", "<unk>"), "mask": ("[MASK]", "<mask>"),
+    "cls": ("[CLS]", "<bos>", "<s>"), "sep": ("[SEP]", "<eos>", "</s>"), "bos": ("<bos>", "<s>"),
+    "eos": ("<eos>", "</s>", "<|endoftext|>"),
+}  # fmt: skip
 
 
 def to_transformers(model: nn.Module, folder: str | os.PathLike[str], tokenizer: Any = None) -> Path:
@@ -89,7 +94,18 @@ def write_tokenizer(folder: Path, tokenizer: Any) -> None:
         tokenizer.save_pretrained(folder)
     elif hasattr(tokenizer, "to_str"):
         put(folder / "tokenizer.json", tokenizer.to_str(pretty=True).encode())
+        told = {"tokenizer_class": "PreTrainedTokenizerFast", **name_special_tokens(tokenizer)}
+        put(folder / "tokenizer_config.json", (json.dumps(told, indent=2, ensure_ascii=False) + "\n").encode())
     else:
         raise ModelError(
             f"the tokenizer is a {type(tokenizer).__name__}, wanted one of transformers or tokenizers; leave it out"
         )
+
+
+def name_special_tokens(tokenizer: Any) -> dict[str, str]:
+    """The special tokens of a tokenizer by what `transformers` calls them: without that it guesses by the model."""
+    found = {}
+    for role, names in SPECIAL_TOKENS.items():
+        name = next((name for name in names if tokenizer.token_to_id(name) is not None), None)
+        found |= {} if name is None else {f"{role}_token": name}
+    return found

@@ -15,7 +15,7 @@ from regard.views.static.grid import clean_label
 from regard.views.static.picture import Picture
 from regard.views.static.write import check_path, write
 from regard.views.words.layout import place_words
-from regard.views.words.ways import Way, list_ways
+from regard.views.words.ways import ImportanceMeasure, list_ways
 
 WIDTH = 88  # columns of a line
 LETTER, LINE = 0.095, 0.26  # inches
@@ -74,10 +74,10 @@ def draw_word(axes: Axes, word: str, colour: tuple[float, ...], at: tuple[int, i
     axes.text(column + size / 2, line + 0.5, word, color=contrast_ink(colour), **middle)
 
 
-def colour_of(way: Way, value: float) -> tuple[float, float, float, float]:
+def colour_of(way: ImportanceMeasure, value: float) -> tuple[float, float, float, float]:
     """The colour of a number among those of its way: shares from paper to dark, others from blue over white to red.
 
-    >>> colour_of(Way("attention", "", False, [0.0, 2.0]), 0.0)[:3]
+    >>> colour_of(ImportanceMeasure("attention", "", False, [0.0, 2.0]), 0.0)[:3]
     (1.0, 1.0, 0.96)
     """
     scaled = value / way.largest

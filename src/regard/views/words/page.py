@@ -6,7 +6,7 @@ from html import escape
 from regard.tasks.text_classification import TextClassification
 from regard.tokens.visible import visible
 from regard.views.static.shades import SHADE_CSS, shade_style
-from regard.views.words.ways import Way, list_ways
+from regard.views.words.ways import ImportanceMeasure, list_ways
 
 PAGE = """<!doctype html>
 <html lang="en">
@@ -62,7 +62,7 @@ def text_section(one: TextClassification) -> str:
     return f"<section><h2>{head}</h2>{''.join(parts)}</section>"
 
 
-def shaded_words(words: Sequence[str], way: Way) -> str:
+def shaded_words(words: Sequence[str], way: ImportanceMeasure) -> str:
     """The words, each on its colour; pointing at one tells its number."""
     return " ".join(
         f'<span class="shade" style="{shade_style(value / way.largest, signed=way.signed)}" title="{value:+.3f}">'

@@ -2,7 +2,7 @@
 
 from regard.tasks.text_classification import TextClassification
 from regard.tokens.visible import columns, cut, visible
-from regard.views.words.ways import Way, list_ways
+from regard.views.words.ways import ImportanceMeasure, list_ways
 
 BAR = 10  # columns
 WORD = 24
@@ -38,7 +38,7 @@ def words_text(one: TextClassification) -> str:
     return "\n".join(lines)
 
 
-def format_value(way: Way, at: int) -> str:
+def format_value(way: ImportanceMeasure, at: int) -> str:
     """A bar and a number."""
     value = way.values[at]
     bar = draw_bar(abs(value) / way.largest, AGAINST if value < 0 else FULL)

@@ -7,7 +7,7 @@ from torch import Tensor
 from regard.tasks.word_importance import WordImportance
 
 
-class Way(NamedTuple):
+class ImportanceMeasure(NamedTuple):
     """One way: its heading, what its numbers are, whether they have a sign, and the numbers."""
 
     title: str
@@ -21,7 +21,7 @@ class Way(NamedTuple):
         return max(map(abs, self.values), default=0.0) or 1.0
 
 
-def list_ways(one: WordImportance) -> list[Way]:
+def list_ways(one: WordImportance) -> list[ImportanceMeasure]:
     """Attention, gradient × attention and leave-one-out of a text.
 
     >>> import torch
@@ -32,14 +32,14 @@ def list_ways(one: WordImportance) -> list[Way]:
     rest = max(0.0, 1.0 - float(one.attention.sum()))
     beside = f"; {rest:.0%} of it falls on special tokens" if rest >= 0.005 else ""
     return [
-        Way("attention", f"shares, of {one.source}{beside}", False, as_list(one.attention)),
-        Way(
+        ImportanceMeasure("attention", f"shares, of {one.source}{beside}", False, as_list(one.attention)),
+        ImportanceMeasure(
             "gradient × attention",
             "the same weights, each times what more of it would add to the log-odds of the class",
             True,
             as_list(one.gradient),
         ),
-        Way(
+        ImportanceMeasure(
             "leave-one-out",
             "log-odds of the class with the word, less those without it: what happens if it is gone",
             True,
