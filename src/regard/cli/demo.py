@@ -14,7 +14,11 @@ SENTENCES = (
     "The girl who is reading a book is my sister.",
     "Did you drink coffee at home this morning?",
 )
-MODELS = {"en-zh-grammar": "a Transformer", "en-zh-grammar-recurrent": "a recurrent network with Bahdanau attention"}
+MODELS = {
+    "en-zh": "a Transformer with {size} parameters, trained by regard on everyday sentences",
+    "en-zh-grammar-recurrent": "a recurrent network with Bahdanau attention and {size} parameters, trained by regard "
+    "on generated sentences",
+}
 PAGE = "demo.html"
 SHORT = 12  # tokens; a longer map is on the page
 
@@ -26,9 +30,8 @@ def write_demo(folder: Path) -> str:
     translations, said = [], []
     for name, about in MODELS.items():
         translator = open_translator(name)
-        said.append(
-            f"{name}: {about} with {count_weights(translator)} parameters, trained by regard on generated sentences"
-        )
+        limits = translator.facts.get("limits")
+        said.append(f"{name}: {about.format(size=count_weights(translator))}" + (f"; {limits}" if limits else ""))
         for one in translator.translate(SENTENCES):
             translations.append((f"{name}: {one.source}", one))
             said.append(translation_text(one))

@@ -35,6 +35,7 @@ def facts(manifest: dict[str, Any]) -> dict[str, Any]:
     weights = manifest.get("weights") or {}
     return {
         "about": manifest.get("about", ""),
+        "limits": manifest.get("limits", ""),
         "kind": manifest.get("kind", "gpt"),
         "parameters": weights.get("parameters"),
         "bytes": weights.get("bytes"),
@@ -51,6 +52,7 @@ def paragraph(name: str, known: dict[str, Any]) -> str:
         [
             f"{name}: {known['about']}",
             f"  {'; '.join([size, *scores])}",
+            *([f"  {known['limits']}"] if known["limits"] else []),
             f"  made by: {known['made_by']}",
             *([f"  train one like it: {known['command']}"] if known["made_by"] != known["command"] else []),
         ]

@@ -23,6 +23,7 @@ import numpy as np
 import typer
 
 from regard.data.lines import lines_of, objects_of, refuse
+from regard.data.split import fold_text
 from regard.errors import DataError
 from regard.files import make_folder, put
 
@@ -117,7 +118,7 @@ def leave_out(rated: Iterable[RatedText], held: Iterable[str]) -> list[RatedText
     kept: dict[str, RatedText] = {}
     for one in rated:
         if known.isdisjoint(ends_of(one.text)):
-            kept.setdefault(one.text.lower(), one)
+            kept.setdefault(fold_text(one.text), one)
     return list(kept.values())
 
 
@@ -188,7 +189,9 @@ def write_opinions(sdist: Path, data: Path, out: Path) -> dict[str, Any]:
     parts = {"train": rows[VALIDATION:], "validation": rows[:VALIDATION], "test": rows_of(data / HELD[1])}
     for name, some in parts.items():
         put(out / f"{name}.tsv", "".join(f"{label}\t{text}\n" for label, text in [("label", "text"), *some]).encode())
-    phrases = draw_phrases((text for _, text in parts["train"]), np.random.default_rng(SEED))
+    judged = {fold_text(text) for _, text in parts["validation"]}
+    drawn = draw_phrases((text for _, text in parts["train"]), np.random.default_rng(SEED))
+    phrases = [phrase for phrase in drawn if fold_text(phrase) not in judged]
     put(out / "phrases.txt", "".join(f"{phrase}\n" for phrase in phrases).encode())
     put(out / "card.json", (json.dumps(card, indent=1, ensure_ascii=False) + "\n").encode())
     return card
