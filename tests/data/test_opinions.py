@@ -69,9 +69,11 @@ def test_clear_ratings_become_labels_and_nothing_that_is_tested_on_is_learned_fr
 
 def test_the_card_counts_what_is_learned_from_and_names_its_licence(tmp_path, monkeypatch, sdist):
     parts = write_parts(tmp_path, monkeypatch, sdist)
-    (data,) = json.loads((tmp_path / "out/card.json").read_text())["data"]
+    data, model = json.loads((tmp_path / "out/card.json").read_text())["data"]
     assert data["texts"] == len(parts["train"])
     assert data["licence"].startswith("MIT")
+    assert model["texts"] == len(list(lines_of(tmp_path / "out/phrases.txt")))
+    assert model["licence"] == "Apache-2.0"
 
 
 def test_phrases_are_pieces_of_what_is_learned_from(tmp_path, monkeypatch, sdist):

@@ -159,7 +159,7 @@ def keep_clear(labelled: Path, out: Path, least: float) -> int:
     return len(rows) - 1
 
 
-def describe_sources(kept: list[RatedText]) -> dict[str, Any]:
+def describe_sources(kept: list[RatedText], phrases: int) -> dict[str, Any]:
     """Where the sentences come from, as the manifest of a model says it."""
     counts = ", ".join(f"{sum(one.kind == kind for one in kept):,} {about}" for kind, about in KINDS.items())
     return {
@@ -172,7 +172,15 @@ def describe_sources(kept: list[RatedText]) -> dict[str, Any]:
                 "Social Media Text; film reviews: Pang, Lee 2005; product reviews: Hu, Liu 2004",
                 "changed": f"texts rated from -{CLEAR} to {CLEAR} left out, and those of the validation and test "
                 "parts of SST-2",
-            }
+            },
+            {
+                "name": "all-MiniLM-L6-v2 (sentence-transformers): what its embeddings know, and the labels that it "
+                "gives phrases of these texts after it has learned from them",
+                "texts": phrases,
+                "licence": "Apache-2.0",
+                "attribution": "sentence-transformers; Wang et al. 2020, MiniLM",
+                "changed": "embeddings cut to fewer tokens and directions; phrases kept where the label is clear",
+            },
         ]
     }
 
@@ -184,7 +192,6 @@ def write_opinions(sdist: Path, data: Path, out: Path) -> dict[str, Any]:
     kept = leave_out(clear, [text for _, text in held])
     order = np.random.default_rng(SEED).permutation(len(kept)).tolist()
     rows = [(kept[at].label, kept[at].text) for at in order]
-    card = describe_sources([kept[at] for at in order[VALIDATION:]])
     make_folder(out)
     parts = {"train": rows[VALIDATION:], "validation": rows[:VALIDATION], "test": rows_of(data / HELD[1])}
     for name, some in parts.items():
@@ -192,6 +199,7 @@ def write_opinions(sdist: Path, data: Path, out: Path) -> dict[str, Any]:
     judged = {fold_text(text) for _, text in parts["validation"]}
     drawn = draw_phrases((text for _, text in parts["train"]), np.random.default_rng(SEED))
     phrases = [phrase for phrase in drawn if fold_text(phrase) not in judged]
+    card = describe_sources([kept[at] for at in order[VALIDATION:]], len(phrases))
     put(out / "phrases.txt", "".join(f"{phrase}\n" for phrase in phrases).encode())
     put(out / "card.json", (json.dumps(card, indent=1, ensure_ascii=False) + "\n").encode())
     return card
