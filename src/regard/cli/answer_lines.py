@@ -1,6 +1,5 @@
 """`regard answer`: questions and a passage in, the passage with its answers marked out."""
 
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import typer
 
 from regard.cli.explore import ExploredRun, explore, why_not, written_output
+from regard.cli.harmless import format_json
 from regard.cli.outputs import check_target, explain_write_errors
 from regard.cli.texts import check_characters, read_text
 from regard.cli.token_lines import TokenPrinter
@@ -58,7 +58,7 @@ def answer_questions(
     printer = TokenPrinter()
     for number, one in enumerate(answered):
         if as_json:
-            typer.echo(json.dumps(record(one), ensure_ascii=False))
+            typer.echo(format_json(record(one)))
             continue
         printer.show("\n" if number else "")
         print_answer(one, printer)

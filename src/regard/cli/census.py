@@ -1,9 +1,9 @@
 """Which head does what, over the texts of a corpus."""
 
-import json
 import os
 from pathlib import Path
 
+from regard.cli.harmless import format_json
 from regard.cli.lengths import encode_within
 from regard.cli.opening import load_named_model
 from regard.cli.see import must_only_read
@@ -36,7 +36,7 @@ def count(
         return ""
     if as_json:
         facts = {"model": model, "texts": counts.texts, "tokens": counts.tokens}
-        return json.dumps(facts | {"heads": counts.records()}, ensure_ascii=False)
+        return format_json(facts | {"heads": counts.records()})
     return format_census(counts)
 
 

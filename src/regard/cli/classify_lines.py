@@ -1,6 +1,5 @@
 """`regard classify`: texts in; their classes, and which words mattered in three ways, out."""
 
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import typer
 
 from regard.cli.explore import ExploredRun, explore, why_not
-from regard.cli.harmless import escape_json
+from regard.cli.harmless import format_json
 from regard.cli.outputs import check_target, explain_write_errors
 from regard.cli.texts import Line, read_lines
 from regard.errors import ConfigError, DataError
@@ -92,7 +91,7 @@ def format_classification(one: TextClassification | None, line: Line, *, listed:
     """A text as it is printed: JSON, a line for each line, or its words in three columns."""
     if as_json:
         nothing: dict[str, Any] = {"text": line.text, "class": None, "cut": False, "probabilities": {}}
-        yield escape_json(json.dumps(nothing if one is None else one.to_json(), ensure_ascii=False))
+        yield format_json(nothing if one is None else one.to_json())
     elif one is None:
         yield ""
     elif listed and one.importance is None:

@@ -1,6 +1,5 @@
 """Time, memory and error of every kind of attention on this machine, relative to dense attention in the same run."""
 
-import json
 import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -15,6 +14,7 @@ from regard.attention.mask import Mask, bigbird, causal, longformer, window
 from regard.attention.matrix_free.linformer import Linformer
 from regard.attention.matrix_free.mechanism import Mechanism
 from regard.attention.matrix_free.performer import Performer
+from regard.cli.harmless import format_json
 from regard.cli.outputs import check_target, explain_write_errors
 from regard.errors import ConfigError
 from regard.trace.change.cost import MeasuredCost, measure_cost
@@ -65,7 +65,7 @@ def compare_lengths(lengths: list[int], *, heads: int, width: int, keys: int, as
             plot_measurements(measurements, to)
     sizes = {"heads": heads, "width": width, "keys": keys, "threads": torch.get_num_threads()}
     if as_json:
-        return json.dumps(sizes | {"results": [asdict(one) for one in measurements]})
+        return format_json(sizes | {"results": [asdict(one) for one in measurements]})
     return comparison_text(measurements, sizes) + ("" if to is None else f"\n\nTime and memory against length: {to}")
 
 

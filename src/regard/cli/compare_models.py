@@ -1,9 +1,9 @@
 """A GPT and a BERT read one text: their numbers side by side, and their maps as one page."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from regard.cli.harmless import format_json
 from regard.cli.opening import load_named_model
 from regard.cli.outputs import check_target, explain_write_errors
 from regard.errors import ConfigError, ModelError
@@ -33,7 +33,7 @@ def compare_readings(
         with explain_write_errors(to):
             made.page(to)
     if as_json:
-        return json.dumps(made.to_json(), ensure_ascii=False)
+        return format_json(made.to_json())
     return describe(made, to)
 
 

@@ -1,6 +1,5 @@
 """`regard embed`: texts in, vectors out: a few numbers for the eye, all of them as JSON or into a file."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.cli.embedding import LineEmbedder, given_blocks
-from regard.cli.harmless import escape_json, make_harmless
+from regard.cli.harmless import format_json, make_harmless
 from regard.cli.outputs import check_target, explain_write_errors
 from regard.cli.translation_lines import ONE_LINE
 from regard.errors import DataError
@@ -40,7 +39,7 @@ def embed_lines(
             for line, text, vector in zip(block.lines, block.texts, vectors):
                 done += 1
                 if as_json:
-                    yield escape_json(json.dumps(describe_vector(line, text, vector), ensure_ascii=False))
+                    yield format_json(describe_vector(line, text, vector))
                 else:
                     yield f"{format_vector(vector)}  {make_harmless(text.translate(ONE_LINE))}"
         must_be_some(done)

@@ -1,6 +1,5 @@
 """`regard fill`: texts with gaps in, the words expected there out."""
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ import typer
 
 from regard.app.protocol.messages import ModelOutput, Probability
 from regard.cli.explore import ExploredRun, explore, why_not
-from regard.cli.harmless import escape_json
+from regard.cli.harmless import format_json
 from regard.cli.opening import open_named_filler
 from regard.cli.outputs import check_target, explain_write_errors
 from regard.cli.see import ENDINGS, write_file
@@ -55,7 +54,7 @@ def fill_texts(
     kept: list[FilledText] = []
     for filled in fill_lines(filler, lines, top):
         if as_json:
-            typer.echo(escape_json(json.dumps(record(filled), ensure_ascii=False)))
+            typer.echo(format_json(record(filled)))
         else:
             show_filled(filler, filled, printer, first=not kept, looks=see and not opens)
         kept.append(filled)

@@ -1,6 +1,8 @@
 """Text of a model for a terminal: it reads as it is, and none of it acts."""
 
+import json
 import unicodedata
+from typing import Any
 
 from regard.tokens.visible import JOINERS, SELECTORS, shown_as
 
@@ -19,12 +21,23 @@ def make_harmless(text: str) -> str:
     return "".join(one if not acts(one) else shown_as(one, "", "") for one in text)
 
 
+def format_json(value: Any, *, indent: int | None = None) -> str:
+    """What a command prints with --json: letters of any script as they are, and no character that acts.
+
+    >>> print(format_json({"text": "猫\x9b[31m"}))
+    {"text": "猫\\u009b[31m"}
+    """
+    return escape_json(json.dumps(value, ensure_ascii=False, indent=indent))
+
+
 def escape_json(text: str) -> str:
     """JSON text in which every character that acts is escaped; it is read back as what it was.
 
     >>> print(escape_json('"猫\\x9b[31m"'))
     "猫\\u009b[31m"
     """
+    if text.isascii() and "\x7f" not in text:  # what acts below that, JSON escapes by itself
+        return text
     return "".join(f"\\u{ord(one):04x}" if acts(one) and ord(one) < 0x10000 else one for one in text)
 
 

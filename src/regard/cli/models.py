@@ -1,8 +1,8 @@
 """The models that come with the package."""
 
-import json
 from typing import Any
 
+from regard.cli.harmless import format_json
 from regard.models import embedded
 from regard.models.kinds import kind_named
 
@@ -13,7 +13,7 @@ def list_models(*, as_json: bool = False) -> str:
     """One paragraph for each model: its name, what it is, its size, and the command that made it."""
     manifests = {name: embedded.describe(name) for name in embedded.names()}
     if as_json:
-        return json.dumps({name: facts(manifest) for name, manifest in manifests.items()}, ensure_ascii=False)
+        return format_json({name: facts(manifest) for name, manifest in manifests.items()})
     paragraphs = [paragraph(name, facts(manifest)) for name, manifest in manifests.items()]
     return "\n\n".join([*paragraphs, "\n".join(next_steps(manifests))])
 

@@ -1,10 +1,10 @@
 """How surprised a model is by the text of a file."""
 
-import json
 import os
 from pathlib import Path
 from typing import Any
 
+from regard.cli.harmless import format_json
 from regard.cli.lengths import WARNED, say_cut
 from regard.cli.opening import load_named_model
 from regard.cli.texts import STDIN, standard_input
@@ -36,7 +36,7 @@ def measure_perplexity(
     with explain_failure(f"{model} failed on this text", "; try a smaller --window"):
         found = perplexity(opened, tokenizer, text, window=window, stride=stride, progress=True)
     if as_json:
-        return json.dumps({"model": model, "file": file, **found.to_json()}, ensure_ascii=False)
+        return format_json({"model": model, "file": file, **found.to_json()})
     return format_perplexity(found, model, file)
 
 

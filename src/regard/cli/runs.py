@@ -1,6 +1,5 @@
 """`regard runs`: what was trained, how far it is, and what to do next."""
 
-import json
 import math
 import sys
 import time
@@ -9,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.cli.durations import format_age, format_clock, format_rate
-from regard.cli.harmless import escape_json, make_harmless
+from regard.cli.harmless import format_json, make_harmless
 from regard.cli.next_commands import list_next
 from regard.cli.outputs import check_target, explain_write_errors
 from regard.cli.run_page import describe_run, table_of_differences
@@ -40,7 +39,7 @@ def show_runs(folders: Sequence[Path], *, to: Path | None = None, dark: bool = F
             "runs": [to_json(run, curves=named) for run in runs],
             "left_out": [{"folder": str(one.folder), "why": one.why} for one in left_out],
         }
-        return escape_json(json.dumps(told, ensure_ascii=False, indent=1))
+        return format_json(told, indent=1)
     if named and len(folders) == 1:
         return make_harmless(describe_run(runs[0]))
     more = [table_of_differences(runs)] if named and len(runs) > 1 else []

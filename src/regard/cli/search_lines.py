@@ -1,6 +1,5 @@
 """`regard search`: the lines of a file that are nearest to a query, by vectors kept or computed as it is read."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -10,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.cli.embedding import LineEmbedder, count_texts, stream_file
-from regard.cli.harmless import escape_json, make_harmless
+from regard.cli.harmless import format_json, make_harmless
 from regard.cli.outputs import explain_write_errors
 from regard.cli.texts import STDIN, check_characters
 from regard.cli.translation_lines import ONE_LINE
@@ -56,7 +55,7 @@ def search_file(
     for query, lines in zip(queries, found):
         if as_json:
             record = {"query": query, "found": [one._asdict() | {"cosine": round(one.cosine, 6)} for one in lines]}
-            yield escape_json(json.dumps(record, ensure_ascii=False))
+            yield format_json(record)
         else:
             yield from format_found(query, lines, title=len(queries) > 1)
 

@@ -1,12 +1,12 @@
 """What a model attends to when it reads a text: in the terminal, as a page, a figure, a trace, or as JSON."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
+from regard.cli.harmless import format_json
 from regard.cli.lengths import encode_within
 from regard.cli.opening import load_named_model
 from regard.cli.outputs import check_target, explain_write_errors
@@ -50,7 +50,7 @@ def see(
         with explain_write_errors(to):
             write_file(trace, text, which, head, to, words=words)
     if as_json:
-        print(json.dumps(as_records(trace, which, head, words=words), ensure_ascii=False))
+        print(format_json(as_records(trace, which, head, words=words)))
         return ""
     if to is not None:
         next_steps = {".trace": f" Look at it: regard summary {to}", ".html": " Open it in a browser."}

@@ -1,12 +1,11 @@
 """`regard similar`: how near texts are to each other in meaning."""
 
-import json
 from pathlib import Path
 
 import torch.nn.functional as F
 
 from regard.cli.embedding import LineEmbedder, given_blocks
-from regard.cli.harmless import escape_json, make_harmless
+from regard.cli.harmless import format_json, make_harmless
 from regard.cli.translation_lines import ONE_LINE
 from regard.errors import DataError
 
@@ -32,7 +31,7 @@ def compare_texts(
     cosines = (vectors @ vectors.T).clamp(-1, 1)
     if as_json:
         rows = [[round(cosine, 6) for cosine in row] for row in cosines.tolist()]
-        return escape_json(json.dumps({"texts": every, "cosines": rows}, ensure_ascii=False))
+        return format_json({"texts": every, "cosines": rows})
     return format_table(every, cosines.tolist())
 
 

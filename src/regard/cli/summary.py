@@ -1,10 +1,10 @@
 """The measures of every head of a trace file."""
 
-import json
 import sys
 from dataclasses import replace
 from pathlib import Path
 
+from regard.cli.harmless import format_json
 from regard.trace.file import load
 from regard.trace.measure.summary import summarise
 from regard.trace.measure.table import Table
@@ -20,7 +20,7 @@ def summarise_file(
     if sort is not None:
         table = table.sort(sort, descending=descending)
     if as_json:
-        return json.dumps({"title": table.title, "heads": table.records(), "notes": table.notes}, ensure_ascii=False)
+        return format_json({"title": table.title, "heads": table.records(), "notes": table.notes})
     more = [f"… {len(table) - lines} more heads; show them with --lines {len(table)}"] if len(table) > lines else []
     return format_table(replace(table, rows=table.rows[:lines], notes=[*more, *table.notes]))
 

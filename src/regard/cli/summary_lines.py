@@ -1,6 +1,5 @@
 """`regard summarise`: a text in, its summary and the origin of each word out."""
 
-import json
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -10,6 +9,7 @@ from typing import Any
 import typer
 
 from regard.cli.explore import explore, why_not
+from regard.cli.harmless import format_json
 from regard.cli.outputs import check_target
 from regard.cli.texts import STDIN, read_text
 from regard.cli.translation_lines import ENDINGS, ONE_LINE, make_explored_run, write_maps
@@ -46,7 +46,7 @@ def summarise_text(
     if read < summary.tokens:
         typer.echo(f"the model reads the first {read:,} of the {summary.tokens:,} tokens of this text", err=True)
     words = summary.words() if summariser.copies else None
-    yield json.dumps(record(summary, words), ensure_ascii=False) if as_json else summary.text.translate(ONE_LINE)
+    yield format_json(record(summary, words)) if as_json else summary.text.translate(ONE_LINE)
     if words and not as_json:
         yield from ["", *format_words(words)]
     if see and not as_json:

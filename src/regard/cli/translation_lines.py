@@ -1,6 +1,5 @@
 """`regard translate`: texts in, translations and their alignments out."""
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import typer
 
 from regard.cli.explore import ExploredRun, explore, why_not, written_output
+from regard.cli.harmless import format_json
 from regard.cli.lengths import check_length, say_cut
 from regard.cli.outputs import check_target, explain_write_errors
 from regard.cli.texts import Line, read_lines
@@ -115,7 +115,7 @@ def check_fit(to: Path | None, count: int) -> None:
 
 def format_translation(one: Translation | None, line: Line, see: bool, as_json: bool) -> Iterator[str]:
     if as_json:
-        yield json.dumps(record(one, line), ensure_ascii=False)
+        yield format_json(record(one, line))
         return
     yield "" if one is None else one.text.translate(ONE_LINE)
     if see and one is not None:

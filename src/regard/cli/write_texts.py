@@ -1,6 +1,5 @@
 """`regard generate`: prompts in, texts out, token by token where there is one."""
 
-import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -13,7 +12,7 @@ import typer
 
 from regard.cli.generate import ShowOptions
 from regard.cli.generation_options import WriterOptions
-from regard.cli.harmless import escape_json, make_harmless
+from regard.cli.harmless import format_json, make_harmless
 from regard.cli.opening import open_named_writer
 from regard.cli.outputs import check_target, explain_write_errors
 from regard.cli.see import ENDINGS, write_file
@@ -244,4 +243,4 @@ def format_record(written: WrittenText, said: Sequence[WrittenToken] = ()) -> st
             [{"token": one.name, "id": one.id, "probability": one.probability} for one in token.alternatives]
             for token in said
         ]
-    return escape_json(json.dumps(record, ensure_ascii=False))
+    return format_json(record)
