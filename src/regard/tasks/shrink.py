@@ -95,7 +95,13 @@ def command(
     loaded = load_model(model)
     if not isinstance(loaded.model, Bert):
         raise ModelError(f"{model} is a {type(loaded.model).__name__}, but an encoder was wanted; name a BERT")
-    sizes = {"width": width, "heads": heads, "layers": layers, "hidden": hidden, "embed_width": embed_width}
+    sizes: dict[str, Any] = {
+        "width": width,
+        "heads": heads,
+        "layers": layers,
+        "hidden": hidden,
+        "embed_width": embed_width,
+    }
     config = BertConfig(vocab_size=vocab_size, context=context, pad=loaded.model.config.pad, **sizes)
     tokens = cut_vocabulary(loaded.tokenizer, vocab_size)
     facts = {"name": out.name, "about": "the embeddings of a larger encoder, and layers that have learned nothing yet"}

@@ -104,7 +104,7 @@ def write_tokenizer(folder: Path, tokenizer: Any) -> None:
 
 def name_special_tokens(tokenizer: Any) -> dict[str, str]:
     """The special tokens of a tokenizer by what `transformers` calls them: without that it guesses by the model."""
-    found = {}
+    found: dict[str, str] = {}
     for role, names in SPECIAL_TOKENS.items():
         name = next((name for name in names if tokenizer.token_to_id(name) is not None), None)
         found |= {} if name is None else {f"{role}_token": name}
