@@ -12,12 +12,14 @@ import regard
 from regard.data import repeats
 from regard.data.byte_level import MASK
 from regard.data.everyday import write_everyday
+from regard.data.opinions import rows_of
 from regard.errors import ModelError
 from regard.layers import listen
 from regard.models import GPT, GPTConfig, embedded, store
 from regard.models.tokenizer import WordTokenizer
 from regard.tasks.evaluate import evaluate
 from regard.tasks.induction import InductionSettings, score
+from regard.tasks.trained_classifier import open_classifier
 from tests.shared import MISSING_DATA, SHARED
 
 FILLED = {
@@ -35,7 +37,8 @@ def model():
 
 
 def test_every_model_is_described_and_small():
-    assert embedded.names() == ["en-zh", "en-zh-grammar", "en-zh-grammar-recurrent", "filler", "induction", "writer"]
+    translators = ["en-zh", "en-zh-grammar", "en-zh-grammar-recurrent"]
+    assert embedded.names() == [*translators, "filler", "induction", "sentiment", "writer"]
     for name in embedded.names():
         told, data = embedded.describe(name), (embedded.folder(name) / store.WEIGHTS).read_bytes()
         assert len(data) == told["weights"]["bytes"] < (8_000_000 if name == "en-zh" else 4_000_000)
@@ -128,6 +131,22 @@ def test_models_of_text_are_as_good_as_they_say(name, tmp_path, monkeypatch):
     write_everyday(SHARED / "data", tmp_path / embedded.describe(name)["settings"]["data"])
     monkeypatch.chdir(tmp_path)
     assert_close(evaluate(name)["scores"], embedded.describe(name)["scores"], rtol=1e-3, atol=0)
+
+
+@pytest.mark.skipif(not (SHARED / "data").exists(), reason=MISSING_DATA)
+def test_the_classifier_is_as_good_as_it_says_on_sentences_that_it_never_saw(tmp_path):
+    rows = [("label", "text"), *rows_of(SHARED / "data/sst2/test.tsv.gz")]
+    (tmp_path / "test.tsv").write_text("".join(f"{label}\t{text}\n" for label, text in rows), encoding="utf-8")
+    found = evaluate("sentiment", data=str(tmp_path / "test.tsv"))["scores"]
+    assert_close(found, embedded.describe("sentiment")["scores"], rtol=2e-3, atol=0)
+    assert found["accuracy"] > 0.78
+
+
+def test_the_classifier_tells_plain_words_apart_without_any_data():
+    told = open_classifier("sentiment")
+    good, bad = told.classify(["a gripping, funny film", "What a waste of time!"])[:, told.classes.index("positive")]
+    assert good > 0.9
+    assert bad < 0.1
 
 
 def test_models_of_text_name_the_licence_and_the_authors_of_their_data():
