@@ -22,7 +22,7 @@ from regard.views.readings.compare import find_telling_head
 from regard.views.words.ways import list_ways
 
 MODEL = "sentiment"
-TEXT = "The story is thin, but the acting is wonderful and the ending made me cry."
+TEXT = "It is slow at first, but the ending is wonderful and moving."
 
 
 def classify_section(model: str = MODEL, text: str = TEXT) -> ArticleSection:
