@@ -22,7 +22,8 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import typer
 
-from regard.data.lines import lines_of, objects_of, refuse
+from regard.data.labelled import LabelledTexts
+from regard.data.lines import objects_of, refuse
 from regard.data.split import fold_text
 from regard.errors import DataError
 from regard.files import make_folder, put
@@ -36,6 +37,7 @@ KINDS = {
     "lexicon": "words",
 }
 HELD = ("sst2/dev.tsv.gz", "sst2/test.tsv.gz")
+NAMES = {"0": "negative", "1": "positive"}  # of the classes of SST-2
 CLEAR = 0.5  # of the mean rating, from -4 to 4: what is nearer to 0 says neither
 VALIDATION, SEED = 800, 0
 PHRASES, SHORTEST, LONGEST = 5, 2, 12  # of each text of training, and their words
@@ -124,11 +126,7 @@ def leave_out(rated: Iterable[RatedText], held: Iterable[str]) -> list[RatedText
 
 def rows_of(path: Path) -> list[tuple[str, str]]:
     """(label, sentence) of a part of SST-2."""
-    found = []
-    for line in list(lines_of(path))[1:]:
-        label, _, text = line.partition("\t")
-        found.append(("positive" if label == "1" else "negative", text))
-    return found
+    return [(one.label, one.text) for one in LabelledTexts([path], label_names=NAMES)]
 
 
 def draw_phrases(texts: Iterable[str], random: np.random.Generator) -> list[str]:
