@@ -246,6 +246,22 @@ def test_beams_that_reorder_every_step_do_not_disturb_each_other():
             texts = [texts[i] for i in index]
 
 
+def test_beams_write_over_no_keys_that_somebody_still_looks_at():
+    cache, held = KeyValueCache(capacity=T), []
+    memories = set()
+    with torch.no_grad():
+        cache.append(draw(3, H, T - 1, D), draw(3, H, T - 1, D))
+        for step in range(9):
+            memories.add(cache.keys.untyped_storage().data_ptr())
+            if step in (2, 5):
+                seen = cache.keys.transpose(1, 2)[..., :1]  # a view of a view: only its memory is known
+                held.append((seen, seen.clone()))
+            cache.reorder(torch.tensor([2, 0, 1]))
+    for seen, before in held:
+        assert seen.equal(before)
+    assert len(memories) == 4  # two, and one more for each that is looked at
+
+
 def test_moving_to_another_dtype_moves_what_is_held():
     reader, x = Reader(), draw(B, T, M)
     cache = KeyValueCache(capacity=T)

@@ -8,6 +8,8 @@ from regard.eager import is_transformed
 
 Pair = tuple[Float[Tensor, "*_b k d"], Float[Tensor, "*_b k e"]]
 
+count_holders = getattr(torch._C, "_storage_Use_Count", None)  # how many tensors stand on a memory
+
 
 class Buffer:
     """What is held, (…, t, d) and (…, t, e), in the order of time, as views of tensors with room behind them.
@@ -18,11 +20,15 @@ class Buffer:
     each growth makes new ones.
 
     One pair of numbers says what is held of both: a compiler could not know that two pairs stay equal.
+
+    Beams move the entries at every step, from one pair of tensors to another and back: new memory each time would cost
+    more than the copy. The other pair is written to only where no tensor but ours stands on it.
     """
 
-    __slots__ = ("handed", "k", "ours", "start", "stop", "v")
+    __slots__ = ("handed", "k", "other", "ours", "start", "stop", "v")
 
     def __init__(self, k: Float[Tensor, "*_b t d"], v: Float[Tensor, "*_b t e"]) -> None:
+        self.other: tuple[Tensor, Tensor] | None = None
         self.replace(k, v)
 
     def replace(self, k: Tensor, v: Tensor, *, ours: bool = False, stop: int | None = None) -> None:
@@ -82,10 +88,13 @@ class Buffer:
         if self.ours and not self.recording() and self.k.shape[-2] <= 2 * (self.stop - self.start):
             start, stop = self.start, self.stop
             with torch.inference_mode(False), torch.no_grad():  # room and all: one copy instead of two
-                k, v = (x.index_select(0, index.to(x.device)) for x in (self.k, self.v))
+                olds, others = (self.k, self.v), self.other or (None, None)
+                k, v = (select_into(other, x, index.to(x.device)) for x, other in zip(olds, others))
+            self.other = olds
             self.replace(k, v, ours=True, stop=stop)
             self.start = start
             return
+        self.other = None
         k, v = (x.index_select(0, index.to(x.device)) for x in self.view())
         if self.ours and not self.recording(k, v):
             self.move(k, v, self.k.shape[-2])
@@ -97,3 +106,14 @@ class Buffer:
         if torch.is_grad_enabled() and any(x.requires_grad for x in (*new, self.k, self.v)):
             return True
         return is_transformed()
+
+
+def select_into(other: Tensor | None, x: Tensor, index: Int[Tensor, " n"]) -> Tensor:
+    """`x.index_select(0, index)`, in the memory of `other` where that has its shape and nobody else looks at it."""
+    shape = (len(index), *x.shape[1:])
+    if other is None or other.shape != shape or count_holders is None or torch.compiler.is_compiling():
+        return x.index_select(0, index)
+    memory = other.untyped_storage()
+    if count_holders(memory._cdata) > 2:  # `other`, and `memory` itself
+        return x.index_select(0, index)
+    return torch.index_select(x, 0, index, out=other)
