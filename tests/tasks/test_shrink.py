@@ -5,10 +5,12 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 from torch.testing import assert_close
 
-from regard.errors import ModelError
+from regard.errors import ConfigError, DataError, ModelError
 from regard.models import embedded
 from regard.models.bert_config import BertConfig
-from regard.tasks.shrink import SPREAD, cut_vocabulary, reduce_rank, shrink_encoder
+from regard.tasks.encoder_tokens import EncoderTokenizer
+from regard.tasks.imitate import imitate, read_rows
+from regard.tasks.shrink import SPREAD, cut_vocabulary, parse_layers, reduce_rank, shrink_encoder
 
 WORDS = ["[PAD]", "[UNK]", "a", "##a", "cat", "##s", "catalogue", "[CLS]"]
 
@@ -63,3 +65,64 @@ def test_what_cannot_be_cut_is_refused_in_a_sentence():
     special.add_special_tokens(["[CLS]"])
     with pytest.raises(ModelError, match=r"\[CLS\] is not among the first 6 tokens, but is special"):
         cut_vocabulary(special, 6)
+
+
+def test_layers_that_are_kept_compute_what_they_did_with_the_channels_that_are_kept():
+    torch.manual_seed(0)
+    large = BertConfig(vocab_size=30, width=16, heads=2, layers=4, hidden=24).build().eval()
+    network = large.blocks[3].feed_forward
+    with torch.no_grad():
+        network.to_out.weight[:, [1, 5, 20]] *= 1e-3  # channels that say least
+    config = BertConfig(vocab_size=20, width=16, heads=2, layers=2, hidden=21, embed_width=4)
+    small = shrink_encoder(large, config, keep_layers=[0, 3]).eval()
+    x = torch.randn(2, 7, 16)
+    assert_close(small.blocks[1](x), large.blocks[3](x), rtol=0, atol=1e-3)
+    assert small.blocks[0].attention.to_q.weight.equal(large.blocks[0].attention.to_q.weight)
+    with torch.no_grad():
+        network.to_out.weight[:, [1, 5, 20]] = 0
+    small = shrink_encoder(large, config, keep_layers=[2, 3]).eval()
+    assert_close(small.blocks[1](x), large.blocks[3](x))
+
+
+def test_layers_that_cannot_be_kept_are_refused_in_a_sentence():
+    large = BertConfig(vocab_size=30, width=16, heads=2, layers=3, hidden=24).build()
+    sizes = {"vocab_size": 20, "width": 16, "heads": 2, "layers": 2, "hidden": 24, "embed_width": 4}
+    for change, keep, message in (
+        ({}, [0, 3], "layers 0, 3 were to be kept, but the large model has layers 0 to 2 and the small one 2 layers"),
+        ({}, [1], "layers 1 were to be kept"),
+        ({"heads": 4}, [0, 1], "layers of 16 channels, 2 heads cannot be kept in a model of 16 channels, 4 heads"),
+        ({"hidden": 25}, [0, 1], "hidden is 25, but the layers that are kept have 24; ask for fewer"),
+    ):
+        with pytest.raises(ModelError, match=message):
+            shrink_encoder(large, BertConfig(**sizes | change), keep_layers=keep)
+    with pytest.raises(ConfigError, match="keep_layers is 'all', but numbers such as 0,3,5 were wanted"):
+        parse_layers("all")
+
+
+@pytest.mark.parametrize("width", [16, 10])
+def test_a_small_encoder_learns_the_states_of_a_large_one(tmp_path, width):
+    torch.manual_seed(0)
+    tokens = EncoderTokenizer.wrap(embedded.tokenizer("filler"))
+    path = tmp_path / "text.txt"
+    path.write_text(
+        "\n\n".join(f"A cat sat on mat {n} of the red house and did not look at {n * 7} dogs." for n in range(30))
+    )
+    rows = read_rows(path, tokens, 14)
+    assert rows.lengths.max() == 14
+    large = BertConfig(vocab_size=4096, width=16, heads=2, layers=3, hidden=24).build()
+    small = BertConfig(vocab_size=4096, width=width, heads=2, layers=1, hidden=20, embed_width=6).build()
+    state = {name: value.clone() for name, value in large.state_dict().items()}
+    drawn = torch.get_rng_state()
+    first = imitate(small, large, rows, [(0, 2)], steps=1, lr=1e-9)
+    last = imitate(small, large, rows, [(0, 2)], steps=60, lr=1e-2, batch_tokens=200)
+    assert last < 0.6 * first
+    assert_close(dict(large.state_dict()), state, rtol=0, atol=0)
+    assert torch.get_rng_state().equal(drawn)
+    assert not large.blocks[0]._forward_hooks
+    assert not small.blocks[0]._forward_hooks
+
+
+def test_a_text_without_lines_to_learn_from_is_refused(tmp_path):
+    (tmp_path / "text.txt").write_text("a\n\nb\n")
+    with pytest.raises(DataError, match="has no line of 8 tokens to learn from; name a longer text"):
+        read_rows(tmp_path / "text.txt", EncoderTokenizer.wrap(embedded.tokenizer("filler")), 14)

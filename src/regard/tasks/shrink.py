@@ -1,14 +1,17 @@
-"""A small encoder that knows the words of a large one: the best low-rank table of its embeddings, and new layers.
+"""A small encoder that knows the words of a large one: the best low-rank table of its embeddings, and fewer layers.
 
     python -m regard.tasks.shrink FOLDER runs/small --vocab-size 16000 --embed-width 96 --width 192 --layers 2
+    python -m regard.tasks.shrink FOLDER runs/small --keep-layers 0,3,5 --hidden 384 --text train.txt --steps 2000
 
 What a small data set cannot teach is which words mean about the same; a large encoder knows, and its table of
 embeddings is most of what it has learned of that. The table is cut to its first rows, which published vocabularies of
-word pieces sort by how often they occur, and to its largest directions. `--pretrained runs/small` of any task of texts
-goes on from there.
+word pieces sort by how often they occur, and to its largest directions. Layers are new, or some of the large one's,
+with the strongest channels of their feed-forward networks; and the small encoder learns to give the states that the
+large one gives, on any text (Jiao et al. 2020). `--pretrained runs/small` of any task of texts goes on from there.
 """
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,12 +21,14 @@ from jaxtyping import Float
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from regard.errors import ModelError
+from regard.errors import ConfigError, ModelError
 from regard.models import store
 from regard.models.bert import Bert
 from regard.models.bert_config import BertConfig
 from regard.models.open.load_model import load_model
 from regard.models.read_tokenizer import TOKENIZER
+from regard.tasks.encoder_tokens import EncoderTokenizer
+from regard.tasks.imitate import imitate, read_rows
 
 SPREAD = 0.05  # the deviation of what is written into the new table: more than that of its positions
 
@@ -56,8 +61,11 @@ def cut_vocabulary(tokenizer: Any, size: int) -> Tokenizer:
     return Tokenizer.from_str(json.dumps(told))
 
 
-def shrink_encoder(model: Bert, config: BertConfig, *, seed: int = 0) -> Bert:
+def shrink_encoder(model: Bert, config: BertConfig, *, keep_layers: Sequence[int] = (), seed: int = 0) -> Bert:
     """An encoder of this config whose embeddings are those of `model`, as far as they fit; all else is drawn anew.
+
+    With `keep_layers` its layers are these of `model` (from 0 on), with the strongest channels of their feed-forward
+    networks; width and heads stay.
 
     >>> large = BertConfig(vocab_size=30, width=16, heads=2, layers=1).build()
     >>> small = shrink_encoder(large, BertConfig(vocab_size=20, width=12, heads=3, layers=2, embed_width=4))
@@ -77,7 +85,39 @@ def shrink_encoder(model: Bert, config: BertConfig, *, seed: int = 0) -> Bert:
             torch.nn.init.orthogonal_(made.project.weight)
     with torch.no_grad():
         made.embed.weight.copy_(reduce_rank(table[: config.vocab_size], rank))
+    if keep_layers:
+        copy_layers(made, model, keep_layers)
     return made
+
+
+@torch.no_grad()
+def copy_layers(made: Bert, model: Bert, keep: Sequence[int]) -> None:
+    """Write layers of `model` into `made`, with as many channels of each feed-forward network as it has.
+
+    Those are kept whose weights in and out are largest, by the product of their norms.
+    """
+    wrong = [at for at in keep if not 0 <= at < len(model.blocks)]
+    if wrong or len(keep) != len(made.blocks):
+        raise ModelError(
+            f"layers {', '.join(map(str, keep))} were to be kept, but the large model has layers 0 to "
+            f"{len(model.blocks) - 1} and the small one {len(made.blocks)} layers; name one for each of these"
+        )
+    ours, theirs = (f"{one.config.width} channels, {one.config.heads} heads" for one in (made, model))
+    if ours != theirs:
+        raise ModelError(f"layers of {theirs} cannot be kept in a model of {ours}; leave --width and --heads out")
+    for block, at in zip(made.blocks, keep):
+        state = model.blocks[at].state_dict()
+        inner, outer = "feed_forward.to_hidden", "feed_forward.to_out.weight"
+        strength = state[f"{inner}.weight"].norm(dim=1) * state[outer].norm(dim=0)
+        size = block.state_dict()[f"{inner}.weight"].shape[0]
+        if size > len(strength):
+            raise ModelError(f"hidden is {size}, but the layers that are kept have {len(strength)}; ask for fewer")
+        strongest = strength.topk(size).indices.sort().values
+        cut = {
+            f"{inner}.weight": state[f"{inner}.weight"][strongest],
+            f"{inner}.bias": state[f"{inner}.bias"][strongest],
+        }
+        block.load_state_dict(state | cut | {outer: state[outer][:, strongest]})
 
 
 def command(
@@ -85,29 +125,57 @@ def command(
     out: Annotated[Path, typer.Argument(help="The folder to write.")],
     vocab_size: Annotated[int, typer.Option(help="Vocabulary size.")] = 16_000,
     embed_width: Annotated[int, typer.Option(help="Channels of the embeddings.")] = 96,
-    width: Annotated[int, typer.Option(help="Model width (hidden size).")] = 192,
-    heads: Annotated[int, typer.Option(help="Attention heads per layer.")] = 4,
+    width: Annotated[int | None, typer.Option(help="Model width (hidden size).", show_default="192")] = None,
+    heads: Annotated[int | None, typer.Option(help="Attention heads per layer.", show_default="4")] = None,
     layers: Annotated[int, typer.Option(help="Number of layers.")] = 2,
     hidden: Annotated[int, typer.Option(help="Feed-forward size.")] = 384,
     context: Annotated[int, typer.Option(help="Max tokens per row.")] = 384,
+    keep_layers: Annotated[str, typer.Option(help="Layers of the large encoder to keep, such as 0,3,5.")] = "",
+    text: Annotated[
+        Path | None, typer.Option(help="A text on which the small encoder learns to do as the large one.")
+    ] = None,
+    steps: Annotated[int, typer.Option(help="Steps of that.")] = 2000,
+    lr: Annotated[float, typer.Option(help="Peak learning rate of that.")] = 1e-3,
+    batch_tokens: Annotated[int, typer.Option(help="Tokens per batch of that.")] = 2048,
 ) -> None:
     """Write a small encoder with the embeddings of a large one."""
     loaded = load_model(model)
     if not isinstance(loaded.model, Bert):
         raise ModelError(f"{model} is a {type(loaded.model).__name__}, but an encoder was wanted; name a BERT")
+    old = loaded.model.config
+    keep = parse_layers(keep_layers)
     sizes: dict[str, Any] = {
-        "width": width,
-        "heads": heads,
-        "layers": layers,
+        "width": width or (old.width if keep else 192),
+        "heads": heads or (old.heads if keep else 4),
+        "layers": len(keep) or layers,
         "hidden": hidden,
         "embed_width": embed_width,
     }
-    config = BertConfig(vocab_size=vocab_size, context=context, pad=loaded.model.config.pad, **sizes)
+    config = BertConfig(vocab_size=vocab_size, context=context, pad=old.pad, **sizes)
     tokens = cut_vocabulary(loaded.tokenizer, vocab_size)
-    facts = {"name": out.name, "about": "the embeddings of a larger encoder, and layers that have learned nothing yet"}
+    made = shrink_encoder(loaded.model, config, keep_layers=keep)
+    about = "the embeddings of a larger encoder, and layers that have learned nothing yet"
+    if text is not None:
+        pairs = list(zip(range(len(keep)), keep)) or [(layers - 1, old.layers - 1)]
+        rows = read_rows(text, EncoderTokenizer.wrap(tokens), context)
+        lost = imitate(made, loaded.model, rows, pairs, steps=steps, lr=lr, batch_tokens=batch_tokens)
+        about = f"learned to give the states of a larger encoder (mean square of the difference {lost:.3f})"
+    elif keep:
+        about = f"the embeddings and the layers {keep_layers} of a larger encoder"
     files = {TOKENIZER: tokens.to_str().encode()}
-    made = store.write(out, shrink_encoder(loaded.model, config), config, facts, files)
-    typer.echo(f"{made['weights']['parameters']:,} parameters in {out}")
+    told = store.write(out, made, config, {"name": out.name, "about": about}, files)
+    typer.echo(f"{told['weights']['parameters']:,} parameters in {out}: {about}")
+
+
+def parse_layers(told: str) -> list[int]:
+    """
+    >>> parse_layers("0, 3,5")
+    [0, 3, 5]
+    """
+    try:
+        return [int(one) for one in told.split(",")] if told else []
+    except ValueError:
+        raise ConfigError(f"keep_layers is {told!r}, but numbers such as 0,3,5 were wanted") from None
 
 
 if __name__ == "__main__":

@@ -1,0 +1,88 @@
+"""SQuAD 1.1 cut into articles to learn from, to validate by and to be tested on, where only a part of it is at hand.
+
+    python -m regard.data.reading ../shared/data runs/reading
+
+Of the 44 articles of the training part that are here and the 48 of dev, the last ten of dev are the test, the two
+before them validate, and all others are learned from. It writes train.json, validation.json and test.json in the form
+of SQuAD, text.txt with the passages and questions to learn from, one a line, and `card.json`: what they are and whom to
+name. Scores on this test are not those that are published for dev.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from regard.data.lines import lines_of
+from regard.errors import DataError
+from regard.files import make_folder, put
+
+TRAIN, DEV = Path("squad/train-v1.1-first44.json.gz"), Path("squad/dev-v1.1.json.gz")
+TEST, VALIDATION = 10, 2  # articles
+CARD: dict[str, Any] = {
+    "data": [
+        {
+            "name": "SQuAD 1.1: 44 articles of its training part, and all but the last ten articles of dev",
+            "licence": "CC BY-SA 4.0, https://creativecommons.org/licenses/by-sa/4.0/",
+            "attribution": "Rajpurkar, Zhang, Lopyrev, Liang 2016, SQuAD; passages by the authors of Wikipedia",
+            "changed": "cut into other parts: the last ten articles of dev are the test, the two before them validate",
+        }
+    ]
+}
+
+
+def read_articles(path: Path) -> list[dict[str, Any]]:
+    """The articles of a SQuAD file."""
+    try:
+        found = json.loads("\n".join(lines_of(path)))["data"]
+    except (ValueError, TypeError, KeyError):
+        raise DataError(f"{path} is no SQuAD file; give one as it is published") from None
+    return list(found)
+
+
+def texts_of(articles: list[dict[str, Any]]) -> Iterator[str]:
+    """Each passage and each question on it, in one line.
+
+    >>> list(texts_of([{"paragraphs": [{"context": "A cat\\nsat.", "qas": [{"question": "Who sat?"}]}]}]))
+    ['A cat sat.', 'Who sat?']
+    """
+    for article in articles:
+        for paragraph in article["paragraphs"]:
+            for text in (paragraph["context"], *(one["question"] for one in paragraph["qas"])):
+                if text.strip():
+                    yield " ".join(text.split())
+
+
+def write_reading(folder: Path, out: Path) -> dict[str, int]:
+    """Write the parts and what is to be said of them; gives how many questions each part has."""
+    dev = read_articles(folder / DEV)
+    known = dev[: -TEST - VALIDATION]
+    parts = {
+        "train": [*read_articles(folder / TRAIN), *known],
+        "validation": dev[len(known) : -TEST],
+        "test": dev[-TEST:],
+    }
+    make_folder(out)
+    for name, articles in parts.items():
+        put(out / f"{name}.json", json.dumps({"version": "1.1", "data": articles}).encode())
+    put(out / "text.txt", "".join(f"{text}\n" for text in texts_of(parts["train"])).encode())
+    counts = {
+        name: sum(len(one["qas"]) for a in articles for one in a["paragraphs"]) for name, articles in parts.items()
+    }
+    card = {"data": [CARD["data"][0] | {"texts": counts["train"]}]}
+    put(out / "card.json", (json.dumps(card, indent=1, ensure_ascii=False) + "\n").encode())
+    return counts
+
+
+def command(
+    folder: Annotated[Path, typer.Argument(help="The folder that the data sets lie in.")],
+    out: Annotated[Path, typer.Argument(help="The folder to write to.")],
+) -> None:
+    """Write questions to learn from, to validate by and to be tested on."""
+    typer.echo("; ".join(f"{name}: {count:,} questions" for name, count in write_reading(folder, out).items()))
+
+
+if __name__ == "__main__":
+    typer.run(command)

@@ -1,0 +1,126 @@
+"""A small encoder learns to give the states that a large one gives, layer by layer (Jiao et al. 2020, TinyBERT).
+
+No label is needed: any text will do. Both read the same ids, so the vocabulary of the small one is a part of the large
+one's.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from regard.data.batches import cut
+from regard.data.examples import RaggedArray
+from regard.data.lines import stream_lines
+from regard.errors import DataError
+from regard.models.bert import Bert
+from regard.tasks.encoder_tokens import EncoderTokenizer
+from regard.trace.census.census import eval_mode
+from regard.trace.measure.bar import bar
+
+LEAST = 8  # tokens of a row: shorter lines are joined with those that follow
+WARMUP = 0.05  # share of the steps
+
+
+def read_rows(path: Path, tokens: EncoderTokenizer, longest: int) -> RaggedArray:
+    """The lines of a text as rows of ids between special tokens, long lines cut into several."""
+    most = longest - len(tokens.before) - len(tokens.after)
+    rows: list[np.ndarray] = []
+    for ids in tokens.encode_ids([line for line in stream_lines(path) if line.strip()]):
+        pieces = (ids[start : start + most] for start in range(0, len(ids), most))
+        rows += [np.asarray(tokens.frame(piece).ids, dtype=np.int32) for piece in pieces if len(piece) >= LEAST]
+    if not rows:
+        raise DataError(f"{path} has no line of {LEAST} tokens to learn from; name a longer text")
+    return RaggedArray(rows)
+
+
+def imitate(
+    small: Bert,
+    large: Bert,
+    rows: RaggedArray,
+    layers: Sequence[tuple[int, int]],
+    *,
+    steps: int,
+    lr: float = 1e-3,
+    batch_tokens: int = 2048,
+    seed: int = 0,
+) -> float:
+    r"""Train `small` to give the states of `large`: each pair of `layers` is one of small's, and the one it imitates.
+
+    The loss is the mean of $(h_\mathrm{small} - h_\mathrm{large})^2$ over the pairs, the tokens and the channels;
+    where the widths differ, after a linear map that is thrown away. Returns its mean over the last tenth of the steps.
+
+    >>> from regard.models.bert_config import BertConfig
+    >>> _ = torch.manual_seed(0)
+    >>> large, small = (BertConfig(vocab_size=30, width=8, heads=2, layers=n).build() for n in (3, 1))
+    >>> rows = RaggedArray([np.arange(3 + n, 20, dtype=np.int32) for n in range(5)])
+    >>> first = imitate(small, large, rows, [(0, 2)], steps=1, lr=1e-9)
+    >>> imitate(small, large, rows, [(0, 2)], steps=40, lr=1e-2) < first / 2
+    True
+    """
+    generator = np.random.default_rng(seed)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        widths = small.config.width, large.config.width
+        maps = nn.ModuleList(nn.Identity() if widths[0] == widths[1] else nn.Linear(*widths) for _ in layers)
+    weights = [*small.parameters(), *maps.parameters()]
+    optimizer = torch.optim.AdamW(weights, lr=lr, betas=(0.9, 0.98), weight_decay=0.01)
+    shape = lambda step: min(1.0, (step + 1) / max(1.0, WARMUP * steps)) * (1 - step / steps)  # noqa: E731
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, shape)
+    lost: list[float] = []
+    batches = draw_batches(rows, batch_tokens, generator)
+    with eval_mode(large), hear_blocks(small) as ours, hear_blocks(large) as theirs, bar("imitate", steps) as advance:
+        small.train()
+        for _ in range(steps):
+            batch = next(batches)
+            ids, lengths = torch.from_numpy(rows.pad(batch)), torch.from_numpy(rows.lengths[batch])
+            with torch.no_grad():
+                large.hidden(ids, lengths=lengths)
+            small.hidden(ids, lengths=lengths)
+            there = torch.arange(ids.shape[1]) < lengths[:, None]
+            loss = torch.stack(
+                [
+                    (turn(ours[one][there]) - theirs[other][there]).square().mean()
+                    for turn, (one, other) in zip(maps, layers)
+                ]
+            ).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(weights, 1.0)
+            optimizer.step()
+            schedule.step()
+            lost.append(float(loss.detach()))
+            advance(1)
+        small.eval()
+    return float(np.mean(lost[-max(1, steps // 10) :]))
+
+
+def draw_batches(rows: RaggedArray, batch_tokens: int, generator: np.random.Generator) -> Iterator[np.ndarray]:
+    """Rows of about equal length together, without end: every row once an epoch, in another order each time."""
+    while True:
+        mixed = rows.lengths + generator.uniform(0, 8, len(rows.lengths))  # neighbours change from epoch to epoch
+        made = list(cut(np.argsort(mixed), [rows.lengths], max(batch_tokens, int(rows.lengths.max()))))
+        for at in generator.permutation(len(made)):
+            if len(made[at]):
+                yield made[at]
+
+
+@contextmanager
+def hear_blocks(model: Bert) -> Iterator[dict[int, Tensor]]:
+    """What each block of a model gave when it last ran."""
+    heard: dict[int, Tensor] = {}
+
+    def hook_for(at: int) -> Any:
+        def hear(_: nn.Module, __: Any, given: Tensor) -> None:
+            heard[at] = given
+
+        return hear
+
+    with ExitStack() as stack:
+        for at, block in enumerate(model.blocks):
+            stack.callback(block.register_forward_hook(hook_for(at)).remove)
+        yield heard
