@@ -1,0 +1,114 @@
+"""Paragraphs of Wikipedia and the titles of their articles: short summaries whose words stand in the text.
+
+    python -m regard.data.titles ../shared/data runs/titles
+
+takes WikiText-2 and the part of SQuAD that is at hand, and writes train.jsonl, validation.jsonl and test.jsonl with
+`text` and `summary`, and `card.json`: what they are, their licences, and whom to name. The parts are those of
+WikiText-2, so no article is in two of them. A paragraph is taken if it holds every word of the title.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from regard.data.lines import lines_of
+from regard.data.reading import DEV, TEST, TRAIN, VALIDATION, read_articles
+from regard.files import make_folder, put
+
+PARTS = {"train": "train.txt.gz", "validation": "valid.txt.gz", "test": "test.txt.gz"}
+HEADING = re.compile(r"= ([^=].*?[^=]) =")
+LEAST = 25  # words of a paragraph
+UNKNOWN = "<unk>"  # what WikiText-2 has in place of rare words
+CARD: list[dict[str, Any]] = [
+    {
+        "name": "WikiText-2: paragraphs of Wikipedia, with the titles of their articles",
+        "licence": "CC BY-SA 3.0, https://creativecommons.org/licenses/by-sa/3.0/, and GFDL",
+        "attribution": "Merity, Xiong, Bradbury, Socher 2016, Pointer Sentinel Mixture Models; authors of Wikipedia",
+        "changed": "joined to plain text; paragraphs of fewer than 25 words or without a word of the title left out",
+    },
+    {
+        "name": "SQuAD 1.1: passages of 80 articles, with their titles",
+        "licence": "CC BY-SA 4.0, https://creativecommons.org/licenses/by-sa/4.0/",
+        "attribution": "Rajpurkar, Zhang, Lopyrev, Liang 2016, SQuAD; the authors of Wikipedia",
+        "changed": "passages of fewer than 25 words or without a word of the title left out",
+    },
+]
+
+
+def join_tokens(text: str) -> str:
+    """The tokens of WikiText as plain text.
+
+    >>> join_tokens('It , a role @-@ playing game ( 2 @,@ 000 ) , is " the best " of Sega \\'s .')
+    'It, a role-playing game (2,000), is "the best" of Sega\\'s.'
+    """
+    text = " ".join(re.sub(r" @([-,.])@ ", r"\1", text).split())
+    text = re.sub(r'" ([^"]*?) "', r'"\1"', text)
+    text = re.sub(r" (['’]\w{1,2}\b|n't\b)", r"\1", text)
+    return re.sub(r"([(\[]) ", r"\1", re.sub(r" ([,.;:!?)\]%])", r"\1", text))
+
+
+def holds_title(text: str, title: str) -> bool:
+    """Whether every word of a title stands in a text, in any case.
+
+    >>> holds_title("In the game of Go a stone has no rank.", "Go (game)"), holds_title("A stone.", "Go (game)")
+    (True, False)
+    """
+    known = set(re.findall(r"\w+", text.lower()))
+    words = re.findall(r"\w+", title.lower())
+    return bool(words) and all(word in known for word in words)
+
+
+def split_articles(path: Path) -> Iterator[tuple[str, str]]:
+    """Each paragraph of WikiText with the title of its article, both as they stand there."""
+    title = ""
+    for line in lines_of(path):
+        text = line.strip()
+        heading = HEADING.fullmatch(text)
+        if heading and not text.startswith("= ="):
+            title = heading[1]
+        elif text and not text.startswith("="):
+            yield title, text
+
+
+def pair_titles(found: Iterator[tuple[str, str]]) -> Iterator[dict[str, str]]:
+    """The paragraphs that are long enough and name what they are about."""
+    for title, text in found:
+        if UNKNOWN not in title and len(text.split()) >= LEAST and holds_title(text, title):
+            yield {"text": join_tokens(text.replace(UNKNOWN, "")), "summary": join_tokens(title)}
+
+
+def squad_titles(folder: Path) -> Iterator[tuple[str, str]]:
+    """The passages of SQuAD that are not kept for a test, with the titles of their articles."""
+    for article in (*read_articles(folder / TRAIN), *read_articles(folder / DEV)[: -TEST - VALIDATION]):
+        for paragraph in article["paragraphs"]:
+            yield article["title"].replace("_", " "), " ".join(paragraph["context"].split())
+
+
+def write_titles(folder: Path, out: Path) -> dict[str, int]:
+    """Write the parts and what is to be said of them; gives how many pairs each part has."""
+    rows = {name: list(pair_titles(split_articles(folder / "wikitext2" / file))) for name, file in PARTS.items()}
+    more = list(pair_titles(squad_titles(folder)))
+    card = {"data": [one | {"texts": count} for one, count in zip(CARD, (len(rows["train"]), len(more)))]}
+    held = {row["summary"] for name in ("validation", "test") for row in rows[name]}
+    rows["train"] = [row for row in (*rows["train"], *more) if row["summary"] not in held]
+    make_folder(out)
+    for name, some in rows.items():
+        put(out / f"{name}.jsonl", "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in some).encode())
+    put(out / "card.json", (json.dumps(card, indent=1, ensure_ascii=False) + "\n").encode())
+    return {name: len(some) for name, some in rows.items()}
+
+
+def command(
+    folder: Annotated[Path, typer.Argument(help="The folder that the data sets lie in.")],
+    out: Annotated[Path, typer.Argument(help="The folder to write to.")],
+) -> None:
+    """Write paragraphs and the titles of their articles."""
+    typer.echo("; ".join(f"{name}: {count:,} pairs" for name, count in write_titles(folder, out).items()))
+
+
+if __name__ == "__main__":
+    typer.run(command)
