@@ -176,11 +176,19 @@ def test_accumulated_parts_equal_the_big_batch(accumulate, tmp_path):
         torch.testing.assert_close(ours[name], theirs[name], rtol=1e-5, atol=1e-6)
 
 
-def test_the_update_is_that_of_plain_torch(tmp_path):
-    settings = ToySettings(dropout=0.0, steps=5, lr_schedule="constant", warmup_steps=0, grad_clip=0.5)
+OPTIMIZERS = {
+    "adamw": lambda weights, lr: torch.optim.AdamW(weights, lr=lr, betas=(0.9, 0.98), weight_decay=0.01),
+    "sgd": lambda weights, lr: torch.optim.SGD(weights, lr=lr, momentum=0.7, weight_decay=0.01),
+}
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_the_update_is_that_of_plain_torch(optimizer, tmp_path):
+    how = {"optimizer": optimizer, "momentum": 0.7, "lr_schedule": "constant", "warmup_steps": 0, "grad_clip": 0.5}
+    settings = ToySettings(dropout=0.0, steps=5, **how)
     torch.manual_seed(settings.seed)
     work = TOY.prepare(settings, tmp_path)
-    theirs = torch.optim.AdamW(work.model.parameters(), lr=settings.lr, betas=settings.betas, weight_decay=0.01)
+    theirs = OPTIMIZERS[optimizer](work.model.parameters(), settings.lr)
     for indices in work.batches(0)[:5]:
         x, y = work.collate(indices)
         theirs.zero_grad()
@@ -191,6 +199,16 @@ def test_the_update_is_that_of_plain_torch(tmp_path):
     ours = outcome(tmp_path / "run")[0]
     for name, value in work.model.state_dict().items():
         torch.testing.assert_close(ours[f"model.{name}"], value, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("momentum", [0.9, 0.0])
+def test_a_run_by_sgd_resumes_to_the_same_bits(momentum, tmp_path):
+    settings = ToySettings(optimizer="sgd", momentum=momentum, lr=0.05)
+    fit(TOY, settings, tmp_path / "whole")
+    with pytest.raises(Crash):
+        fit(TOY, settings, tmp_path / "run", tell=crash_at(11, "step"))
+    fit(TOY, settings, tmp_path / "run", resume=True)
+    assert_same(tmp_path / "whole", tmp_path / "run")
 
 
 def test_a_loss_that_is_no_number_names_step_batch_and_checkpoint(tmp_path):

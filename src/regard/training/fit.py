@@ -26,6 +26,7 @@ from regard.training.device import choose_device, own_randomness, to_device
 from regard.training.distributed import ProcessGroup, distributed, gather_full
 from regard.training.event import Event, Tell
 from regard.training.feed import Update, feed
+from regard.training.optimizer import make_optimizer
 from regard.training.progress import Progress, beats
 from regard.training.recorder import RunRecorder
 from regard.training.restore import distinct, put_optimizer, put_weights
@@ -125,13 +126,7 @@ class Fit:
         self.split = self.group.world > 1 and settings.parallel == "fsdp"
         self.unsplit = copy.deepcopy(self.model) if self.split and self.group.first else self.model
         computing = self.group.wrap(LossModule(self.model, self.prepared), settings.parallel)
-        self.optimizer = torch.optim.AdamW(
-            self.model.parameters(),
-            lr=settings.lr,
-            betas=settings.betas,
-            weight_decay=settings.weight_decay,
-            fused=not self.split,
-        )
+        self.optimizer = make_optimizer(self.model, settings, fused=not self.split)
         if before is not None:
             self.restore(before)
         facts = {
@@ -335,7 +330,8 @@ class Fit:
         tensors = {f"model.{name}": value for name, value in self.weights().items()}
         for name, weight in self.model.named_parameters():
             for key, value in self.optimizer.state.get(weight, {}).items():
-                tensors[f"optimizer.{key}.{name}"] = gather_full(value)
+                if value is not None:  # SGD without momentum remembers nothing
+                    tensors[f"optimizer.{key}.{name}"] = gather_full(value)
         return tensors
 
     def save(self, moment: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from regard.errors import RunError
+from regard.training.optimizer import STATE
 
 
 def put_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
@@ -51,7 +52,7 @@ def put_optimizer(model: nn.Module, optimizer: Optimizer, tensors: Mapping[str, 
     """Give the optimiser back what it remembered of every weight."""
     for name, weight in model.named_parameters():
         remembered: dict[str, Tensor] = {}
-        for key in ("step", "exp_avg", "exp_avg_sq"):
+        for key in STATE:
             value = tensors.get(f"optimizer.{key}.{name}")
             if value is None:
                 continue

@@ -26,8 +26,10 @@ class Settings(BaseModel):
         "linear", description="learning-rate schedule after warmup"
     )
     min_lr: float = Field(0.0, ge=0, description="minimum learning rate")
-    weight_decay: float = Field(0.01, ge=0, description="AdamW weight decay")
+    optimizer: Literal["adamw", "sgd"] = Field("adamw", description="optimizer; sgd learns small data less by heart")
+    weight_decay: float = Field(0.01, ge=0, description="weight decay")
     betas: tuple[float, float] = Field((0.9, 0.98), description="AdamW betas")
+    momentum: float = Field(0.9, ge=0, lt=1, description="SGD momentum")
     grad_clip: float = Field(1.0, ge=0, description="maximum gradient norm; 0 disables clipping")
     eval_every: int = Field(500, ge=1, description="steps between validations")
     patience: int = Field(0, ge=0, description="stop after this many validations without improvement; 0: never")
