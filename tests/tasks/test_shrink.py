@@ -1,5 +1,7 @@
 """A small encoder with the words of a large one: what it keeps, and what it cannot."""
 
+import json
+
 import pytest
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
@@ -108,7 +110,7 @@ def test_a_small_encoder_learns_the_states_of_a_large_one(tmp_path, width):
         "\n\n".join(f"A cat sat on mat {n} of the red house and did not look at {n * 7} dogs." for n in range(30))
     )
     rows = read_rows(path, tokens, 14)
-    assert rows.lengths.max() == 14
+    assert rows.ids.lengths.max() == 14
     large = BertConfig(vocab_size=4096, width=16, heads=2, layers=3, hidden=24).build()
     small = BertConfig(vocab_size=4096, width=width, heads=2, layers=1, hidden=20, embed_width=6).build()
     state = {name: value.clone() for name, value in large.state_dict().items()}
@@ -120,6 +122,23 @@ def test_a_small_encoder_learns_the_states_of_a_large_one(tmp_path, width):
     assert torch.get_rng_state().equal(drawn)
     assert not large.blocks[0]._forward_hooks
     assert not small.blocks[0]._forward_hooks
+
+
+def test_questions_are_imitated_as_a_model_that_answers_reads_them(tmp_path):
+    asked = [{"id": "1", "question": "Who sat?", "answers": [{"text": "A cat", "answer_start": 0}]}]
+    told = {"data": [{"title": "cats", "paragraphs": [{"context": "A cat sat there.", "qas": asked}]}]}
+    (tmp_path / "asked.json").write_text(json.dumps(told))
+    tokens = EncoderTokenizer.wrap(embedded.tokenizer("filler"))
+    rows = read_rows(tmp_path / "asked.json", tokens, 80, match=True)
+    assert rows.types is not None
+    assert (rows.types[0].count(2), rows.types[0][0]) == (1, 0)  # "sat" stands in both
+    assert len(rows.ids[0]) == len(rows.types[0])
+    large, small = (
+        BertConfig(vocab_size=4096, width=8, heads=2, layers=n, token_types=3, embed_width=4).build() for n in (2, 1)
+    )
+    before = small.types.weight[2].clone()
+    imitate(small, large, rows, [(0, 1)], steps=3, lr=1e-2)
+    assert not small.types.weight[2].equal(before)
 
 
 def test_a_text_without_lines_to_learn_from_is_refused(tmp_path):

@@ -7,7 +7,7 @@ one's.
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -16,8 +16,11 @@ from torch import Tensor, nn
 from regard.data.batches import cut
 from regard.data.examples import RaggedArray
 from regard.data.lines import stream_lines
+from regard.data.squad import read_squad
 from regard.errors import DataError
 from regard.models.bert import Bert
+from regard.tasks.answer_questions import AskedQuestions
+from regard.tasks.answer_windows import WindowEncoder
 from regard.tasks.encoder_tokens import EncoderTokenizer
 from regard.trace.census.census import eval_mode
 from regard.trace.measure.bar import bar
@@ -26,8 +29,25 @@ LEAST = 8  # tokens of a row: shorter lines are joined with those that follow
 WARMUP = 0.05  # share of the steps
 
 
-def read_rows(path: Path, tokens: EncoderTokenizer, longest: int) -> RaggedArray:
-    """The lines of a text as rows of ids between special tokens, long lines cut into several."""
+class ImitationRows(NamedTuple):
+    """What both encoders read: rows of ids, and of which text each token is."""
+
+    ids: RaggedArray
+    types: RaggedArray | None = None  # all of the first, unless given
+
+
+def read_rows(path: Path, tokens: EncoderTokenizer, longest: int, *, match: bool = False) -> ImitationRows:
+    """The lines of a text as rows of ids between special tokens, long lines cut into several; or, of a SQuAD file
+    (.json, .json.gz), questions with their passages, with `match` as a model that answers reads them."""
+    if path.name.endswith((".json", ".json.gz")):
+        encoder = WindowEncoder(tokens, max_length=longest, match=match)
+        asked = [row for one in AskedQuestions(read_squad(path), encoder).asked for row in one.rows]
+        return ImitationRows(
+            *(
+                RaggedArray([np.asarray(one, np.int32) for one in some])
+                for some in ([row.ids for row in asked], [row.types for row in asked])
+            )
+        )
     most = longest - len(tokens.before) - len(tokens.after)
     rows: list[np.ndarray] = []
     for ids in tokens.encode_ids([line for line in stream_lines(path) if line.strip()]):
@@ -35,13 +55,13 @@ def read_rows(path: Path, tokens: EncoderTokenizer, longest: int) -> RaggedArray
         rows += [np.asarray(tokens.frame(piece).ids, dtype=np.int32) for piece in pieces if len(piece) >= LEAST]
     if not rows:
         raise DataError(f"{path} has no line of {LEAST} tokens to learn from; name a longer text")
-    return RaggedArray(rows)
+    return ImitationRows(RaggedArray(rows))
 
 
 def imitate(
     small: Bert,
     large: Bert,
-    rows: RaggedArray,
+    rows: ImitationRows,
     layers: Sequence[tuple[int, int]],
     *,
     steps: int,
@@ -57,7 +77,7 @@ def imitate(
     >>> from regard.models.bert_config import BertConfig
     >>> _ = torch.manual_seed(0)
     >>> large, small = (BertConfig(vocab_size=30, width=8, heads=2, layers=n).build() for n in (3, 1))
-    >>> rows = RaggedArray([np.arange(3 + n, 20, dtype=np.int32) for n in range(5)])
+    >>> rows = ImitationRows(RaggedArray([np.arange(3 + n, 20, dtype=np.int32) for n in range(5)]))
     >>> first = imitate(small, large, rows, [(0, 2)], steps=1, lr=1e-9)
     >>> imitate(small, large, rows, [(0, 2)], steps=40, lr=1e-2) < first / 2
     True
@@ -72,15 +92,16 @@ def imitate(
     shape = lambda step: min(1.0, (step + 1) / max(1.0, WARMUP * steps)) * (1 - step / steps)  # noqa: E731
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, shape)
     lost: list[float] = []
-    batches = draw_batches(rows, batch_tokens, generator)
+    batches = draw_batches(rows.ids, batch_tokens, generator)
     with eval_mode(large), hear_blocks(small) as ours, hear_blocks(large) as theirs, bar("imitate", steps) as advance:
         small.train()
         for _ in range(steps):
             batch = next(batches)
-            ids, lengths = torch.from_numpy(rows.pad(batch)), torch.from_numpy(rows.lengths[batch])
+            ids, lengths = torch.from_numpy(rows.ids.pad(batch)), torch.from_numpy(rows.ids.lengths[batch])
+            types = None if rows.types is None else torch.from_numpy(rows.types.pad(batch))
             with torch.no_grad():
-                large.hidden(ids, lengths=lengths)
-            small.hidden(ids, lengths=lengths)
+                large.hidden(ids, types, lengths=lengths)
+            small.hidden(ids, types, lengths=lengths)
             there = torch.arange(ids.shape[1]) < lengths[:, None]
             loss = torch.stack(
                 [

@@ -132,8 +132,10 @@ def command(
     context: Annotated[int, typer.Option(help="Max tokens per row.")] = 384,
     keep_layers: Annotated[str, typer.Option(help="Layers of the large encoder to keep, such as 0,3,5.")] = "",
     text: Annotated[
-        Path | None, typer.Option(help="A text on which the small encoder learns to do as the large one.")
+        Path | None,
+        typer.Option(help="A text, or a SQuAD file, on which the small encoder learns to do as the large one."),
     ] = None,
+    match: Annotated[bool, typer.Option("--match", help="Mark words as `regard train answer --match` does.")] = False,
     steps: Annotated[int, typer.Option(help="Steps of that.")] = 2000,
     lr: Annotated[float, typer.Option(help="Peak learning rate of that.")] = 1e-3,
     batch_tokens: Annotated[int, typer.Option(help="Tokens per batch of that.")] = 2048,
@@ -151,13 +153,13 @@ def command(
         "hidden": hidden,
         "embed_width": embed_width,
     }
-    config = BertConfig(vocab_size=vocab_size, context=context, pad=old.pad, **sizes)
+    config = BertConfig(vocab_size=vocab_size, context=context, pad=old.pad, token_types=old.token_types, **sizes)
     tokens = cut_vocabulary(loaded.tokenizer, vocab_size)
     made = shrink_encoder(loaded.model, config, keep_layers=keep)
     about = "the embeddings of a larger encoder, and layers that have learned nothing yet"
     if text is not None:
         pairs = list(zip(range(len(keep)), keep)) or [(layers - 1, old.layers - 1)]
-        rows = read_rows(text, EncoderTokenizer.wrap(tokens), context)
+        rows = read_rows(text, EncoderTokenizer.wrap(tokens), context, match=match)
         lost = imitate(made, loaded.model, rows, pairs, steps=steps, lr=lr, batch_tokens=batch_tokens)
         about = f"learned to give the states of a larger encoder (mean square of the difference {lost:.3f})"
     elif keep:
