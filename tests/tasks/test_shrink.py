@@ -8,10 +8,11 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from torch.testing import assert_close
 
 from regard.errors import ConfigError, DataError, ModelError
-from regard.models import embedded
+from regard.models import embedded, store
 from regard.models.bert_config import BertConfig
+from regard.models.open.load_model import load_model
 from regard.tasks.encoder_tokens import EncoderTokenizer
-from regard.tasks.imitate import imitate, read_rows
+from regard.tasks.imitate import command, imitate, pair_layers, read_rows
 from regard.tasks.shrink import SPREAD, cut_vocabulary, parse_layers, reduce_rank, shrink_encoder
 
 WORDS = ["[PAD]", "[UNK]", "a", "##a", "cat", "##s", "catalogue", "[CLS]"]
@@ -145,3 +146,21 @@ def test_a_text_without_lines_to_learn_from_is_refused(tmp_path):
     (tmp_path / "text.txt").write_text("a\n\nb\n")
     with pytest.raises(DataError, match="has no line of 8 tokens to learn from; name a longer text"):
         read_rows(tmp_path / "text.txt", EncoderTokenizer.wrap(embedded.tokenizer("filler")), 14)
+
+
+def test_the_command_writes_the_encoder_that_has_learned(tmp_path, capsys):
+    torch.manual_seed(0)
+    files = {"tokenizer.json": embedded.tokenizer("filler").to_str().encode()}
+    for name, layers in (("large", 3), ("small", 2)):
+        config = BertConfig(vocab_size=4096, width=8, heads=2, layers=layers, hidden=12, context=20)
+        store.write(tmp_path / name, config.build(), config, {"name": name}, files)
+    (tmp_path / "text.txt").write_text("A cat sat on the mat and looked at all the red dogs.\n" * 9)
+    large, small = str(tmp_path / "large"), str(tmp_path / "small")
+    command(large, small, tmp_path / "out", tmp_path / "text.txt", layers="0,2", steps=4)
+    assert "mean square of the difference" in capsys.readouterr().out
+    before, after = (load_model(tmp_path / name).model.state_dict() for name in ("small", "out"))
+    assert not before["blocks.0.attention.to_q.weight"].equal(after["blocks.0.attention.to_q.weight"])
+    with pytest.raises(ModelError, match="writer is a GPT, but an encoder was wanted; name a BERT"):
+        command("writer", small, tmp_path / "out", tmp_path / "text.txt")
+    with pytest.raises(ConfigError, match="layers is '0,7', but one of 0 to 2 was wanted for each of the 2 layers"):
+        pair_layers("0,7", load_model(small).model, load_model(large).model)

@@ -1,5 +1,7 @@
 """A small encoder learns to give the states that a large one gives, layer by layer (Jiao et al. 2020, TinyBERT).
 
+    python -m regard.tasks.imitate FOLDER runs/small runs/taught --layers 1,3,5 --text train.txt --steps 1000
+
 No label is needed: any text will do. Both read the same ids, so the vocabulary of the small one is a part of the large
 one's.
 """
@@ -7,21 +9,25 @@ one's.
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import torch
+import typer
 from torch import Tensor, nn
 
 from regard.data.batches import cut
 from regard.data.examples import RaggedArray
 from regard.data.lines import stream_lines
 from regard.data.squad import read_squad
-from regard.errors import DataError
+from regard.errors import ConfigError, DataError
+from regard.models import store
 from regard.models.bert import Bert
+from regard.models.read_tokenizer import TOKENIZER
 from regard.tasks.answer_questions import AskedQuestions
 from regard.tasks.answer_windows import WindowEncoder
 from regard.tasks.encoder_tokens import EncoderTokenizer
+from regard.tasks.shrink import open_encoder, parse_layers
 from regard.trace.census.census import eval_mode
 from regard.trace.measure.bar import bar
 
@@ -145,3 +151,48 @@ def hear_blocks(model: Bert) -> Iterator[dict[int, Tensor]]:
         for at, block in enumerate(model.blocks):
             stack.callback(block.register_forward_hook(hook_for(at)).remove)
         yield heard
+
+
+def pair_layers(told: str, small: Bert, large: Bert) -> list[tuple[int, int]]:
+    """Each layer of the small encoder with the one it imitates; the last with the last unless told.
+
+    >>> from regard.models.bert_config import BertConfig
+    >>> large, small = (BertConfig(vocab_size=30, width=8, heads=2, layers=n).build() for n in (3, 2))
+    >>> pair_layers("1,2", small, large), pair_layers("", small, large)
+    ([(0, 1), (1, 2)], [(1, 2)])
+    """
+    wanted = parse_layers(told)
+    if not wanted:
+        return [(len(small.blocks) - 1, len(large.blocks) - 1)]
+    if len(wanted) != len(small.blocks) or any(not 0 <= at < len(large.blocks) for at in wanted):
+        raise ConfigError(
+            f"layers is {told!r}, but one of 0 to {len(large.blocks) - 1} was wanted for each of the "
+            f"{len(small.blocks)} layers of the small encoder"
+        )
+    return list(enumerate(wanted))
+
+
+def command(
+    large: Annotated[str, typer.Argument(help="The encoder to imitate: a folder or a run.")],
+    small: Annotated[str, typer.Argument(help="The encoder that learns, such as `regard.tasks.shrink` writes.")],
+    out: Annotated[Path, typer.Argument(help="The folder to write.")],
+    text: Annotated[Path, typer.Option(help="A text file, or a SQuAD file with questions.")],
+    layers: Annotated[str, typer.Option(help="The layer that each of the small encoder imitates, such as 1,3,5.")] = "",
+    match: Annotated[bool, typer.Option("--match", help="Mark words as `regard train answer --match` does.")] = False,
+    steps: Annotated[int, typer.Option(help="Training steps.")] = 1000,
+    lr: Annotated[float, typer.Option(help="Peak learning rate.")] = 8e-4,
+    batch_tokens: Annotated[int, typer.Option(help="Tokens per batch.")] = 2048,
+) -> None:
+    """Teach a small encoder the states of a large one."""
+    teacher, pupil = open_encoder(large).model, open_encoder(small)
+    rows = read_rows(text, EncoderTokenizer.wrap(pupil.tokenizer), pupil.model.longest, match=match)
+    pairs = pair_layers(layers, pupil.model, teacher)
+    lost = imitate(pupil.model, teacher, rows, pairs, steps=steps, lr=lr, batch_tokens=batch_tokens)
+    about = f"learned to give the states of a larger encoder (mean square of the difference {lost:.3f})"
+    files = {TOKENIZER: pupil.tokenizer.to_str().encode()}
+    told = store.write(out, pupil.model, pupil.model.config, {"name": out.name, "about": about}, files)
+    typer.echo(f"{told['weights']['parameters']:,} parameters in {out}: {about}")
+
+
+if __name__ == "__main__":
+    typer.run(command)

@@ -1,13 +1,13 @@
 """A small encoder that knows the words of a large one: the best low-rank table of its embeddings, and fewer layers.
 
     python -m regard.tasks.shrink FOLDER runs/small --vocab-size 16000 --embed-width 96 --width 192 --layers 2
-    python -m regard.tasks.shrink FOLDER runs/small --keep-layers 0,3,5 --hidden 384 --text train.txt --steps 2000
+    python -m regard.tasks.shrink FOLDER runs/small --keep-layers 1,3,5 --hidden 384
 
 What a small data set cannot teach is which words mean about the same; a large encoder knows, and its table of
 embeddings is most of what it has learned of that. The table is cut to its first rows, which published vocabularies of
 word pieces sort by how often they occur, and to its largest directions. Layers are new, or some of the large one's,
-with the strongest channels of their feed-forward networks; and the small encoder learns to give the states that the
-large one gives, on any text (Jiao et al. 2020). `--pretrained runs/small` of any task of texts goes on from there.
+with the strongest channels of their feed-forward networks; `regard.tasks.imitate` teaches it what they computed.
+`--pretrained runs/small` of any task of texts goes on from there.
 """
 
 import json
@@ -25,10 +25,8 @@ from regard.errors import ConfigError, ModelError
 from regard.models import store
 from regard.models.bert import Bert
 from regard.models.bert_config import BertConfig
-from regard.models.open.load_model import load_model
+from regard.models.open.load_model import LoadedModel, load_model
 from regard.models.read_tokenizer import TOKENIZER
-from regard.tasks.encoder_tokens import EncoderTokenizer
-from regard.tasks.imitate import imitate, read_rows
 
 SPREAD = 0.05  # the deviation of what is written into the new table: more than that of its positions
 
@@ -120,6 +118,14 @@ def copy_layers(made: Bert, model: Bert, keep: Sequence[int]) -> None:
         block.load_state_dict(state | cut | {outer: state[outer][:, strongest]})
 
 
+def open_encoder(name: str) -> LoadedModel:
+    """An encoder with its tokenizer."""
+    loaded = load_model(name)
+    if not isinstance(loaded.model, Bert):
+        raise ModelError(f"{name} is a {type(loaded.model).__name__}, but an encoder was wanted; name a BERT")
+    return loaded
+
+
 def command(
     model: Annotated[str, typer.Argument(help="An encoder: a folder of a BERT with word pieces.")],
     out: Annotated[Path, typer.Argument(help="The folder to write.")],
@@ -131,19 +137,9 @@ def command(
     hidden: Annotated[int, typer.Option(help="Feed-forward size.")] = 384,
     context: Annotated[int, typer.Option(help="Max tokens per row.")] = 384,
     keep_layers: Annotated[str, typer.Option(help="Layers of the large encoder to keep, such as 0,3,5.")] = "",
-    text: Annotated[
-        Path | None,
-        typer.Option(help="A text, or a SQuAD file, on which the small encoder learns to do as the large one."),
-    ] = None,
-    match: Annotated[bool, typer.Option("--match", help="Mark words as `regard train answer --match` does.")] = False,
-    steps: Annotated[int, typer.Option(help="Steps of that.")] = 2000,
-    lr: Annotated[float, typer.Option(help="Peak learning rate of that.")] = 1e-3,
-    batch_tokens: Annotated[int, typer.Option(help="Tokens per batch of that.")] = 2048,
 ) -> None:
     """Write a small encoder with the embeddings of a large one."""
-    loaded = load_model(model)
-    if not isinstance(loaded.model, Bert):
-        raise ModelError(f"{model} is a {type(loaded.model).__name__}, but an encoder was wanted; name a BERT")
+    loaded = open_encoder(model)
     old = loaded.model.config
     keep = parse_layers(keep_layers)
     sizes: dict[str, Any] = {
@@ -157,12 +153,7 @@ def command(
     tokens = cut_vocabulary(loaded.tokenizer, vocab_size)
     made = shrink_encoder(loaded.model, config, keep_layers=keep)
     about = "the embeddings of a larger encoder, and layers that have learned nothing yet"
-    if text is not None:
-        pairs = list(zip(range(len(keep)), keep)) or [(layers - 1, old.layers - 1)]
-        rows = read_rows(text, EncoderTokenizer.wrap(tokens), context, match=match)
-        lost = imitate(made, loaded.model, rows, pairs, steps=steps, lr=lr, batch_tokens=batch_tokens)
-        about = f"learned to give the states of a larger encoder (mean square of the difference {lost:.3f})"
-    elif keep:
+    if keep:
         about = f"the embeddings and the layers {keep_layers} of a larger encoder"
     files = {TOKENIZER: tokens.to_str().encode()}
     told = store.write(out, made, config, {"name": out.name, "about": about}, files)

@@ -18,7 +18,7 @@ def make_optimizer(model: nn.Module, settings: Settings, *, fused: bool) -> Opti
     >>> type(make_optimizer(nn.Linear(2, 3), Settings(optimizer="sgd", lr=0.1), fused=False)).__name__
     'SGD'
     """
-    common = {"lr": settings.lr, "weight_decay": settings.weight_decay, "fused": fused}
+    weights, lr, decay = model.parameters(), settings.lr, settings.weight_decay
     if settings.optimizer == "sgd":
-        return torch.optim.SGD(model.parameters(), momentum=settings.momentum, **common)
-    return torch.optim.AdamW(model.parameters(), betas=settings.betas, **common)
+        return torch.optim.SGD(weights, lr=lr, momentum=settings.momentum, weight_decay=decay, fused=fused)
+    return torch.optim.AdamW(weights, lr=lr, betas=settings.betas, weight_decay=decay, fused=fused)
