@@ -124,7 +124,7 @@ def take_ends(chances: Tensor, search: Search, limits: Limits) -> Tensor:
         over = search.must_end()
         return never.expand(len(chances)) if over is None else torch.zeros_like(never).where(over, never)
     ends = chances[:, limits.end].clone() if search.length >= limits.shortest else never.expand(len(chances))
-    chances[:, limits.end] = -torch.inf
+    chances[:, limits.end].fill_(-torch.inf)
     return ends
 
 

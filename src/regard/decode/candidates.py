@@ -15,22 +15,24 @@ class Candidates(NamedTuple):
     """For every row the 2 · beams best next steps, falling, r c each, and what they are of."""
 
     scores: Tensor  # r c
-    at: Tensor  # r c: which of a row's choices, that are `each` per beam, END first
+    at: Tensor  # r c: which of a row's choices
+    beams: Tensor  # r c: which beam each goes on from
+    ends: Tensor  # r c: whether it says END
     tokens: Tensor  # r w·each: what every choice says
-    each: int
     tied: Tensor  # a boolean, as in `Top`
 
     def take_ended(self, beams: int) -> tuple[Tensor, Tensor]:
         """(scores, beams) of the best `beams`, whose score is −∞ where they do not say END."""
-        at = self.at[:, :beams]
-        return self.scores[:, :beams].where(at % self.each == 0, -torch.inf), at // self.each
+        return self.scores[:, :beams].where(self.ends[:, :beams], -torch.inf), self.beams[:, :beams]
 
     def take_open(self, beams: int) -> tuple[Tensor, Tensor, Tensor]:
         """(scores, beams, tokens) of the best `beams` that go on."""
-        ends = self.at % self.each == 0
-        going = ends.sort(dim=1, stable=True).indices[:, :beams]  # False is before True, and order stays
-        at = self.at.gather(1, going)
-        return self.scores.gather(1, going), at // self.each, self.tokens.gather(1, at)
+        going = self.ends.sort(dim=1, stable=True).indices[:, :beams]  # False is before True, and order stays
+        return (
+            self.scores.gather(1, going),
+            self.beams.gather(1, going),
+            self.tokens.gather(1, self.at.gather(1, going)),
+        )
 
 
 def candidates(
@@ -50,5 +52,5 @@ def candidates(
         scores, tokens = F.pad(scores, (0, missing), value=-torch.inf), F.pad(tokens, (0, missing), value=NO_TOKEN)
     each = scores.shape[1]
     scores = (scores.view(rows, width, each) + so_far[:, :, None]).flatten(1)
-    scores, at = scores.sort(dim=1, descending=True, stable=True)
-    return Candidates(scores[:, : 2 * beams], at[:, : 2 * beams], tokens.view(rows, -1), each, best.tied)
+    scores, at = (part[:, : 2 * beams] for part in scores.sort(dim=1, descending=True, stable=True))
+    return Candidates(scores, at, at // each, at % each == 0, tokens.view(rows, -1), best.tied)  # END is first of each

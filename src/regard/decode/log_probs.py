@@ -21,6 +21,8 @@ class LogProbs:
 
     def __init__(self) -> None:
         self.memory: Tensor | None = None
+        self.steps: DecoderState | None = None  # that was asked last
+        self.headed: HasHead | None = None  # the same, where it tells its head: to look each time takes long
 
     def __call__(self, logits: Tensor) -> Tensor:
         """What came before is overwritten."""
@@ -31,9 +33,11 @@ class LogProbs:
 
     def after(self, steps: DecoderState, ids: Tensor) -> Tensor:
         """The same of the logits that a model gives after these ids; where it tells its head, they stand there too."""
-        if not isinstance(steps, HasHead) or torch.is_autocast_enabled(ids.device.type):
+        if steps is not self.steps:
+            self.steps, self.headed = steps, steps if isinstance(steps, HasHead) else None
+        if self.headed is None or torch.is_autocast_enabled(ids.device.type):
             return self(steps(ids))
-        hidden, (weight, bias) = steps.hidden(ids), steps.head
+        hidden, (weight, bias) = self.headed.hidden(ids), self.headed.head
         if hidden.dtype not in (torch.float32, torch.float64) or weight.dtype != hidden.dtype:
             return self(F.linear(hidden, weight, bias))
         room = self.room(len(hidden), len(weight), hidden)

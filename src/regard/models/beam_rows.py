@@ -53,8 +53,11 @@ class BeamRows:
 
         Beams of one sentence change places among each other, and what they read is the same.
         """
-        self.rows = self.rows[index]
+        rows, before = self.rows[index], self.rows
         self.since = index if self.since is None else self.since[index]
+        if torch.equal(rows, before):
+            return None
+        self.rows = rows
         wanted = deduplicate(self.rows) if self.shared else self.rows
         if torch.equal(wanted, self.held):
             return None

@@ -53,10 +53,11 @@ class EncoderDecoder(nn.Module):
 
     def begin(self, source: Tensor) -> DecoderState:
         """The source read once, and nothing written yet: feed it the token that begins a text."""
+        from regard.models.engines import begin_translating
         from regard.models.translator_state import TranslatorState
 
         memory, mask, lengths = self._read(source)
-        return TranslatorState(self, source, memory, self.decoder.make_caches(memory), mask, lengths)
+        return begin_translating(TranslatorState(self, source, memory, self.decoder.make_caches(memory), mask, lengths))
 
     @property
     def head_weight(self) -> Float[Tensor, "n m"]:

@@ -1,4 +1,4 @@
-"""How a decoder-only model computes its steps: the quickest way that is right, or the one that is asked for."""
+"""How a model computes its steps: the quickest way that is right, or the one that is asked for."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -14,10 +14,13 @@ from regard.positions import Learned
 
 if TYPE_CHECKING:
     from regard.models.causal import CausalModel
+    from regard.models.translator_state import TranslatorState
 
 PLAIN = "plain"
 # The quickest first, as "module:name" of an `Engine`; loaded when a model begins to write.
 ENGINES: dict[str, str] = {"fast": "regard.models.fast.engine:ENGINE", "lean": "regard.models.lean.state:LEAN"}
+
+SHORTCUT = "regard.models.lean.translator_state:shorten"  # the lean state of an encoder–decoder, where it is right
 
 
 @runtime_checkable
@@ -56,6 +59,12 @@ def begin_decoding(
     candidates = (one for one in map(load_engine, ENGINES) if size >= one.least_size)
     quickest = next((one for one in candidates if one.find_obstacle(model) is None), None)
     return plain if quickest is None else quickest.begin(plain)
+
+
+def begin_translating(plain: "TranslatorState") -> DecoderState:
+    """The state of an encoder–decoder that has read its source: the lean one where it is right, else the plain one."""
+    state: DecoderState = load_named(SHORTCUT)(plain)
+    return state
 
 
 def load_engine(name: str) -> Engine:

@@ -78,11 +78,16 @@ def join_weights(model: CausalModel) -> JoinedWeights:
 
 
 def join_layer(block: Any) -> JoinedLayer:
-    """The weights of one block."""
-    attention, network = block.attention, getattr(block, "feed_forward", None)
+    """The weights of one block of a decoder-only model."""
+    return join_self_attention(block, block.attention, block.around_attention)
+
+
+def join_self_attention(block: Any, attention: Any, around: Any) -> JoinedLayer:
+    """The weights of a block's self-attention, of the norm around it, and of its network."""
+    network = getattr(block, "feed_forward", None)
     ways = () if network is None else tuple(part for part in (network.to_gate, network.to_hidden) if part is not None)
     return JoinedLayer(
-        find_norm(block.around_attention.norm),
+        find_norm(around.norm),
         join_linears((attention.to_q, attention.to_k, attention.to_v)),
         None if attention.q_norm is None else find_norm(attention.q_norm),
         None if attention.k_norm is None else find_norm(attention.k_norm),

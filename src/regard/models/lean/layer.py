@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.layers.feedforward import ACTIVATIONS
+from regard.layers.feedforward import ACTIVATIONS, GATED
 from regard.models.lean.cache import SlotCache
 from regard.models.lean.joined import JoinedLayer, JoinedLinear, JoinedNorm
 
@@ -20,6 +20,7 @@ class Shape(NamedTuple):
     scale: float
     activation: str
     zero: Tensor  # what a product is added to where it is added to nothing
+    is_post: bool = False  # whether norms stand after the sublayers and what is added back
 
 
 class Turn(NamedTuple):
@@ -52,33 +53,44 @@ def multiply(x: Tensor, linear: JoinedLinear) -> Tensor:
 def apply_norm(x: Tensor, norm: JoinedNorm) -> Tensor:
     """x, normed over its last axis."""
     if norm.is_rms:
-        return F.rms_norm(x, norm.weight.shape, norm.weight, norm.eps)
-    return F.layer_norm(x, norm.weight.shape, norm.weight, norm.bias, norm.eps)
+        return torch.rms_norm(x, norm.weight.shape, norm.weight, norm.eps)
+    return torch.layer_norm(x, norm.weight.shape, norm.weight, norm.bias, norm.eps)
+
+
+def norm_before(x: Tensor, norm: JoinedNorm, shape: Shape) -> Tensor:
+    """What a sublayer reads."""
+    return x if shape.is_post else apply_norm(x, norm)
+
+
+def norm_after(x: Tensor, norm: JoinedNorm, shape: Shape) -> Tensor:
+    """What comes of the input of a sublayer plus its output."""
+    return apply_norm(x, norm) if shape.is_post else x
 
 
 def project_heads(x: Tensor, layer: JoinedLayer, shape: Shape, turn: Turn | None) -> tuple[Tensor, Tensor, Tensor]:
     """q (b, t, h, d), k and v (b, t, g, d) of what the norm before attention gave, (b, t, m)."""
     h, g, d = shape.heads, shape.kv_heads, shape.head_width
-    heads = multiply(x, layer.qkv).unflatten(-1, (h + 2 * g, d))
-    asked = heads[:, :, : h + g]
+    heads = multiply(x, layer.qkv).view(*x.shape[:2], h + 2 * g, d)
+    q, k, v = heads.split((h, g, g), 2)
     if layer.q_norm is not None and layer.k_norm is not None:
-        asked = torch.cat((apply_norm(asked[:, :, :h], layer.q_norm), apply_norm(asked[:, :, h:], layer.k_norm)), 2)
+        q, k = apply_norm(q, layer.q_norm), apply_norm(k, layer.k_norm)
     if turn is not None:
-        asked = torch.addcmul(asked * turn.cos, asked.roll(d // 2, -1), turn.sin)
-    return asked[:, :, :h], asked[:, :, h:], heads[:, :, h + g :]
+        asked = heads[:, :, : h + g] if layer.q_norm is None else torch.cat((q, k), 2)
+        q, k = torch.addcmul(asked * turn.cos, asked.roll(d // 2, -1), turn.sin).split((h, g), 2)
+    return q, k, v
 
 
 def add_network(x: Tensor, layer: JoinedLayer, shape: Shape) -> Tensor:
     """x, and what the feed-forward network adds to it, where there is one."""
     if layer.gate_up is None or layer.down is None or layer.network_norm is None:
         return x
-    hidden = multiply(apply_norm(x, layer.network_norm), layer.gate_up)
-    if shape.activation == "swiglu":
+    hidden, bend = multiply(norm_before(x, layer.network_norm, shape), layer.gate_up), ACTIVATIONS[shape.activation]
+    if shape.activation in GATED:
         gate, up = hidden.chunk(2, -1)
-        hidden = F.silu(gate).mul_(up)
+        hidden = bend(gate).mul_(up)
     else:
-        hidden = ACTIVATIONS[shape.activation](hidden)
-    return add_linear(x, hidden, layer.down)
+        hidden = bend(hidden)
+    return norm_after(add_linear(x, hidden, layer.down), layer.network_norm, shape)
 
 
 def add_linear(x: Tensor, y: Tensor, linear: JoinedLinear) -> Tensor:
@@ -92,12 +104,29 @@ def attend_one(q: Tensor, cache: SlotCache, count: int, shape: Shape, hidden: Te
     assert cache.values is not None
     rows = q.shape[0]
     asked = q.reshape(rows * shape.kv_heads, -1, shape.head_width)  # b·g h/g d: heads of one key head ask as one
-    keys, values = cache.keys[:, :count], cache.values[:, :count]
+    weights = weigh(asked, cache.keys[:, :count].mT, shape, hidden)  # b·g h/g k
+    return torch.bmm(weights, cache.values[:, :count]).view(rows, 1, -1)
+
+
+def attend_beams(q: Tensor, keys: Tensor, values: Tensor, shape: Shape, hidden: Tensor | None) -> tuple[Tensor, Tensor]:
+    """What one token of each row gathers, (b, 1, h · d), and the weights (e · h, w, k).
+
+    The w rows of each of e entries stand side by side and ask as one for its keys, (e · h, d, k), and values,
+    (e · h, k, d). `hidden` (e · h, w or 1, k) is −∞ where a row may not look.
+    """
+    (rows, _, h, d), flat = q.shape, keys.shape[0]
+    width = rows * h // flat
+    asked = q.view(-1, width, h, d).transpose(1, 2).reshape(flat, width, d)
+    weights = weigh(asked, keys, shape, hidden)
+    mix = torch.bmm(weights, values).view(-1, h, width, d)
+    return mix.transpose(1, 2).reshape(rows, 1, h * d), weights
+
+
+def weigh(asked: Tensor, keys: Tensor, shape: Shape, hidden: Tensor | None) -> Tensor:
+    """The weights of queries (n, q, d) and keys (n, d, k); `hidden` is −∞ where a query may not look."""
     if hidden is None:
-        scores = torch.baddbmm(shape.zero, asked, keys.mT, beta=0, alpha=shape.scale)  # b·g h/g k
-    else:
-        scores = torch.baddbmm(hidden, asked, keys.mT, alpha=shape.scale)
-    return torch.bmm(scores.softmax(-1), values).view(rows, 1, -1)
+        return torch.baddbmm(shape.zero, asked, keys, beta=0, alpha=shape.scale).softmax(-1)
+    return torch.baddbmm(hidden, asked, keys, alpha=shape.scale).softmax(-1)
 
 
 def attend_many(q: Tensor, k: Tensor, v: Tensor, shape: Shape, mask: Tensor | None) -> Tensor:
