@@ -23,7 +23,7 @@ AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo -n) timeout 300 env DEBIAN_F
 THREADS ?= 1
 PYTEST := MPLBACKEND=Agg OMP_NUM_THREADS=$(THREADS) $(BIN)/python -m tests.tally
 CHECKED := -- --quiet --jaxtyping-packages=regard,beartype.beartype --numprocesses $(WORKERS) --ignore=tests/browser
-COMPILED := -- --quiet -m compiled --ignore=tests/browser
+COMPILED := -- --quiet -m compiled --numprocesses $(WORKERS) --ignore=tests/browser
 # A browser takes several processes by itself: these tests run one after the other, when nothing else does.
 BROWSED := -- --quiet tests/browser
 
