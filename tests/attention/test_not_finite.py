@@ -13,7 +13,7 @@ import regard
 NAMES = {"default": "DEFAULT", "avx2": "AVX2", "avx512": "AVX512"}
 
 
-@pytest.mark.parametrize("capability", NAMES)
+@pytest.mark.parametrize("capability", [pytest.param("default", marks=pytest.mark.slow), "avx2", "avx512"])
 def test_what_is_not_finite_reaches_the_rows_that_see_it_and_no_others(capability, repository):
     """torch's kernel takes a row whose largest score is not above −inf for a row that sees nothing, and gives 0."""
     environment = os.environ | {"ATEN_CPU_CAPABILITY": capability, "OMP_NUM_THREADS": "1"}

@@ -32,7 +32,7 @@ def quantized_file(folder, kind, family="Llama", **fields):
     return write_gguf(folder / "model.gguf", keys, tensors, architecture=architecture, types=types)
 
 
-@pytest.mark.parametrize("kind", ["Q4_K", "Q6_K"])
+@pytest.mark.parametrize("kind", ["Q4_K", pytest.param("Q6_K", marks=pytest.mark.slow)])
 @torch.no_grad()
 def test_larger_blocks_are_computed_with_as_they_are(tmp_path, kind):
     fields = {"hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 2, "tie_word_embeddings": True}

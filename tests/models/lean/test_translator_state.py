@@ -15,6 +15,7 @@ from regard.models.lean.obstacles import find_translator_obstacle
 from regard.models.lean.translator_state import LeanTranslatorState
 from regard.models.pointer_generator import PointerGeneratorConfig
 from regard.models.translator_state import TranslatorState
+from tests.child import in_child
 from tests.models.causal_models import shaken
 
 V, N, M, H, B, S, T = 23, 29, 24, 3, 5, 7, 9
@@ -346,11 +347,14 @@ def test_whoever_comes_later_gets_the_modules_from_then_on():
     step(lean, plain, ids)
 
 
+@in_child
 def test_autocast_is_left_to_the_modules():
-    model = make()
-    lean, _ = both(model)
-    with torch.no_grad(), torch.autocast("cpu", enabled=True):
-        assert not lean.may_go_on()
+    lean, plain = both(make())
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        for at in range(2):
+            ids = draw_target(B, 2)[:, at : at + 1]
+            assert_close(lean(ids), plain(ids), rtol=0, atol=0)
+    assert lean.is_plain
 
 
 def test_gradients_reach_the_weights():

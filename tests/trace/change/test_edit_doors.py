@@ -214,7 +214,7 @@ def test_flex_attention_of_the_library_is_edited_once():
 # Half precision
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, pytest.param(torch.float16, marks=pytest.mark.slow)])
 @in_child
 def test_half_precision_stays_what_it_is_and_edits_are_computed_wider(dtype):
     model, x = built("LlamaForCausalLM").to(dtype), ids()
