@@ -5,7 +5,6 @@
 writes one text a line, and beside it `everyday.json`: what the texts are, their licences, and who wrote them.
 """
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from regard.data.card import write_card
 from regard.data.lines import lines_of, objects_of, refuse
 from regard.files import make_folder, put
 
@@ -82,7 +82,7 @@ def write_everyday(folder: Path, out: Path) -> dict[str, Any]:
     card = describe_sources(len(captions), len(tatoeba), authors)
     make_folder(out.parent)
     put(out, "".join(f"{text}\n" for text in (*captions, *tatoeba)).encode())
-    put(out.with_suffix(".json"), (json.dumps(card, indent=1, ensure_ascii=False) + "\n").encode())
+    write_card(out.with_suffix(".json"), card)
     return card
 
 

@@ -6,7 +6,6 @@ writes train.tsv, validation.tsv and test.tsv, and beside them `card.json`: what
 who wrote them. The grammar is learned from only: both other parts are Tatoeba's, and no sentence stands in two parts.
 """
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -15,6 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
+from regard.data.card import write_card
 from regard.data.grammar import sentences
 from regard.data.lines import refuse
 from regard.data.pairs import Pair, read_pairs
@@ -79,7 +79,7 @@ def write_everyday_pairs(folder: Path, out: Path) -> dict[str, Any]:
     make_folder(out)
     for name, pairs in (("train", [*parts.train, *generated]), ("validation", parts.validation), ("test", parts.test)):
         put(out / f"{name}.tsv", "".join("\t".join(pair) + "\n" for pair in pairs).encode())
-    put(out / "card.json", (json.dumps(card, indent=1, ensure_ascii=False) + "\n").encode())
+    write_card(out / "card.json", card)
     return card
 
 

@@ -12,7 +12,6 @@ whatever stands in its validation or test part is left out here.
 
 import html
 import io
-import json
 import re
 import tarfile
 from collections.abc import Iterable, Iterator
@@ -22,6 +21,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import typer
 
+from regard.data.card import write_card
 from regard.data.labelled import LabelledTexts
 from regard.data.lines import objects_of, refuse
 from regard.data.split import fold_text
@@ -199,7 +199,7 @@ def write_opinions(sdist: Path, data: Path, out: Path) -> dict[str, Any]:
     phrases = [phrase for phrase in drawn if fold_text(phrase) not in judged]
     card = describe_sources([kept[at] for at in order[VALIDATION:]], len(phrases))
     put(out / "phrases.txt", "".join(f"{phrase}\n" for phrase in phrases).encode())
-    put(out / "card.json", (json.dumps(card, indent=1, ensure_ascii=False) + "\n").encode())
+    write_card(out / "card.json", card)
     return card
 
 

@@ -6,7 +6,6 @@ writes pairs as train.tsv, validation.tsv and test.tsv, other sentences as sente
 are, their licences, and who wrote them. No sentence stands in two of the parts.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from itertools import combinations
@@ -15,6 +14,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from regard.data.card import write_card
 from regard.data.everyday import CAPTIONS, TATOEBA, caption_texts, describe_sources, tatoeba_texts
 from regard.data.lines import lines_of
 from regard.data.split import fold_text
@@ -72,7 +72,7 @@ def write_paraphrases(folder: Path, out: Path) -> dict[str, Any]:
         rows = [("text", "other"), *(pair[:2] for pair in pairs)]
         put(out / f"{name}.tsv", "".join(f"{text}\t{other}\n" for text, other in rows).encode())
     put(out / "sentences.txt", "".join(f"{text}\n" for text in parts.sentences).encode())
-    put(out / "card.json", (json.dumps(card, indent=1, ensure_ascii=False) + "\n").encode())
+    write_card(out / "card.json", card)
     return card
 
 

@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
+from regard.data.card import write_card
 from regard.data.lines import lines_of
 from regard.errors import DataError
 from regard.files import make_folder, put
@@ -55,15 +56,20 @@ def texts_of(articles: list[dict[str, Any]]) -> Iterator[str]:
                     yield " ".join(text.split())
 
 
-def write_reading(folder: Path, out: Path) -> dict[str, int]:
-    """Write the parts and what is to be said of them; gives how many questions each part has."""
+def split_articles(folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """The articles of each part."""
     dev = read_articles(folder / DEV)
     known = dev[: -TEST - VALIDATION]
-    parts = {
+    return {
         "train": [*read_articles(folder / TRAIN), *known],
         "validation": dev[len(known) : -TEST],
         "test": dev[-TEST:],
     }
+
+
+def write_reading(folder: Path, out: Path) -> dict[str, int]:
+    """Write the parts and what is to be said of them; gives how many questions each part has."""
+    parts = split_articles(folder)
     make_folder(out)
     for name, articles in parts.items():
         put(out / f"{name}.json", json.dumps({"version": "1.1", "data": articles}).encode())
@@ -72,7 +78,7 @@ def write_reading(folder: Path, out: Path) -> dict[str, int]:
         name: sum(len(one["qas"]) for a in articles for one in a["paragraphs"]) for name, articles in parts.items()
     }
     card = {"data": [CARD["data"][0] | {"texts": counts["train"]}]}
-    put(out / "card.json", (json.dumps(card, indent=1, ensure_ascii=False) + "\n").encode())
+    write_card(out / "card.json", card)
     return counts
 
 

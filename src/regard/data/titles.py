@@ -15,8 +15,9 @@ from typing import Annotated, Any
 
 import typer
 
+from regard.data.card import write_card
 from regard.data.lines import lines_of
-from regard.data.reading import DEV, TEST, TRAIN, VALIDATION, read_articles
+from regard.data.reading import split_articles
 from regard.files import make_folder, put
 
 PARTS = {"train": "train.txt.gz", "validation": "valid.txt.gz", "test": "test.txt.gz"}
@@ -62,7 +63,7 @@ def holds_title(text: str, title: str) -> bool:
     return bool(words) and all(word in known for word in words)
 
 
-def split_articles(path: Path) -> Iterator[tuple[str, str]]:
+def stream_wikitext(path: Path) -> Iterator[tuple[str, str]]:
     """Each paragraph of WikiText with the title of its article, both as they stand there."""
     title = ""
     for line in lines_of(path):
@@ -83,14 +84,14 @@ def pair_titles(found: Iterator[tuple[str, str]]) -> Iterator[dict[str, str]]:
 
 def squad_titles(folder: Path) -> Iterator[tuple[str, str]]:
     """The passages of SQuAD that are not kept for a test, with the titles of their articles."""
-    for article in (*read_articles(folder / TRAIN), *read_articles(folder / DEV)[: -TEST - VALIDATION]):
+    for article in split_articles(folder)["train"]:
         for paragraph in article["paragraphs"]:
             yield article["title"].replace("_", " "), " ".join(paragraph["context"].split())
 
 
 def write_titles(folder: Path, out: Path) -> dict[str, int]:
     """Write the parts and what is to be said of them; gives how many pairs each part has."""
-    rows = {name: list(pair_titles(split_articles(folder / "wikitext2" / file))) for name, file in PARTS.items()}
+    rows = {name: list(pair_titles(stream_wikitext(folder / "wikitext2" / file))) for name, file in PARTS.items()}
     more = list(pair_titles(squad_titles(folder)))
     card = {"data": [one | {"texts": count} for one, count in zip(CARD, (len(rows["train"]), len(more)))]}
     held = {row["summary"] for name in ("validation", "test") for row in rows[name]}
@@ -98,7 +99,7 @@ def write_titles(folder: Path, out: Path) -> dict[str, int]:
     make_folder(out)
     for name, some in rows.items():
         put(out / f"{name}.jsonl", "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in some).encode())
-    put(out / "card.json", (json.dumps(card, indent=1, ensure_ascii=False) + "\n").encode())
+    write_card(out / "card.json", card)
     return {name: len(some) for name, some in rows.items()}
 
 

@@ -64,6 +64,7 @@ class Buffer:
 
     def move(self, k: Float[Tensor, "*_b t d"], v: Float[Tensor, "*_b t e"], room: int) -> None:
         """Hold copies of these, in tensors of our own; views of the old ones stay as they are."""
+        self.other = None  # of another size than these will be
         held = k.shape[-2]
         # No inference tensors even in inference mode: those cannot be written to outside of it.
         with torch.inference_mode(False), torch.no_grad():

@@ -8,6 +8,7 @@ one's.
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -16,7 +17,7 @@ import torch
 import typer
 from torch import Tensor, nn
 
-from regard.data.batches import cut
+from regard.data.batches import batches
 from regard.data.examples import RaggedArray
 from regard.data.lines import stream_lines
 from regard.data.squad import read_squad
@@ -30,8 +31,9 @@ from regard.tasks.encoder_tokens import EncoderTokenizer
 from regard.tasks.shrink import open_encoder, parse_layers
 from regard.trace.census.census import eval_mode
 from regard.trace.measure.bar import bar
+from regard.training.schedule import rate_at
 
-LEAST = 8  # tokens of a row: shorter lines are joined with those that follow
+LEAST = 8  # tokens of a row: shorter lines are left out
 WARMUP = 0.05  # share of the steps
 
 
@@ -88,21 +90,19 @@ def imitate(
     >>> imitate(small, large, rows, [(0, 2)], steps=40, lr=1e-2) < first / 2
     True
     """
-    generator = np.random.default_rng(seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         widths = small.config.width, large.config.width
         maps = nn.ModuleList(nn.Identity() if widths[0] == widths[1] else nn.Linear(*widths) for _ in layers)
     weights = [*small.parameters(), *maps.parameters()]
     optimizer = torch.optim.AdamW(weights, lr=lr, betas=(0.9, 0.98), weight_decay=0.01)
-    shape = lambda step: min(1.0, (step + 1) / max(1.0, WARMUP * steps)) * (1 - step / steps)  # noqa: E731
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, shape)
+    warmup = round(WARMUP * steps)
     lost: list[float] = []
-    batches = draw_batches(rows.ids, batch_tokens, generator)
+    drawn = draw_batches(rows.ids, batch_tokens, seed)
     with eval_mode(large), hear_blocks(small) as ours, hear_blocks(large) as theirs, bar("imitate", steps) as advance:
         small.train()
-        for _ in range(steps):
-            batch = next(batches)
+        for step in range(steps):
+            batch = next(drawn)
             ids, lengths = torch.from_numpy(rows.ids.pad(batch)), torch.from_numpy(rows.ids.lengths[batch])
             types = None if rows.types is None else torch.from_numpy(rows.types.pad(batch))
             with torch.no_grad():
@@ -118,22 +118,20 @@ def imitate(
             optimizer.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_(weights, 1.0)
+            for group in optimizer.param_groups:
+                group["lr"] = rate_at(step, kind="linear", peak=lr, warmup=warmup, steps=steps)
             optimizer.step()
-            schedule.step()
             lost.append(float(loss.detach()))
             advance(1)
         small.eval()
     return float(np.mean(lost[-max(1, steps // 10) :]))
 
 
-def draw_batches(rows: RaggedArray, batch_tokens: int, generator: np.random.Generator) -> Iterator[np.ndarray]:
-    """Rows of about equal length together, without end: every row once an epoch, in another order each time."""
-    while True:
-        mixed = rows.lengths + generator.uniform(0, 8, len(rows.lengths))  # neighbours change from epoch to epoch
-        made = list(cut(np.argsort(mixed), [rows.lengths], max(batch_tokens, int(rows.lengths.max()))))
-        for at in generator.permutation(len(made)):
-            if len(made[at]):
-                yield made[at]
+def draw_batches(rows: RaggedArray, batch_tokens: int, seed: int) -> Iterator[np.ndarray]:
+    """Batches of rows, epoch after epoch, without end."""
+    tokens = max(batch_tokens, int(rows.lengths.max()))
+    for epoch in count():
+        yield from batches({"ids": rows.lengths}, tokens=tokens, seed=seed, epoch=epoch)
 
 
 @contextmanager
