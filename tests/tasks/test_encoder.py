@@ -22,8 +22,13 @@ def minilm() -> Path:
 TEXTS = ["The cat sat on the mat.", "A dog, 猫 and 🐈!", "naïve café"] * 3
 
 
+def several_tokenizers(minilm: Path) -> list:
+    learned = [train_tokenizer(TEXTS, 300, lowercase=kind == "bpe", kind=kind) for kind in ("bpe", "words")]
+    return [load_model(minilm).tokenizer, *learned]
+
+
 def test_two_texts_are_framed_as_the_tokenizer_itself_frames_them(minilm):
-    for tokenizer in (load_model(minilm).tokenizer, train_tokenizer(TEXTS, 300, lowercase=True)):
+    for tokenizer in several_tokenizers(minilm):
         tokens = EncoderTokenizer.wrap(tokenizer)
         first, second = tokens.encode_plain(["Where is the cat?", "On the mat, of course."])
         for framed, whole in (
@@ -38,11 +43,20 @@ def test_two_texts_are_framed_as_the_tokenizer_itself_frames_them(minilm):
 
 @pytest.mark.parametrize("text", ["  a\tcat  sat. ", "Ünïcode 猫咪 and 🐈‍⬛ here", "tabs\n\nand lines"])
 def test_spans_hold_no_white_space_at_their_ends_and_cover_every_letter(minilm, text):
-    for tokenizer in (load_model(minilm).tokenizer, train_tokenizer(TEXTS, 300, lowercase=True)):
+    for tokenizer in several_tokenizers(minilm):
         spans = EncoderTokenizer.wrap(tokenizer).encode_plain([text])[0].spans
         assert all(text[a:b] == text[a:b].strip() for a, b in spans)
         letters = {at for a, b in spans for at in range(a, b)}
         assert {at for at, letter in enumerate(text) if letter.isalnum()} <= letters
+
+
+def test_whole_words_are_the_most_frequent_ones_and_others_are_unknown():
+    tokenizer = train_tokenizer(["A film, a film!"] * 3 + ["rare"], 270, lowercase=True, kind="words")
+    names = [tokenizer.id_to_token(number) for number in tokenizer.encode("A film, unheard-of [MASK]").ids]
+    assert names == ["<bos>", "▁a", "▁film", ",", "<unk>", "<unk>", "<unk>", "[MASK]", "<eos>"]
+    fewer = train_tokenizer((word for word in ["b"] * 3 + ["c"] * 2 + ["a"] * 2), 7, lowercase=True, kind="words")
+    assert fewer.get_vocab_size() == 7
+    assert fewer.encode("a b c").tokens == ["<bos>", "▁a", "▁b", "<unk>", "<eos>"]
 
 
 def test_what_is_fine_tuned_begins_as_the_pretrained_model(minilm, tmp_path):

@@ -29,7 +29,7 @@ def train_characters(texts: Sequence[str], size: int, lower: bool, byte_fallback
     return wrap_model(model, lower, words=False)
 
 
-def train_words(texts: Sequence[str], size: int, lower: bool, byte_fallback: bool) -> Tokenizer:
+def train_words(texts: Iterable[str], size: int, lower: bool, byte_fallback: bool) -> Tokenizer:
     """Each word and each other sign is a token: the most frequent ones."""
     if byte_fallback:
         raise ConfigError("words are never spelled in bytes; leave byte_fallback away, or choose kind='bpe'")
@@ -124,7 +124,7 @@ def count_letters(texts: Sequence[str], lower: bool) -> Counter[str]:
     return counts
 
 
-def count_words(texts: Sequence[str], lower: bool) -> Counter[str]:
+def count_words(texts: Iterable[str], lower: bool) -> Counter[str]:
     """How often each word is there, with its `▁`."""
     tokenizer = wrap_model(models.BPE(), lower)
     normalise, split = tokenizer.normalizer.normalize_str, tokenizer.pre_tokenizer.pre_tokenize_str

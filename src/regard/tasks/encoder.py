@@ -3,14 +3,15 @@
 from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import torch
 from pydantic import Field
-from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
+from tokenizers import AddedToken, Tokenizer, normalizers, pre_tokenizers, processors
 from torch import Tensor
 
-from regard.data.byte_level import LEAST, train_byte_level
+from regard.data.byte_level import LEAST, MASK_TOKEN, train_byte_level
+from regard.data.pieces import train_words
 from regard.data.special import BEGIN, END, SPECIAL
 from regard.errors import ConfigError, ModelError
 from regard.files import put
@@ -25,6 +26,7 @@ from regard.tasks.model_settings import Hyperparameter, fill_config, with_hyperp
 from regard.training.settings import Settings
 
 C = TypeVar("C", bound=BertConfig)
+TokenKind = Literal["bpe", "words"]
 KEPT = {  # of the config of a model that is fine-tuned; what is not here is the task's own or a setting
     *("vocab_size", "width", "heads", "layers", "context", "hidden", "embed_width", "token_types", "activation"),
     *("norm_eps", "pad", "after_pad", "tied", "head_activation"),
@@ -46,7 +48,10 @@ class EncoderSettings(Settings):
     pretrained: str = Field(
         "", description="model to fine-tune: a run, a folder, an embedded model; none: train from scratch"
     )
-    vocab_size: int = Field(8000, ge=LEAST, description="vocabulary size (byte-level BPE), unless pretrained")
+    vocab_size: int = Field(8000, ge=LEAST, description="vocabulary size, unless pretrained")
+    kind: TokenKind = Field(
+        "bpe", description="tokens: byte-level pieces, or whole words, unless pretrained; rare words are then unknown"
+    )
     lowercase: bool = Field(False, description="lowercase the text, unless pretrained")
     max_length: int = Field(256, ge=8, description="max tokens per row, special tokens included")
     batch_tokens: int = Field(4096, ge=1, description="tokens per batch, padding included, summed over all processes")
@@ -92,7 +97,9 @@ def make_encoder(
         return continue_encoder(config_class, settings, folder, segments, more)
     place = folder / TOKENIZER
     if not place.exists():
-        learned = train_tokenizer(texts, settings.vocab_size, lowercase=settings.lowercase, prefix_space=prefix_space)
+        learned = train_tokenizer(
+            texts, settings.vocab_size, lowercase=settings.lowercase, prefix_space=prefix_space, kind=settings.kind
+        )
         put(place, learned.to_str().encode())
     tokens = EncoderTokenizer.wrap(Tokenizer.from_str(place.read_text(encoding="utf-8")))
     sizes = {"vocab_size": tokens.tokenizer.get_vocab_size(), "context": settings.max_length, "token_types": segments}
@@ -100,28 +107,44 @@ def make_encoder(
     return MadeEncoder(tokens, made, made.build())
 
 
-def train_tokenizer(texts: Iterable[str], size: int, *, lowercase: bool, prefix_space: bool = False) -> Tokenizer:
-    """A byte-level tokenizer that frames one text, or two, for an encoder.
+def train_tokenizer(
+    texts: Iterable[str], size: int, *, lowercase: bool, prefix_space: bool = False, kind: TokenKind = "bpe"
+) -> Tokenizer:
+    """A tokenizer that frames one text, or two, for an encoder.
 
+    `kind` "bpe" spells any text in byte-level pieces; "words" are the `size` most frequent words and signs, and what
+    is not among them is unknown: of few texts, rare words say little but are learned by heart.
     With `prefix_space` a text is read as if a space stood before it, so that its first word is the token that it is
-    elsewhere: of short texts every word stands first now and then.
+    elsewhere: of short texts every word stands first now and then. Words are always read so.
 
     >>> tokenizer = train_tokenizer(["The cat", "the cats"] * 3, 280, lowercase=True)
     >>> tokenizer.encode("The", "cat").tokens
     ['<bos>', 'the', '<eos>', 'cat', '<eos>']
+    >>> train_tokenizer(["The cat", "the cats"], 280, lowercase=True, kind="words").encode("the dog").tokens
+    ['<bos>', '▁the', '<unk>', '<eos>']
     """
-    folded = (text.lower() for text in texts) if lowercase else texts
-    tokenizer = train_byte_level((f" {text}" for text in folded) if prefix_space else folded, size)
-    if prefix_space:
-        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
-    if lowercase:
-        tokenizer.normalizer = normalizers.Lowercase()
+    if kind == "words":
+        tokenizer = train_words(texts, size - 1, lowercase, byte_fallback=False)
+        tokenizer.add_special_tokens([AddedToken(MASK_TOKEN, special=True, normalized=False, lstrip=True)])
+    else:
+        tokenizer = train_pieces(texts, size, lowercase=lowercase, prefix_space=prefix_space)
     first, last = SPECIAL[BEGIN], SPECIAL[END]
     tokenizer.post_processor = processors.TemplateProcessing(
         single=f"{first} $A {last}",
         pair=f"{first} $A {last} $B:1 {last}:1",
         special_tokens=[(first, BEGIN), (last, END)],
     )
+    return tokenizer
+
+
+def train_pieces(texts: Iterable[str], size: int, *, lowercase: bool, prefix_space: bool) -> Tokenizer:
+    """Byte-level pieces of these texts."""
+    folded = (text.lower() for text in texts) if lowercase else texts
+    tokenizer = train_byte_level((f" {text}" for text in folded) if prefix_space else folded, size)
+    if prefix_space:
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    if lowercase:
+        tokenizer.normalizer = normalizers.Lowercase()
     return tokenizer
 
 
