@@ -124,7 +124,7 @@ def test_lengths() -> list[tuple[int, int]]:
     return list(zip(*sides, strict=True))
 
 
-def corpus(ours, theirs, sizes: tuple[int, ...] = (50, 100)) -> list[Row]:
+def corpus(ours, theirs, sizes: tuple[int, ...] = (50, 100, 150)) -> list[Row]:
     """Ours sorted by the length of the source, theirs as they stand in the file; batches of so many texts, in turns."""
     pairs = test_lengths()
     whole = drawn([source for source, _ in pairs], seed=3)

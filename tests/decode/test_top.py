@@ -33,3 +33,18 @@ def test_a_tie_with_the_first_that_is_left_out_is_told_and_one_of_minus_infinity
     assert not find_top(x, 1).tied
     x[0, 900] = 4.5
     assert not find_top(x, 8).tied
+
+
+@pytest.mark.parametrize("columns, k", [(37, 5), (640, 7), (1003, 4), (2000, 3), (6, 6)])
+def test_exact_is_a_stable_sort_whichever_rows_tie(columns, k):
+    draw = torch.Generator().manual_seed(columns)
+    x = torch.randn(11, columns, generator=draw)
+    x[::3] = (x[::3] * 4).round()  # full of ties
+    x[4] = -torch.inf
+    x[5, 2:] = -torch.inf
+    x[7, columns // 2] = torch.nan
+    values, ids = x.sort(dim=-1, descending=True, stable=True)
+    found = find_top(x, k, exact=True)
+    assert torch.equal(found.ids, ids[:, :k])
+    assert torch.equal(found.values.nan_to_num(9e9), values[:, :k].nan_to_num(9e9))
+    assert not found.tied

@@ -25,13 +25,22 @@ def find_top(x: Tensor, k: int, *, exact: bool = False) -> TopTokens:
     wait for the device. Ties of −∞ (or of ∞, which no log-probability is) do not count: ∞ − ∞ is not 0.
     """
     k = min(k, x.shape[-1])
-    if exact:
-        values, ids = x.sort(dim=-1, descending=True, stable=True)
-        return TopTokens(values[:, :k], ids[:, :k], torch.zeros((), dtype=torch.bool, device=x.device))
     one_more = min(k + 1, x.shape[-1])
     chunks = x.shape[-1] // CHUNK
     values, ids = find_top_by_chunks(x, one_more) if chunks > 2 * one_more else x.topk(one_more)
-    return TopTokens(values[:, :k], ids[:, :k], (values.diff() == 0).any())
+    if exact:
+        values, ids = sort_tied(x, values, ids)
+    tied = torch.zeros((), dtype=torch.bool, device=x.device) if exact else (values.diff() == 0).any()
+    return TopTokens(values[:, :k], ids[:, :k], tied)
+
+
+def sort_tied(x: Tensor, values: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
+    """The same, but of equal values the lower id is first: rows that do not fall strictly are sorted as a whole."""
+    rows = (~(values.diff() < 0)).any(-1).nonzero().squeeze(1)  # NaN and −∞ are here, too
+    if not len(rows):
+        return values, ids
+    some, at = (part[:, : values.shape[1]] for part in x[rows].sort(dim=-1, descending=True, stable=True))
+    return values.index_copy(0, rows, some), ids.index_copy(0, rows, at)
 
 
 def find_top_by_chunks(x: Tensor, k: int) -> tuple[Tensor, Tensor]:

@@ -41,9 +41,15 @@ def is_bounded(q: Tensor, k: Tensor, scale: float) -> bool:
     """Whether every score is finite for certain: d · max |q| · max |k|."""
     if not q.numel() or not k.numel():
         return True
-    top = [torch.linalg.vector_norm(x.detach(), math.inf).item() for x in (q, k)]
+    top = [greatest(x.detach()) for x in (q, k)]
     limit = torch.finfo(torch.promote_types(q.dtype, torch.float32)).max
     return q.shape[-1] * top[0] * top[1] * max(1.0, abs(scale)) < limit
+
+
+def greatest(x: Tensor) -> float:
+    """max |x|; NaN where there is one. The norm of the same name takes ten times as long."""
+    low, high = x.amin().item(), x.amax().item()
+    return high if high != high or high > -low else -low
 
 
 def is_harmless(q: Tensor, k: Tensor, v: Tensor, scale: float, masked: bool) -> bool:
