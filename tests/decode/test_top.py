@@ -35,7 +35,7 @@ def test_a_tie_with_the_first_that_is_left_out_is_told_and_one_of_minus_infinity
     assert not find_top(x, 8).tied
 
 
-@pytest.mark.parametrize("columns, k", [(37, 5), (640, 7), (1003, 4), (2000, 3), (6, 6)])
+@pytest.mark.parametrize(("columns", "k"), [(37, 5), (640, 7), (1003, 4), (2000, 3), (6, 6)])
 def test_exact_is_a_stable_sort_whichever_rows_tie(columns, k):
     draw = torch.Generator().manual_seed(columns)
     x = torch.randn(11, columns, generator=draw)
