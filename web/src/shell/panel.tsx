@@ -101,7 +101,8 @@ function LayerFacts({ hand }: { hand: FocusedCell }) {
       <p class="path"><bdi>{layer.name.slice(0, 200)}</bdi></p>
       <dl>
         <dt>{say("shell.kind")}</dt><dd>{attentionWords(attentionOf(layer))}</dd>
-        <dt>{say("shell.size")}</dt><dd class="number">{say("shell.shape", { heads, queries, keys })}</dd>
+        <dt>{say("shell.size")}</dt>
+        <dd class="number">{say(heads === 1 ? "shell.shape.one" : "shell.shape", { heads, queries, keys })}</dd>
         <dt>{say("shell.how")}</dt><dd>{mapKindWords(layer.how, say)}</dd>
         <dt>{say("shell.proof")}</dt>
         <dd data-proof={typeof proof === "object" ? proof?.status : ""}>

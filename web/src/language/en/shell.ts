@@ -50,6 +50,7 @@ export const shell = {
   "shell.kind": "Attention",
   "shell.size": "Size",
   "shell.shape": "{heads} heads, {queries} × {keys}",
+  "shell.shape.one": "1 head, {queries} × {keys}",
   "shell.how": "Weights",
   "shell.proof": "Verification",
   "proof.verified": "verified",

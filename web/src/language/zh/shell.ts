@@ -52,6 +52,7 @@ export const shell: Readonly<Record<keyof typeof en, string>> = {
   "shell.kind": "注意力",
   "shell.size": "形状",
   "shell.shape": "{heads} 个头，{queries} × {keys}",
+  "shell.shape.one": "1 个头，{queries} × {keys}",
   "shell.how": "权重来源",
   "shell.proof": "验证",
   "proof.verified": "已验证",
