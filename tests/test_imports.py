@@ -18,6 +18,7 @@ STATIONS = [
         "errors",
         "extras",
         "files",
+        "memory",
         "eager",
         "tokens",
         "attention",

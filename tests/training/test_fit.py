@@ -406,3 +406,13 @@ def test_a_folder_that_cannot_be_written_to_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(RunError, match="cannot be written to"):
         fit(TOY, ToySettings(), tmp_path / "file" / "run")
+
+
+def test_memory_that_was_freed_goes_back_with_every_line_of_the_log(tmp_path, monkeypatch):
+    happened: list[str] = []
+    monkeypatch.setattr("regard.training.fit.give_back", lambda: happened.append("given back"))
+    fit(TOY, ToySettings(log_every=3, steps=10), tmp_path / "run", tell=lambda event: happened.append(event.kind))
+    logs = [at for at, kind in enumerate(happened) if kind == "log"]
+    assert len(logs) >= 4
+    assert [happened[at - 1] for at in logs] == ["given back"] * len(logs)
+    assert happened.count("given back") == len(logs)

@@ -9,13 +9,13 @@ import torch
 from torch import nn
 
 from regard.errors import WatchError
+from regard.memory import make_room
 from regard.trace.capture.naming import Naming
 from regard.trace.capture.retention import Retention
 from regard.trace.capture.watcher import Watcher
 from regard.trace.doors.handwritten import settle
 from regard.trace.doors.install import listening, must_be_watchable
 from regard.trace.file import finish, hand_over
-from regard.trace.file.room import make_room
 from regard.trace.file.stream import Writer
 from regard.trace.record.trace import Trace
 

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import RegardError, RunError, is_failure
+from regard.memory import give_back
 from regard.training import checkpoint as checkpoints
 from regard.training import due
 from regard.training.board import board, writer_class
@@ -273,6 +274,7 @@ class Fit:
         if self.group.first:
             self.recorder.record(line)
             self.recorder.record_speed(self.place.step, speed)
+        give_back()
         self.tell(Event("log", self.place.step, line | {"speed": speed}))
 
     def show(self) -> None:

@@ -24,11 +24,11 @@ from torch import Tensor
 
 from regard.errors import TraceError
 from regard.files import replace, sync_folder
+from regard.memory import give_back
 from regard.trace.file.array import FileArray
 from regard.trace.file.container import open_container
 from regard.trace.file.digests import ARRAY, OPEN, WIDTH, ChunkDigests, seal_header
 from regard.trace.file.header import DTYPES, Info
-from regard.trace.file.room import give_back
 
 CODES = {dtype: code for code, dtype in DTYPES.items()}
 ALIGN = 64  # bytes; where arrays start, so that every kind of number stands right and kernels read them fast

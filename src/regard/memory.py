@@ -1,4 +1,4 @@
-"""Room for what is kept: the process keeps the memory of one watch for the next.
+"""Memory that is freed: what the process keeps for the next watch, and what it gives back.
 
 A watch holds q, k and v of every layer and lets go of all of them at once. glibc gives so much memory back to the
 system, and whoever needs it next pays for every page of it again: an eighth of a step of 512 tokens. How much it keeps
@@ -8,7 +8,8 @@ once freed a tensor of 32 MB. Who sets MALLOC_MMAP_THRESHOLD_ or MALLOC_TRIM_THR
 
 A watch that writes to a file is the other way round: it lets go of each layer as it comes, and what little it keeps
 lies between the large blocks that the model frees, so that the next of their size no longer fit. Without `give_back`
-such a watch grew by half of what it had written.
+such a watch grew by half of what it had written. Training is like it: batches are of ever new lengths, and a run over
+questions took 3.3 GB after half an hour, of which 0.5 were in use.
 """
 
 import ctypes
