@@ -13,12 +13,16 @@ from regard.data import repeats
 from regard.data.byte_level import MASK
 from regard.data.everyday import write_everyday
 from regard.data.opinions import rows_of
+from regard.data.paraphrases import write_paraphrases
+from regard.data.reading import write_reading
 from regard.errors import ModelError
 from regard.layers import listen
 from regard.models import GPT, GPTConfig, embedded, store
 from regard.models.tokenizer import WordTokenizer
 from regard.tasks.evaluate import evaluate
 from regard.tasks.induction import InductionSettings, score
+from regard.tasks.text_answerer import open_answerer
+from regard.tasks.text_embedder import open_embedder
 from regard.tasks.trained_classifier import open_classifier
 from tests.shared import MISSING_DATA, SHARED
 
@@ -38,7 +42,9 @@ def model():
 
 def test_every_model_is_described_and_small():
     translators = ["en-zh", "en-zh-grammar", "en-zh-grammar-recurrent"]
-    assert embedded.names() == [*translators, "filler", "induction", "sentiment", "writer"]
+    assert embedded.names() == [
+        *translators, "filler", "induction", "reader", "sentence-encoder", "sentiment", "summariser", "writer",
+    ]  # fmt: skip
     for name in embedded.names():
         told, data = embedded.describe(name), (embedded.folder(name) / store.WEIGHTS).read_bytes()
         assert len(data) == told["weights"]["bytes"] < (8_000_000 if name == "en-zh" else 4_000_000)
@@ -149,8 +155,62 @@ def test_the_classifier_tells_plain_words_apart_without_any_data():
     assert bad < 0.1
 
 
+PASSAGE = (
+    "The first telescopes were made in the Netherlands in 1608 and bent light with lenses. Sixty years later Isaac "
+    "Newton built the first telescope that used a mirror instead."
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Who built the first telescope that used a mirror?", "Isaac Newton"),
+        ("When were the first telescopes made?", "1608"),
+        ("In which country were the first telescopes made?", "Netherlands"),
+    ],
+)
+def test_the_reader_finds_the_answers_to_plain_questions(question, answer):
+    [one] = open_answerer("reader").answer(PASSAGE, [question])
+    assert answer in one.text
+    assert len(one.text) < len(answer) + 5
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not (SHARED / "data").exists(), reason=MISSING_DATA)
+def test_the_reader_is_as_good_as_it_says_on_articles_that_it_never_saw(tmp_path):
+    write_reading(SHARED / "data", tmp_path)
+    found = evaluate("reader", data=str(tmp_path / "test.json"))["scores"]
+    assert_close(found, embedded.describe("reader")["scores"], rtol=5e-3, atol=0)
+    assert found["f1"] > 55
+
+
+def test_the_sentence_encoder_puts_sentences_of_one_meaning_side_by_side():
+    texts = [
+        *("A man is playing a guitar.", "Somebody plays music on the guitar."),
+        *("A woman is cooking dinner.", "She prepares a meal in the kitchen."),
+        *("Where is the station?", "How do I get to the station?"),
+    ]
+    vectors = torch.nn.functional.normalize(open_embedder().embed(texts).vectors, dim=-1)
+    near = (vectors @ vectors.T).fill_diagonal_(-1)
+    assert near.argmax(1).tolist() == [1, 0, 3, 2, 5, 4]
+    assert float(near.max(1).values.min()) > 0.5
+
+
+@pytest.mark.skipif(not (SHARED / "data").exists(), reason=MISSING_DATA)
+def test_the_sentence_encoder_is_as_good_as_it_says(tmp_path):
+    write_paraphrases(SHARED / "data", tmp_path)
+    found = evaluate("sentence-encoder", data=str(tmp_path / "test.tsv"))["scores"]
+    assert_close(found, embedded.describe("sentence-encoder")["scores"], rtol=5e-3, atol=0)
+
+
+def test_models_made_of_wikipedia_name_its_licence():
+    for name in ("reader", "summariser"):
+        assert all("CC BY-SA" in one["licence"] for one in embedded.describe(name)["data"])
+        assert embedded.describe(name)["limits"]
+
+
 def test_models_of_text_name_the_licence_and_the_authors_of_their_data():
-    for name in ("writer", "filler"):
+    for name in ("writer", "filler", "sentence-encoder"):
         captions, tatoeba = embedded.describe(name)["data"]
         assert "without copyright restrictions" in captions["licence"]
         assert tatoeba["licence"].startswith("CC BY 2.0 FR")

@@ -50,7 +50,8 @@ def test_every_embedded_model_is_of_a_kind():
     kinds = {name: kind_named(embedded.describe(name).get("kind", "gpt")).task for name in embedded.names()}
     assert kinds == {
         "en-zh": "translate", "en-zh-grammar": "translate", "en-zh-grammar-recurrent": "translate",
-        "filler": "read", "induction": "generate", "sentiment": "read", "writer": "generate",
+        "filler": "read", "induction": "generate", "reader": "read", "sentence-encoder": "read",
+        "sentiment": "read", "summariser": "translate", "writer": "generate",
     }  # fmt: skip
 
 

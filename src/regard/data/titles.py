@@ -4,10 +4,15 @@
 
 takes WikiText-2 and the part of SQuAD that is at hand, and writes train.jsonl, validation.jsonl and test.jsonl with
 `text` and `summary`, and `card.json`: what they are, their licences, and whom to name. The parts are those of
-WikiText-2, so no article is in two of them. A paragraph is taken if it holds every word of the title.
+WikiText-2, so no article is in two of them. A paragraph is taken if its first hundred words hold the whole title.
+
+There are few titles, and a model learns them by heart: ROUGE-1 on other articles stayed at 8. So each paragraph to
+learn from comes several times more, with the words of its title replaced by other names in text and title alike: what
+a text is about must then be found in it.
 """
 
 import json
+import random
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,19 +28,24 @@ from regard.files import make_folder, put
 PARTS = {"train": "train.txt.gz", "validation": "valid.txt.gz", "test": "test.txt.gz"}
 HEADING = re.compile(r"= ([^=].*?[^=]) =")
 LEAST = 25  # words of a paragraph
+READ = 100  # words in which the title must be found
+RENAMED = 4  # times that a paragraph comes with other names
+KEPT = frozenset("a an and at by de for from in is it la le of on or the to vs with".split())  # of a title, as they are
 UNKNOWN = "<unk>"  # what WikiText-2 has in place of rare words
 CARD: list[dict[str, Any]] = [
     {
         "name": "WikiText-2: paragraphs of Wikipedia, with the titles of their articles",
         "licence": "CC BY-SA 3.0, https://creativecommons.org/licenses/by-sa/3.0/, and GFDL",
         "attribution": "Merity, Xiong, Bradbury, Socher 2016, Pointer Sentinel Mixture Models; authors of Wikipedia",
-        "changed": "joined to plain text; paragraphs of fewer than 25 words or without a word of the title left out",
+        "changed": "joined to plain text; paragraphs of fewer than 25 words or without a word of the title left out; "
+        "the words of titles also replaced by other names",
     },
     {
         "name": "SQuAD 1.1: passages of 80 articles, with their titles",
         "licence": "CC BY-SA 4.0, https://creativecommons.org/licenses/by-sa/4.0/",
         "attribution": "Rajpurkar, Zhang, Lopyrev, Liang 2016, SQuAD; the authors of Wikipedia",
-        "changed": "passages of fewer than 25 words or without a word of the title left out",
+        "changed": "passages of fewer than 25 words or without a word of the title left out; the words of titles also "
+        "replaced by other names",
     },
 ]
 
@@ -78,8 +88,40 @@ def stream_wikitext(path: Path) -> Iterator[tuple[str, str]]:
 def pair_titles(found: Iterator[tuple[str, str]]) -> Iterator[dict[str, str]]:
     """The paragraphs that are long enough and name what they are about."""
     for title, text in found:
-        if UNKNOWN not in title and len(text.split()) >= LEAST and holds_title(text, title):
+        words = text.split()
+        if UNKNOWN not in title and len(words) >= LEAST and holds_title(" ".join(words[:READ]), title):
             yield {"text": join_tokens(text.replace(UNKNOWN, "")), "summary": join_tokens(title)}
+
+
+def rename_titles(rows: list[dict[str, str]], copies: int, seed: int = 0) -> Iterator[dict[str, str]]:
+    """Each row, and so many copies of it in which other names stand for the words of its title.
+
+    >>> [one] = [{"text": "A red fox near Rome. The fox is red.", "summary": "Red fox"}]
+    >>> list(rename_titles([one], 1))[1]
+    {'text': 'A rome rome near Rome. The rome is rome.', 'summary': 'Rome rome'}
+    """
+    names = sorted({name for row in rows for name in re.findall(r"(?<=[a-z,] )[A-Z][a-z]{2,}\b", row["text"])})
+    draw = random.Random(seed)  # noqa: S311  # no secret
+    for row in rows:
+        yield row
+        for _ in range(copies):
+            yield rename_title(row, names, draw)
+
+
+def rename_title(row: dict[str, str], names: list[str], draw: random.Random) -> dict[str, str]:
+    """A row with other names for the words of its title; a number becomes another of as many digits."""
+    chosen: dict[str, str] = {}
+    for word in re.findall(r"\w+", row["summary"]):
+        if word.isdigit():
+            chosen[word] = "".join(draw.choice("123456789") for _ in word)
+        elif word.lower() not in KEPT:
+            chosen[word.lower()] = draw.choice(names)
+
+    def replace(found: re.Match[str]) -> str:
+        name = chosen.get(found[0].lower(), found[0])
+        return name.lower() if found[0].islower() else name
+
+    return {key: re.sub(r"\w+", replace, text) for key, text in row.items()}
 
 
 def squad_titles(folder: Path) -> Iterator[tuple[str, str]]:
@@ -96,6 +138,7 @@ def write_titles(folder: Path, out: Path) -> dict[str, int]:
     card = {"data": [one | {"texts": count} for one, count in zip(CARD, (len(rows["train"]), len(more)))]}
     held = {row["summary"] for name in ("validation", "test") for row in rows[name]}
     rows["train"] = [row for row in (*rows["train"], *more) if row["summary"] not in held]
+    rows["train"] = list(rename_titles(rows["train"], RENAMED))
     make_folder(out)
     for name, some in rows.items():
         put(out / f"{name}.jsonl", "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in some).encode())
