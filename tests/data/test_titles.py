@@ -48,12 +48,34 @@ def test_a_paragraph_is_taken_if_it_is_long_and_holds_the_title(folder, tmp_path
     assert all("CC BY-SA" in one["licence"] for one in card)
 
 
+def test_other_names_stand_in_text_and_title_alike():
+    row = {"text": "In 1981 the Red fox of Rome met a fox near Lake Como. Foxes are red.", "summary": "Red fox of 1981"}
+    first, *others = titles.rename_titles([row], 3, seed=2)
+    assert first == row
+    assert others == list(titles.rename_titles([row], 3, seed=2))[1:]
+    for one in others:
+        red, fox, of, year = one["summary"].split()
+        assert of == "of"
+        assert year.isdigit()
+        assert year != "1981"
+        assert {red.lower(), fox.lower()} <= {"rome", "lake", "como", "red"}
+        wanted = f"In {year} the {red} {fox} of Rome met a {fox} near Lake Como. Foxes are {red.lower()}."
+        assert one["text"] == wanted
+
+
+def test_a_title_that_stands_too_late_is_not_asked_for():
+    late = " ".join(["word"] * titles.READ) + " Go"
+    assert list(titles.pair_titles(iter([("Go", late), ("Go", f"Go {late}")]))) == [
+        {"text": f"Go {late}", "summary": "Go"}
+    ]
+
+
 @pytest.mark.skipif(not (SHARED / "data").exists(), reason=MISSING_DATA)
 def test_no_article_of_the_real_files_is_in_two_parts(tmp_path):
-    assert titles.write_titles(SHARED / "data", tmp_path) == {"train": 6720, "validation": 183, "test": 240}
+    assert titles.write_titles(SHARED / "data", tmp_path) == {"train": 30640, "validation": 152, "test": 211}
     parts = [
-        {json.loads(line)["summary"] for line in (tmp_path / f"{name}.jsonl").open()}
-        for name in ("train", "validation", "test")
+        {json.loads(line)["summary"] for line in list((tmp_path / f"{name}.jsonl").open())[::every]}
+        for name, every in {"train": 1 + titles.RENAMED, "validation": 1, "test": 1}.items()  # each as it was first
     ]
     assert not parts[0] & parts[1]
     assert not (parts[0] | parts[1]) & parts[2]

@@ -7,7 +7,6 @@ from regard.cli.demo_facts import (
     describe_model,
     find_training,
     list_commands,
-    name_model,
     name_run,
     quote_text,
     shorten,
@@ -47,7 +46,7 @@ def summarise_section(model: str = MODEL, text: str = TEXT) -> ArticleSection:
             *([("Where from", origins(words))] if words else []),
         ],
         commands=list_commands(
-            f"regard summarise{name_model(model, MODEL)} {quote_text(text)} --see",
+            f"regard summarise --model {quote_text(model)} {quote_text(text)} --see",
             "regard train summarise --data mails.jsonl",
         ),
         trained_by=find_training(model),

@@ -30,7 +30,9 @@ HEADING = re.compile(r"= ([^=].*?[^=]) =")
 LEAST = 25  # words of a paragraph
 READ = 100  # words in which the title must be found
 RENAMED = 4  # times that a paragraph comes with other names
-KEPT = frozenset("a an and at by de for from in is it la le of on or the to vs with".split())  # of a title, as they are
+KEPT = frozenset(  # of a title, as they are
+    ("a", "an", "and", "at", "by", "de", "for", "from", "in", "is", "it", "la", "le", "of", "on", "or", "the", "to")
+)
 UNKNOWN = "<unk>"  # what WikiText-2 has in place of rare words
 CARD: list[dict[str, Any]] = [
     {
@@ -104,7 +106,7 @@ def rename_titles(rows: list[dict[str, str]], copies: int, seed: int = 0) -> Ite
     draw = random.Random(seed)  # noqa: S311  # no secret
     for row in rows:
         yield row
-        for _ in range(copies):
+        for _ in range(copies if names else 0):
             yield rename_title(row, names, draw)
 
 
