@@ -4,15 +4,22 @@ import pytest
 
 from regard.app.protocol.refusal import Refusal
 from regard.app.runners.answerers import split_question
+from regard.models import embedded
 from tests.app.served import EDIT, opened, run
 from tests.tasks.questions import run_of
 
 TEXT = "Emil sat on the roof at dawn."
 
 
+def list_answerers(client):
+    """The models that answer, but for the embedded one."""
+    models = client.get("/api/models").json()
+    return [one for one in models if "mat?\n" in one["example"] and one["name"] not in embedded.names()]
+
+
 def test_a_run_is_served_and_answers_and_is_watched_and_edited(tmp_path):
     with opened(tmp_path / "kept", run_of()) as (client, _):
-        listed = [one for one in client.get("/api/models").json() if "mat?\n" in one["example"]]
+        listed = list_answerers(client)
         [name] = [one["name"] for one in listed]
         assert (listed[0]["reads"], listed[0]["writes"], listed[0]["tasks"]) == ("text", None, ["read"])
         done = run(client, model=name, text=f"Who sat?\n{TEXT}")[-1]
@@ -33,7 +40,7 @@ def test_a_run_is_served_and_answers_and_is_watched_and_edited(tmp_path):
 def test_the_window_that_holds_the_answer_is_watched(tmp_path):
     passage = f"{'At noon. ' * 30}Emil sat on the roof."
     with opened(tmp_path / "kept", run_of()) as (client, studio):
-        name = next(one["name"] for one in client.get("/api/models").json() if "mat?\n" in one["example"])
+        [name] = [one["name"] for one in list_answerers(client)]
         done = run(client, model=name, text=f"Who sat?\n{passage}")[-1]
         trace = studio.traces.trace_of(studio.traces.find(done["trace"]))
         shown = trace.layers[0].queries[0].shown
