@@ -153,7 +153,7 @@ sentence-encoder: .venv/.all ## train the embedded sentence encoder again (about
 	  --data runs/paraphrases/train.tsv --validation runs/paraphrases/validation.tsv --max-length 128 --lr 1e-4 \
 	  --warmup-steps 20 --steps 200 --eval-every 50 --save-every 50
 	$(BIN)/python -m regard.tasks.ship runs/sentence-encoder --out src/regard/models/weights/sentence-encoder --int8 \
-	  --card runs/paraphrases/card.json --test runs/paraphrases/test.tsv \
+	  --card runs/paraphrases/card.json --card runs/reading/card.json --test runs/paraphrases/test.tsv \
 	  --about "Sentences as vectors: a Transformer of three layers, trained on sentences that mean the same" \
 	  --limits "a small model for everyday English: its cosines follow those of all-MiniLM-L6-v2 (r = 0.81 on everyday \
 	sentences, 0.68 on sentences of Wikipedia, 0.58 on questions about them), and names and numbers count for little"

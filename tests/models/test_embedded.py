@@ -209,8 +209,11 @@ def test_the_reader_names_the_licence_of_wikipedia_and_what_it_cannot_do():
 
 
 def test_models_of_text_name_the_licence_and_the_authors_of_their_data():
-    for name in ("writer", "filler", "sentence-encoder"):
-        captions, tatoeba = embedded.describe(name)["data"]
+    *_, squad = embedded.describe("sentence-encoder")["data"]
+    assert squad == embedded.describe("reader")["data"][0]
+    for name, more in {"writer": 0, "filler": 0, "sentence-encoder": 1}.items():
+        captions, tatoeba, *others = embedded.describe(name)["data"]
+        assert len(others) == more
         assert "without copyright restrictions" in captions["licence"]
         assert tatoeba["licence"].startswith("CC BY 2.0 FR")
         assert len(tatoeba["attribution"]) > 800

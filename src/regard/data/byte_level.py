@@ -37,15 +37,17 @@ def train_byte_level(texts: Iterable[str], size: int) -> Tokenizer:
         min_frequency=2,
         show_progress=False,
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
-        special_tokens=[
-            AddedToken(name, special=True, normalized=False, lstrip=name == MASK_TOKEN)  # it stands for its space, too
-            for name in RESERVED
-        ],
+        special_tokens=[reserve_token(name) for name in RESERVED],
     )
     tokenizer.train_from_iterator(texts, trainer)
     first = SPECIAL[BEGIN]
     tokenizer.post_processor = processors.TemplateProcessing(single=f"{first} $A", special_tokens=[(first, BEGIN)])
     return tokenizer
+
+
+def reserve_token(name: str) -> AddedToken:
+    """A token that no text is split into; the mask stands for the space before it, too."""
+    return AddedToken(name, special=True, normalized=False, lstrip=name == MASK_TOKEN)
 
 
 def read_byte_level(path: Path) -> Tokenizer:

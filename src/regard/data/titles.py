@@ -34,20 +34,22 @@ KEPT = frozenset(  # of a title, as they are
     ("a", "an", "and", "at", "by", "de", "for", "from", "in", "is", "it", "la", "le", "of", "on", "or", "the", "to")
 )
 UNKNOWN = "<unk>"  # what WikiText-2 has in place of rare words
+CHANGED = (
+    f"paragraphs of fewer than {LEAST} words or without the title in their first {READ} left out; the words of titles "
+    "also replaced by other names"
+)
 CARD: list[dict[str, Any]] = [
     {
         "name": "WikiText-2: paragraphs of Wikipedia, with the titles of their articles",
         "licence": "CC BY-SA 3.0, https://creativecommons.org/licenses/by-sa/3.0/, and GFDL",
         "attribution": "Merity, Xiong, Bradbury, Socher 2016, Pointer Sentinel Mixture Models; authors of Wikipedia",
-        "changed": "joined to plain text; paragraphs of fewer than 25 words or without a word of the title left out; "
-        "the words of titles also replaced by other names",
+        "changed": f"joined to plain text; {CHANGED}",
     },
     {
         "name": "SQuAD 1.1: passages of 80 articles, with their titles",
         "licence": "CC BY-SA 4.0, https://creativecommons.org/licenses/by-sa/4.0/",
         "attribution": "Rajpurkar, Zhang, Lopyrev, Liang 2016, SQuAD; the authors of Wikipedia",
-        "changed": "passages of fewer than 25 words or without a word of the title left out; the words of titles also "
-        "replaced by other names",
+        "changed": CHANGED,
     },
 ]
 

@@ -7,10 +7,10 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 import torch
 from pydantic import Field
-from tokenizers import AddedToken, Tokenizer, normalizers, pre_tokenizers, processors
+from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
 from torch import Tensor
 
-from regard.data.byte_level import LEAST, MASK_TOKEN, train_byte_level
+from regard.data.byte_level import LEAST, MASK_TOKEN, reserve_token, train_byte_level
 from regard.data.pieces import train_words
 from regard.data.special import BEGIN, END, SPECIAL
 from regard.errors import ConfigError, ModelError
@@ -50,7 +50,8 @@ class EncoderSettings(Settings):
     )
     vocab_size: int = Field(8000, ge=LEAST, description="vocabulary size, unless pretrained")
     kind: TokenKind = Field(
-        "bpe", description="tokens: byte-level pieces, or whole words, unless pretrained; rare words are then unknown"
+        "bpe",
+        description="tokenization, unless pretrained: byte-level BPE, or whole words, of which rare ones are unknown",
     )
     lowercase: bool = Field(False, description="lowercase the text, unless pretrained")
     max_length: int = Field(256, ge=8, description="max tokens per row, special tokens included")
@@ -112,7 +113,7 @@ def train_tokenizer(
 ) -> Tokenizer:
     """A tokenizer that frames one text, or two, for an encoder.
 
-    `kind` "bpe" spells any text in byte-level pieces; "words" are the `size` most frequent words and signs, and what
+    `kind` "bpe" spells any text in byte-level pieces; "words" are the most frequent words and signs, and what
     is not among them is unknown: of few texts, rare words say little but are learned by heart.
     With `prefix_space` a text is read as if a space stood before it, so that its first word is the token that it is
     elsewhere: of short texts every word stands first now and then. Words are always read so.
@@ -125,7 +126,7 @@ def train_tokenizer(
     """
     if kind == "words":
         tokenizer = train_words(texts, size - 1, lowercase, byte_fallback=False)
-        tokenizer.add_special_tokens([AddedToken(MASK_TOKEN, special=True, normalized=False, lstrip=True)])
+        tokenizer.add_special_tokens([reserve_token(MASK_TOKEN)])
     else:
         tokenizer = train_pieces(texts, size, lowercase=lowercase, prefix_space=prefix_space)
     first, last = SPECIAL[BEGIN], SPECIAL[END]

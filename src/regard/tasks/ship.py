@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -74,15 +75,15 @@ def ship(
     run: Path,
     out: Path,
     about: str,
-    card: Path | None = None,
+    cards: Sequence[Path] = (),
     *,
     limits: str = "",
     test: Path | None = None,
     dtype: torch.dtype = torch.float16,
 ) -> dict[str, Any]:
-    """The manifest, after the model of a run was written to `out` as `dtype`, with what `card` says of it.
+    """The manifest, after the model of a run was written to `out` as `dtype`, with what `cards` say of its data.
 
-    `card` is a JSON file: where the data come from, their licences, whom to name. `test` is a file to be scored on, in
+    `cards` are JSON files: where the data come from, their licences, whom to name. `test` is a file to be scored on, in
     place of what the task itself keeps apart. `limits` says what the model cannot do.
     """
     folder, begun = folder_of(str(run)), RunFolder.open(run)
@@ -94,7 +95,8 @@ def ship(
     }
     facts |= {"name": out.name, "about": about, **({"limits": limits} if limits else {}), "environment": environment}
     facts |= name_commands(made, told["settings"], told["steps"])
-    facts |= json.loads(card.read_text(encoding="utf-8")) if card else {}
+    for one in (json.loads(card.read_text(encoding="utf-8")) for card in cards):
+        facts |= one | {"data": [*facts.get("data", []), *one["data"]]}
     files = {name: store.read_file(folder, name) for name in told.get("files", {})}
     model, config = store.read(folder), kind_named(told["kind"]).config_class(**told["config"])
     store.write(out, model, config, facts, files, dtype=dtype)
@@ -106,13 +108,13 @@ def command(
     run: Annotated[Path, typer.Argument(help="The folder of a run that came to its end.")],
     out: Annotated[Path, typer.Option(help="Where the model goes; its last part is its name.")],
     about: Annotated[str, typer.Option(help="What it is, in a sentence.")],
-    card: Annotated[Path | None, typer.Option(help="A JSON file that says where its data come from.")] = None,
+    card: Annotated[list[Path] | None, typer.Option(help="A JSON file that says where its data come from.")] = None,
     limits: Annotated[str, typer.Option(help="What it cannot do, in a sentence.")] = "",
     test: Annotated[Path | None, typer.Option(help="A file to score it on.")] = None,
     int8: Annotated[bool, typer.Option("--int8", help="Store matrices as int8: a quarter of float32.")] = False,
 ) -> None:
     """Write the model of a run with its scores, in half precision or as int8."""
-    made = ship(run, out, about, card, limits=limits, test=test, dtype=torch.int8 if int8 else torch.float16)
+    made = ship(run, out, about, card or [], limits=limits, test=test, dtype=torch.int8 if int8 else torch.float16)
     more = made.get("alignment") or made.get("explain") or ""
     typer.echo(f"{made['weights']['bytes'] / 1e6:.2f} MB; {made['scores']}; {more}".rstrip("; "))
 

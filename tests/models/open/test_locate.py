@@ -80,7 +80,7 @@ def test_a_name_that_stands_for_nothing_is_refused_in_one_sentence(name, tmp_pat
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UnknownModelError, match="is neither an embedded model") as told:
         locate(name)
-    assert len(str(told.value)) < 400
+    assert len(str(told.value)) < 350
     assert "\n" not in str(told.value)
 
 

@@ -88,7 +88,7 @@ def locate_cached(name: str, *, download: bool) -> ModelLocation | None:
 
 def must_be_fetched(name: str, *, download: bool) -> None:
     """Refuse a name that cannot or must not be downloaded, or a hub that does not answer."""
-    shown = cut(name, 80)
+    shown = cut(name, 40)
     if not download:
         raise UnknownModelError(
             f"{shown!r} is neither an embedded model ({', '.join(embedded.names())}) nor a folder, it is not in "
