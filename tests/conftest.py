@@ -35,8 +35,10 @@ def pytest_collection_modifyitems(config, items):
     left_out = set() if config.getoption("--slow") or config.option.markexpr == "slow" else {"slow"}
     if config.getoption("--jaxtyping-packages"):
         left_out.add("compiled")
-    kept = [item for item in items if not left_out & {mark.name for mark in item.iter_markers()}]
-    config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+    kept, dropped = [], []
+    for item in items:
+        (dropped if left_out & {mark.name for mark in item.iter_markers()} else kept).append(item)
+    config.hook.pytest_deselected(items=dropped)
     items[:] = kept
 
 
