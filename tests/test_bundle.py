@@ -141,6 +141,7 @@ def test_a_wheel_holds_the_bundle_and_neither_web_nor_tests(repository, tmp_path
     (wheel,) = tmp_path.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     print(f"{len(names)} files, {wheel.stat().st_size / 1e6:.1f} MB")
+    assert wheel.stat().st_size < 30e6, "all embedded models together; weights at rest may be int8"
     assert "regard/views/explorer/built/regard.js" in names
     packed = zipfile.ZipFile(wheel).read("regard/views/explorer/built/licences.txt").decode()
     assert packed.strip() in zipfile.ZipFile(wheel).read("regard/views/explorer/built/regard.js").decode()

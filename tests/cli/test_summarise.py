@@ -9,6 +9,7 @@ import sys
 import pytest
 import torch
 
+from regard.cli.demo_summarise import TEXT
 from regard.tasks.text_summariser import open_summariser
 from regard.trace.file import load
 from tests.cli.run import run
@@ -98,13 +99,13 @@ def test_see_in_a_pipe_draws_the_pointer_and_says_why(monkeypatch, capsys):
     assert "<eos> ← " in printed
 
 
-def test_without_a_model_the_error_says_how_to_train_one(monkeypatch, capsys):
-    code, printed, said = run(monkeypatch, capsys, "summarise", MAIL)
-    assert (code, printed) == (2, "")
-    assert said == (
-        "regard: no model was named, and none that summarises comes with the package; train one with: "
-        "regard train summarise --data FILE.jsonl --out RUN, and give it by --model RUN\n"
-    )
+def test_without_a_model_the_one_that_comes_with_the_package_copies_a_name_that_it_has_never_seen(monkeypatch, capsys):
+    code, printed, said = run(monkeypatch, capsys, "summarise", TEXT)
+    assert (code, said) == (0, "")
+    title, _, _, *words = printed.splitlines()
+    assert title == "Hurricane Isidora"
+    assert [line.split()[0] for line in words] == ["Hurricane", "Isidora"]
+    assert all("copied, token" in line for line in words)
 
 
 def test_bad_input_is_told_in_one_sentence(monkeypatch, capsys, tmp_path):

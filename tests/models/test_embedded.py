@@ -15,6 +15,7 @@ from regard.data.everyday import write_everyday
 from regard.data.opinions import rows_of
 from regard.data.paraphrases import write_paraphrases
 from regard.data.reading import write_reading
+from regard.data.titles import write_titles
 from regard.errors import ModelError
 from regard.layers import listen
 from regard.models import GPT, GPTConfig, embedded, store
@@ -43,7 +44,8 @@ def model():
 def test_every_model_is_described_and_small():
     translators = ["en-zh", "en-zh-grammar", "en-zh-grammar-recurrent"]
     assert embedded.names() == [
-        *translators, "filler", "induction", "reader", "sentence-encoder", "sentiment", "writer",
+        *translators, "filler", "induction", "reader", "sentence-encoder", "sentiment", "summariser",
+        "writer",
     ]  # fmt: skip
     for name in embedded.names():
         told, data = embedded.describe(name), (embedded.folder(name) / store.WEIGHTS).read_bytes()
@@ -201,6 +203,15 @@ def test_the_sentence_encoder_is_as_good_as_it_says(tmp_path):
     write_paraphrases(SHARED / "data", tmp_path)
     found = evaluate("sentence-encoder", data=str(tmp_path / "test.tsv"))["scores"]
     assert_close(found, embedded.describe("sentence-encoder")["scores"], rtol=5e-3, atol=0)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not (SHARED / "data").exists(), reason=MISSING_DATA)
+def test_the_summariser_is_as_good_as_it_says_on_articles_that_it_never_saw(tmp_path):
+    write_titles(SHARED / "data", tmp_path)
+    found = evaluate("summariser", data=str(tmp_path / "test.jsonl"), samples=0)["scores"]
+    assert_close(found, embedded.describe("summariser")["scores"], rtol=2e-2, atol=0)
+    assert found["rouge1"] > 50
 
 
 def test_the_reader_names_the_licence_of_wikipedia_and_what_it_cannot_do():

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from regard.decode import DecodedText
 from regard.errors import ConfigError, DataError, ModelError
 from regard.models import store
 from regard.models.read_tokenizer import TOKENIZER
@@ -138,6 +139,14 @@ def test_what_was_exported_is_scored_with_everything_that_is_known(tmp_path):
     assert "(best of the annotations)" in said
     assert "rouge-score 0.1.2, F-measure, Porter stemmer on" in said
     assert evaluate(str(run_of()), beams=1, count=5)["texts"] == 5, "by default the validation data"
+
+
+def test_of_what_the_beams_find_the_best_without_a_word_said_twice_in_a_row_is_taken():
+    summariser = open_summariser(run_of())
+    texts = ["agreement Agreement attached", "agreement attached agreement", "agreement"]
+    found = [DecodedText(summariser.target.encode(text), -score) for score, text in enumerate(texts)]
+    assert summariser.choose_fluent(found) is found[1]
+    assert summariser.choose_fluent(found[:1]) is found[0]
 
 
 def test_words_say_where_they_come_from_as_the_mixture_does():

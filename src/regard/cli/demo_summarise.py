@@ -21,9 +21,9 @@ from regard.views.article.parts import MarkedSpan, note, plain_table, text_box
 
 MODEL = "summariser"
 TEXT = (
-    "Hi all, please find attached the revised budget for the Chicago office. The numbers for the third quarter have "
-    "changed, so please look at them before our meeting on Thursday morning. Let me know by Wednesday if you cannot "
-    "come."
+    "The storm formed on September 3 to the west of Africa and moved across the ocean for nine days. Hurricane Isidora "
+    "reached its peak on September 12, with winds of 230 km/h, and struck the coast of Florida the next morning. Four "
+    "people died, and the damage was about two billion dollars."
 )
 
 

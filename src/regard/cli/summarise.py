@@ -11,8 +11,8 @@ from regard.cli.options import JSON
 def summarise(
     text: Annotated[str, typer.Argument(metavar="FILE|TEXT", help="A text file (.gz too), a text, or - (stdin).")],
     model: Annotated[
-        str | None, typer.Option("--model", "-m", help="A run of `regard train summarise`, or a folder of a model.")
-    ] = None,
+        str, typer.Option("--model", "-m", help="A run, a folder of a model, or an embedded model that summarises.")
+    ] = "summariser",
     beams: Annotated[int, typer.Option(min=1, help="Beam size; 1 is greedy.")] = 5,
     see: Annotated[bool, typer.Option("--see", help="Open the explorer: which word was copied from where.")] = False,
     to: Annotated[Path | None, typer.Option(help="Write its map: .html, .svg, .png, .pdf or .trace.")] = None,

@@ -13,7 +13,7 @@ from regard.cli.harmless import format_json
 from regard.cli.outputs import check_target
 from regard.cli.texts import STDIN, read_text
 from regard.cli.translation_lines import ENDINGS, ONE_LINE, make_explored_run, write_maps
-from regard.errors import ConfigError, DataError
+from regard.errors import DataError
 from regard.tasks.text_summariser import SummaryWord, TextSummary, open_summariser
 from regard.tokens.visible import columns, cut
 from regard.views.static.grid import clean_label
@@ -24,14 +24,9 @@ PATH = re.compile(r"\S*(/|\\|\.[A-Za-z]\w{0,4}(\.gz)?$)\S*")  # what looks like 
 
 
 def summarise_text(
-    given: str, where: str | None, *, beams: int, see: bool, to: Path | None, as_json: bool
+    given: str, where: str, *, beams: int, see: bool, to: Path | None, as_json: bool
 ) -> Iterator[str]:
     """What to print: the summary, and below it each word with g and its place in the text."""
-    if where is None:
-        raise ConfigError(
-            "no model was named, and none that summarises comes with the package; train one with: "
-            "regard train summarise --data FILE.jsonl --out RUN, and give it by --model RUN"
-        )
     check_target(to, ENDINGS)
     text = read_document(given)
     summariser = open_summariser(where)

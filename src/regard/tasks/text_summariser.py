@@ -1,6 +1,7 @@
 """A trained summariser with its vocabulary: text in, summary out, and where each of its words was copied from."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,6 +10,7 @@ import torch.nn.functional as F
 
 from regard.data.special import END
 from regard.data.vocabulary import Vocabulary
+from regard.decode import DecodedText
 from regard.errors import ConfigError, DataError, ModelError
 from regard.models import store
 from regard.models.pointer_generator import PointerGenerator
@@ -106,17 +108,24 @@ class TextSummariser(TextTranslator):
 
     @torch.no_grad()
     def summarise(self, texts: Sequence[str], *, beams: int = 5, **more: Any) -> list[TextSummary]:
-        """A summary of each text, of which the first `max_source` tokens are read."""
+        """A summary of each text, of which the first `max_source` tokens are read.
+
+        Of what the beams find, the best in which no word stands twice in a row: a pointer tends to say a name again.
+        """
         if isinstance(texts, str):
             raise DataError("one text came, but several were wanted; give a list of texts")
         asked = [self.read_whole(text) for text in texts]
         limit = self.settings.max_source
         sources = [[*ids[:limit], END] for ids in asked]
-        written = write(self.model, sources, beams=beams, longest=self.longest, **more)
+        written = write(self.model, sources, beams=beams, longest=self.longest, choose=self.choose_fluent, **more)
         return [
             TextSummary(self, text, label_ids(self.source, self.target, source, found.ids), len(ids))
             for text, ids, source, found in zip(texts, asked, sources, written)
         ]
+
+    def choose_fluent(self, texts: Sequence[DecodedText]) -> DecodedText:
+        """The first of these texts in which no word stands twice in a row; where each has one, the first of all."""
+        return next((one for one in texts if not repeats_word(self.target.decode(one.ids))), texts[0])
 
     def read(self, text: str) -> list[int]:
         """The ids of a text as the model reads them, cut to as many as it was trained with, END at their end."""
@@ -130,6 +139,15 @@ class TextSummariser(TextTranslator):
         if not text.strip() or not ids:
             raise DataError("there is nothing to summarise: the text is empty; give some words").with_code("text.empty")
         return ids
+
+
+def repeats_word(text: str) -> bool:
+    """Whether a word stands twice in a row.
+
+    >>> repeats_word("Marie Curie Curie"), repeats_word("New York, New York")
+    (True, False)
+    """
+    return any(one == other for one, other in pairwise(text.casefold().split()))
 
 
 def quote(text: str, first: int, stop: int, around: int = AROUND) -> str:

@@ -1,6 +1,6 @@
 """Models that read one sequence and write another: what all such tasks have in common."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -154,12 +154,14 @@ def write(
     beams: int = 1,
     tokens: int = 8192,
     longest: int | None = None,
+    choose: Callable[[Sequence[DecodedText]], DecodedText] | None = None,
     **more: Any,
 ) -> list[DecodedText]:
     """What the model writes for each source (ids, the one that ends a text at their end), free of any target.
 
     At most `longest` tokens each, or twice as many as the source has and 20. Sources of like length go together, so
-    that little is computed for padding.
+    that little is computed for padding. `choose` picks one of the texts that the beams found, best first; without it
+    the best is taken.
     """
     written: dict[int, DecodedText] = {}
     device, special = next(model.parameters()).device, writing_ids(model)
@@ -182,7 +184,8 @@ def write(
         if beams == 1:
             found = greedy(steps, len(chosen), limits=limits)
         else:
-            found = [best[0] for best in beam(steps, len(chosen), beams=beams, limits=limits, **more)]
+            texts = beam(steps, len(chosen), beams=beams, best=beams if choose else 1, limits=limits, **more)
+            found = [choose(several) if choose else several[0] for several in texts]
         written.update(zip(chosen, found))
         start = stop
     return [written[i] for i in range(len(sources))]

@@ -21,7 +21,10 @@ OPINION = "A gripping, funny film with a rather weak end."  # for classifiers, m
 MAX_OPEN = 2  # models that stay open
 EXAMPLES = {
     "translate": "The cat sat on the mat.",
-    "summarise": "Please find attached the service agreement. Sign it and send it back to me by Friday.",
+    "summarise": (
+        "The storm formed to the west of Africa. Hurricane Isidora reached its peak on September 12 and struck the coast "
+        "of Florida the next morning."
+    ),
     "generate": "the cat sees A B C . the",
     "read": "The cat sat on the mat.",
     "see": "",
