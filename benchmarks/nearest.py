@@ -4,8 +4,8 @@
 
 The vectors are float32 of width 384, as MiniLM gives them, and lie in a file that is mapped into memory. Each search,
 for the ten nearest of 64 queries, is a process of its own, which reads the peak of the memory it holds itself (what is
-mapped is the system's, and given back when it is needed). Beside ours stands what one writes otherwise: load everything,
-one product, one `topk`. The cosines of both are compared with float64.
+mapped is the system's, and given back when it is needed). Beside ours stands what one writes otherwise: load all, one
+product, one `topk`. The cosines of both are compared with float64.
 """
 
 import subprocess

@@ -23,9 +23,7 @@ WIDE = 24  # columns of a word
 PATH = re.compile(r"\S*(/|\\|\.[A-Za-z]\w{0,4}(\.gz)?$)\S*")  # what looks like the name of a file
 
 
-def summarise_text(
-    given: str, where: str, *, beams: int, see: bool, to: Path | None, as_json: bool
-) -> Iterator[str]:
+def summarise_text(given: str, where: str, *, beams: int, see: bool, to: Path | None, as_json: bool) -> Iterator[str]:
     """What to print: the summary, and below it each word with g and its place in the text."""
     check_target(to, ENDINGS)
     text = read_document(given)

@@ -22,8 +22,8 @@ MAX_OPEN = 2  # models that stay open
 EXAMPLES = {
     "translate": "The cat sat on the mat.",
     "summarise": (
-        "The storm formed to the west of Africa. Hurricane Isidora reached its peak on September 12 and struck the coast "
-        "of Florida the next morning."
+        "The storm formed to the west of Africa. Hurricane Isidora reached its peak on September 12 and struck the "
+        "coast of Florida the next morning."
     ),
     "generate": "the cat sees A B C . the",
     "read": "The cat sat on the mat.",
