@@ -1,0 +1,130 @@
+"""The axes of a tensor, recognised by its numbers: entries and heads are looked for in what they were made from.
+
+What a module was given, or has a name for, still has its batch on an axis of its own, and its heads side by side in
+the channels. Where the first entry of q, k or v stands in there, and where the next, says which axis is which,
+however they were cut and put together: by view, reshape, cat, einops or another library. Nothing is run again but
+linear layers, on two positions.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.attention.axes.layout import Layout
+from regard.trace.doors.surroundings import Surroundings
+
+SLACK = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 4e-2}
+LARGEST = 1 << 22  # numbers that one comparison may hold
+
+
+class Witness(NamedTuple):
+    """Numbers with a batch axis of their own, (b, n, m), and the linear layer that they may have gone through."""
+
+    x: Tensor
+    linear: nn.Linear | None = None
+
+    def at(self, positions: list[int]) -> Tensor:
+        """(b, p, m) at these positions, counted from the end."""
+        x = self.x[:, [place % self.x.shape[1] for place in positions]]
+        return x if self.linear is None else F.linear(x, self.linear.weight, self.linear.bias)
+
+    def whole(self) -> Tensor:
+        return self.x if self.linear is None else F.linear(self.x, self.linear.weight, self.linear.bias)
+
+
+def witnesses(around: Surroundings) -> Iterator[Witness]:
+    """What a call of a module has at hand, as it is and behind each of its linear layers; both orders of (b, n)."""
+    rows = []
+    for x in around.tensors:
+        if x.ndim == 2:
+            rows.append(x[None])
+        elif x.ndim == 3:
+            rows += [x, x.transpose(0, 1)] if x.shape[0] != 1 else [x]
+        elif x.shape[0] * x.shape[1] <= LARGEST:
+            rows += [x.flatten(2), x.flatten(1, -2)]  # (b, n, h, d), or a picture with its channels last
+    yield from map(Witness, rows)
+    linears = [layer for layer in inner_modules(around.module) if isinstance(layer, nn.Linear)]
+    for linear in linears:
+        yield from (Witness(x, linear) for x in rows if x.shape[-1] == linear.in_features and x.is_floating_point())
+
+
+def inner_modules(module: nn.Module, depth: int = 2) -> Iterator[nn.Module]:
+    """The modules in one, and those in them."""
+    for child in module._modules.values():
+        if child is not None:
+            yield child
+            if depth > 1:
+                yield from inner_modules(child, depth - 1)
+
+
+def recognise(tensors: Iterable[Tensor], readings: list[Layout], around: Surroundings) -> list[Layout]:
+    """The readings of these tensors that their numbers agree with, by the first witness that tells them apart.
+
+    One is what was looked for; several mean that the numbers cannot tell, as where all entries of a batch are alike.
+    """
+    tensors = [x.detach() for x in tensors]
+    several: list[Layout] = []
+    for witness in witnesses(around):
+        for x in tensors:
+            try:
+                fitting = [reading for reading in readings if agrees(x, reading, witness)]
+            except RuntimeError:  # another dtype or device, or a layer that computes something else
+                continue
+            if len(fitting) == 1:
+                return fitting
+            several = several or fitting
+    return several
+
+
+def agrees(x: Tensor, reading: Layout, witness: Witness) -> bool:
+    """Whether the entries of `x`, read this way, stand in the witness: each head in channels of its own."""
+    lead, n, e = x.shape[:-2], x.shape[-2], x.shape[-1]
+    batch, length, width = witness.x.shape[0], witness.x.shape[1], witness.x.shape[2]
+    if witness.linear is not None:
+        width = witness.linear.out_features
+    if reading.batch != batch or width % e or width < e * reading.heads or not x.numel():
+        return False
+    if 1 in lead or (reading.windows == 1 and length > n) or x.dtype not in SLACK:
+        return False
+    slack = SLACK[x.dtype] * float(x.abs().max())
+    if reading.windows > 1:
+        return agrees_in_windows(x, reading, witness, slack)
+    own = reading.split(x[..., [n - length, n - 1], :])  # b h 2 e; a cache may hold older positions before them
+    theirs = witness.at([0, length - 1]).to(own.dtype)  # b 2 m
+    if own.numel() * (width // e) > LARGEST:
+        return False
+    return any(bool(heads_in(own, parts, slack).any(1).all()) for parts in cut_channels(theirs, e))
+
+
+def cut_channels(x: Tensor, e: int) -> list[Tensor]:
+    """(b, n, c, e): the channels cut into parts side by side, or one beside the other."""
+    return [x.unflatten(-1, (-1, e)), x.unflatten(-1, (e, -1)).mT]
+
+
+def heads_in(own: Tensor, parts: Tensor, slack: float) -> Tensor:
+    """(h, c): whether a head, (b, h, n, e), is this part of the channels, (b, n, c, e), in every entry."""
+    apart = own.transpose(1, 2)[:, :, :, None] - parts[:, :, None]  # b n h c e
+    return (apart.abs().amax((0, 1, 4))) <= slack
+
+
+def agrees_in_windows(x: Tensor, reading: Layout, witness: Witness, slack: float) -> bool:
+    """The same where positions were cut into windows: some positions are looked for among all."""
+    n, e, count = x.shape[-2], x.shape[-1], reading.windows
+    own = reading.split(x[..., [n // 2], :]).unflatten(0, (-1, count))[:, [0, count // 2, -1], :, 0]  # b 3 h e
+    whole = witness.whole().to(own.dtype)
+    if own.shape[0] * own[0].numel() * whole.shape[1] * (whole.shape[2] // e) > LARGEST:
+        return False
+    found = set()
+    for parts in cut_channels(whole, e):  # b n c e
+        for i in range(3):
+            near = (own[:, i, :, None, None] - parts[:, None]).abs().amax((0, 4)) <= slack  # h n c
+            places = near.any(2).all(0).nonzero().flatten().tolist()
+            if not places:
+                break
+            found |= {(i, place) for place in places}
+        else:
+            return len({place for _, place in found}) >= min(3, count)
+    return False
