@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention.axes.layout import Layout
-from regard.trace.doors import handwritten
+from regard.trace.doors import features, handwritten
 from regard.trace.doors.axes import CallAxes, find_axes
 from regard.trace.doors.call_site import place_of
 from regard.trace.doors.change import apply_changes, tell_listeners
@@ -163,6 +163,10 @@ def softmax_kernel(self: Tensor, dim: int, dtype: torch.dtype | None = None) -> 
             if scope.candidates and not scope.products:
                 PRODUCTS.open()
                 scope.products = PRODUCTS.close
+    elif scope is not None and out.ndim >= 3 and dim in (-2, out.ndim - 2) and not out.is_nested:
+        if features.keys_seen(scope, sys._getframe(1), out) and not scope.products:
+            PRODUCTS.open()
+            scope.products = PRODUCTS.close
     return out
 
 
@@ -180,7 +184,7 @@ def einsum_kernel(equation: str, tensors: list[Tensor], *, path: list[int] | Non
         return out
 
     if len(tensors) != 2 or not handwritten.is_mixing(equation):
-        return run()
+        return handwritten.keep_context(current_scope(), tensors, run) if len(tensors) == 2 else run()
     order = handwritten.order_of(equation)
     return handwritten.product(tensors[0], tensors[1], run, sys._getframe(1), order=order, named=True)
 

@@ -11,6 +11,7 @@ from regard.errors import WatchError
 from regard.trace.doors.axes import find_axes, heads_of
 from regard.trace.doors.call_site import CallSite, around, place_of
 from regard.trace.doors.change import apply_changes, tell_listeners
+from regard.trace.doors.features import LINEAR, context_seen, is_context, meets_context, mixes_streams, shares
 from regard.trace.doors.scope import Call, Candidate, ListenerScope, current_scope, paused
 
 
@@ -26,6 +27,10 @@ def softmax_seen(scope: ListenerScope, frame: FrameType, out: Tensor) -> None:
         return
     if scope.candidates and scope.candidates[0].place.call is not place.call:
         settle(scope)
+    if scope.sums is not None and scope.sums.call is not place.call:
+        scope.sums = None  # keys of another call's linear attention
+    if mixes_streams(scope, place, tuple(out.shape)):
+        return
     for candidate in scope.candidates:
         if candidate.met:  # what was told a moment ago is one of several softmaxes, so it is no whole map
             candidate.met = False
@@ -67,13 +72,21 @@ def product(
     whether autograd sees what is done here, `named` whether the axes were named, as in an einsum.
     """
     scope = current_scope()
+    if scope is not None and scope.pending is None and is_context(scope, left, right):
+        return keep_context(scope, [left, right], run)
     if scope is None or not scope.candidates or scope.pending is not None:
         return run()
     candidate = scope.candidates[-1]
     if candidate.met or not fits(candidate.weights, left, right, shared=named):
         return run()
     here = common(place_of(frame), candidate)
-    if here is None:
+    if here is None or shares(candidate.weights, right):  # weights times weights: what met the values comes later
+        return run()
+    if meets_context(scope, right):
+        candidate.met, scope.sums = True, None
+        scope.quiet()
+        for listener in scope.owners(here.module):
+            listener.refuse(here, LINEAR)
         return run()
     if len(scope.candidates) > 1:  # BigBird has five softmaxes in one call, Nystromformer three: never a guess
         return run()
@@ -115,6 +128,14 @@ def product(
         call.mix = None if call.raw_mix is None or call.to_bhqe is None else call.to_bhqe(call.raw_mix.detach())
         tell_listeners(owners, call)
     return mix
+
+
+def keep_context(scope: ListenerScope | None, operands: list[Tensor], run: Callable[[], Tensor]) -> Tensor:
+    """A product, remembered where it sums the keys of linear attention over all positions."""
+    out = run()
+    if scope is not None and scope.pending is None and is_context(scope, *operands):
+        context_seen(scope, out)
+    return out
 
 
 def unmerge(x: Tensor, lead: tuple[int, ...]) -> Tensor:

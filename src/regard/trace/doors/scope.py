@@ -118,6 +118,7 @@ class ListenerScope:
     candidates: list[Candidate] = field(default_factory=list)
     paused: int = 0  # while we ourselves compute
     axes: dict[Any, Any] = field(default_factory=dict)  # which axes the calls of a module have (doors/axes.py)
+    sums: Any = None  # of keys over positions, in a module that may be linear attention (doors/features.py)
     layouts: dict[Any, Layout] = field(default_factory=dict)  # the last layout that was found for a module
     products: Callable[[], None] | None = None  # how to stop intercepting products, while one is waited for
 
