@@ -124,11 +124,11 @@ def test_deepseek_v4_shows_its_attention_and_not_its_streams() -> None:
     if not hasattr(transformers, "DeepseekV4Config"):
         pytest.skip("needs a transformers that has DeepSeek-V4")
     torch.manual_seed(0)
-    config = transformers.DeepseekV4Config(
-        vocab_size=61, hidden_size=32, moe_intermediate_size=16, num_hidden_layers=2, num_attention_heads=4,
-        head_dim=16, q_lora_rank=16, n_routed_experts=4, num_experts_per_tok=2, o_groups=2, o_lora_rank=8, index_n_heads=2,
-        index_head_dim=8, index_topk=4, max_position_embeddings=64, layer_types=["sliding_attention"] * 2,
-    )  # fmt: skip
+    sizes = {"vocab_size": 61, "hidden_size": 32, "moe_intermediate_size": 16, "num_hidden_layers": 2}
+    heads = {"num_attention_heads": 4, "head_dim": 16, "q_lora_rank": 16, "o_groups": 2, "o_lora_rank": 8}
+    experts = {"n_routed_experts": 4, "num_experts_per_tok": 2, "max_position_embeddings": 64}
+    how = {"index_n_heads": 2, "index_head_dim": 8, "index_topk": 4, "layer_types": ["sliding_attention"] * 2}
+    config = transformers.DeepseekV4Config(**sizes, **heads, **experts, **how)
     model, ids = transformers.DeepseekV4Model(config).eval(), torch.randint(2, 60, (3, 9))
     with torch.no_grad():
         trace = watched(model, ids)

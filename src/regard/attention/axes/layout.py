@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 from torch import Tensor
 
@@ -22,29 +23,29 @@ class Layout:
 
     axes: tuple[tuple[Factor, ...], ...]
 
-    @property
+    @cached_property
     def factors(self) -> tuple[Factor, ...]:
         return tuple(factor for axis in self.axes for factor in axis)
 
-    @property
+    @cached_property
     def is_plain(self) -> bool:
         """Whether tensors already stand as (b, h, n, d)."""
         return [[role for role, _ in axis] for axis in self.axes] == [["b"], ["h"]]
 
-    @property
+    @cached_property
     def heads(self) -> int:
         return math.prod(size for role, size in self.factors if role == "h")
 
-    @property
+    @cached_property
     def batch(self) -> int:
         return math.prod(size for role, size in self.factors if role == "b")
 
-    @property
+    @cached_property
     def windows(self) -> int:
         """How many windows, chunks or the like stand beside each other in one entry of the batch."""
         return math.prod(size for role, size in self.factors if role == "w")
 
-    @property
+    @cached_property
     def order(self) -> tuple[int, ...]:
         """The factors as (b, h): batch, then windows, then heads, each in the order they came."""
         return tuple(sorted(range(len(self.factors)), key=lambda i: "bwh".index(self.factors[i][0])))

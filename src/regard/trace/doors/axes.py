@@ -31,7 +31,7 @@ UNKNOWN = (
 
 @dataclass(frozen=True)
 class CallAxes:
-    """`CallAxes` are the axes of one call as they were found: a layout, and whether it is one, or only all that is sure."""
+    """`CallAxes` are the axes of one call: a layout that was found, or one that says no more than is sure."""
 
     layout: Layout = PLAIN
     known: bool = True

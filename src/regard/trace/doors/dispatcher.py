@@ -164,7 +164,8 @@ def softmax_kernel(self: Tensor, dim: int, dtype: torch.dtype | None = None) -> 
                 PRODUCTS.open()
                 scope.products = PRODUCTS.close
     elif scope is not None and out.ndim >= 3 and dim in (-2, out.ndim - 2) and not out.is_nested:
-        if features.keys_seen(scope, sys._getframe(1), out) and not scope.products:
+        ours = features.keys_seen(scope, sys._getframe(1), out)
+        if ours and not scope.products:
             PRODUCTS.open()
             scope.products = PRODUCTS.close
     return out

@@ -7,7 +7,8 @@ linear layers, on two positions.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 import torch.nn.functional as F
@@ -20,19 +21,28 @@ SLACK = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 2e-2, torch.bf
 LARGEST = 1 << 22  # numbers that one comparison may hold
 
 
-class Witness(NamedTuple):
+@dataclass(eq=False)
+class Witness:
     """Numbers with a batch axis of their own, (b, n, m), and the linear layer that they may have gone through."""
 
     x: Tensor
     linear: nn.Linear | None = None
 
-    def at(self, positions: list[int]) -> Tensor:
-        """(b, p, m) at these positions, counted from the end."""
-        x = self.x[:, [place % self.x.shape[1] for place in positions]]
-        return x if self.linear is None else F.linear(x, self.linear.weight, self.linear.bias)
+    @property
+    def width(self) -> int:
+        return self.x.shape[-1] if self.linear is None else self.linear.out_features
 
+    @cached_property
+    def ends(self) -> Tensor:
+        """(b, 2, m): the first position and the last."""
+        return self.through(self.x[:, [0, -1]])
+
+    @cached_property
     def whole(self) -> Tensor:
-        return self.x if self.linear is None else F.linear(self.x, self.linear.weight, self.linear.bias)
+        return self.through(self.x)
+
+    def through(self, x: Tensor) -> Tensor:
+        return x if self.linear is None else F.linear(x, self.linear.weight, self.linear.bias)
 
 
 def witnesses(around: Surroundings) -> Iterator[Witness]:
@@ -65,12 +75,17 @@ def recognise(tensors: Iterable[Tensor], readings: list[Layout], around: Surroun
 
     One is what was looked for; several mean that the numbers cannot tell, as where all entries of a batch are alike.
     """
-    tensors = [x.detach() for x in tensors]
+    by_batch: dict[int, list[Layout]] = {}
+    for reading in readings:
+        by_batch.setdefault(reading.batch, []).append(reading)
+    known = [one for one in witnesses(around) if one.x.shape[0] in by_batch and one.x.shape[1]]
     several: list[Layout] = []
-    for witness in witnesses(around):
-        for x in tensors:
+    for x in (x.detach() for x in tensors):
+        for witness in known:
             try:
-                fitting = [reading for reading in readings if agrees(x, reading, witness)]
+                whole = begins(x, witness)  # asked first: most witnesses are not what was looked for
+                those = [one for one in by_batch[witness.x.shape[0]] if whole or one.windows > 1]
+                fitting = [one for one in those if agrees(x, one, witness)]
             except RuntimeError:  # another dtype or device, or a layer that computes something else
                 continue
             if len(fitting) == 1:
@@ -79,24 +94,36 @@ def recognise(tensors: Iterable[Tensor], readings: list[Layout], around: Surroun
     return several
 
 
+def begins(x: Tensor, witness: Witness) -> bool:
+    """Whether the very first entry, which is that of the first head however axes are read, is among the channels."""
+    n, e, length = x.shape[-2], x.shape[-1], witness.x.shape[1]
+    if witness.width % e or length > n or x.dtype not in SLACK:
+        return False
+    own = x[(0,) * (x.ndim - 2)][n - length]  # e
+    line = witness.ends[0, 0].to(own.dtype)
+    slack = slack_of(own)
+    return any(bool(((own - parts).abs().amax(-1) <= slack).any()) for parts in (line.view(-1, e), line.view(e, -1).mT))
+
+
 def agrees(x: Tensor, reading: Layout, witness: Witness) -> bool:
     """Whether the entries of `x`, read this way, stand in the witness: each head in channels of its own."""
-    lead, n, e = x.shape[:-2], x.shape[-2], x.shape[-1]
-    batch, length, width = witness.x.shape[0], witness.x.shape[1], witness.x.shape[2]
-    if witness.linear is not None:
-        width = witness.linear.out_features
-    if reading.batch != batch or width % e or width < e * reading.heads or not x.numel():
+    n, e, length, width = x.shape[-2], x.shape[-1], witness.x.shape[1], witness.width
+    if width % e or width < e * reading.heads or 1 in x.shape[:-2] or x.dtype not in SLACK:
         return False
-    if 1 in lead or (reading.windows == 1 and length > n) or x.dtype not in SLACK:
-        return False
-    slack = SLACK[x.dtype] * float(x.abs().max())
     if reading.windows > 1:
-        return agrees_in_windows(x, reading, witness, slack)
+        return agrees_in_windows(x, reading, witness)
+    if length > n:
+        return False
     own = reading.split(x[..., [n - length, n - 1], :])  # b h 2 e; a cache may hold older positions before them
-    theirs = witness.at([0, length - 1]).to(own.dtype)  # b 2 m
     if own.numel() * (width // e) > LARGEST:
         return False
-    return any(bool(heads_in(own, parts, slack).any(1).all()) for parts in cut_channels(theirs, e))
+    theirs = witness.ends.to(own.dtype)  # b 2 m
+    return any(bool(heads_in(own, parts).any(1).all()) for parts in cut_channels(theirs, e))
+
+
+def slack_of(own: Tensor) -> float:
+    """How far numbers may be apart that were computed in another order."""
+    return SLACK[own.dtype] * float(own.abs().max())
 
 
 def cut_channels(x: Tensor, e: int) -> list[Tensor]:
@@ -104,19 +131,19 @@ def cut_channels(x: Tensor, e: int) -> list[Tensor]:
     return [x.unflatten(-1, (-1, e)), x.unflatten(-1, (e, -1)).mT]
 
 
-def heads_in(own: Tensor, parts: Tensor, slack: float) -> Tensor:
+def heads_in(own: Tensor, parts: Tensor) -> Tensor:
     """(h, c): whether a head, (b, h, n, e), is this part of the channels, (b, n, c, e), in every entry."""
     apart = own.transpose(1, 2)[:, :, :, None] - parts[:, :, None]  # b n h c e
-    return (apart.abs().amax((0, 1, 4))) <= slack
+    return apart.abs().amax((0, 1, 4)) <= slack_of(own)
 
 
-def agrees_in_windows(x: Tensor, reading: Layout, witness: Witness, slack: float) -> bool:
+def agrees_in_windows(x: Tensor, reading: Layout, witness: Witness) -> bool:
     """The same where positions were cut into windows: some positions are looked for among all."""
     n, e, count = x.shape[-2], x.shape[-1], reading.windows
     own = reading.split(x[..., [n // 2], :]).unflatten(0, (-1, count))[:, [0, count // 2, -1], :, 0]  # b 3 h e
-    whole = witness.whole().to(own.dtype)
-    if own.shape[0] * own[0].numel() * whole.shape[1] * (whole.shape[2] // e) > LARGEST:
+    if own.numel() * witness.x.shape[1] * (witness.width // e) > LARGEST:
         return False
+    whole, slack = witness.whole.to(own.dtype), slack_of(own)
     found = set()
     for parts in cut_channels(whole, e):  # b n c e
         for i in range(3):
