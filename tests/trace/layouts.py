@@ -185,7 +185,8 @@ class LocalWindows(Oracle):
         q, k, v = (rearrange(t, "b (w n) (h d) -> (b h) w n d", **sizes) for t in (self.q(x), self.k(x), self.v(x)))
         weights = (q @ k.mT / math.sqrt(self.d)).softmax(-1)
         self.keep(rearrange(weights, "(b h) w q k -> (b w) h q k", h=self.num_heads))
-        return self.out(rearrange(weights @ v, "(b h) w n d -> b (w n) (h d)", h=self.num_heads))
+        mix = self.silence(rearrange(weights @ v, "(b h) w n d -> (b w) h n d", h=self.num_heads))
+        return self.out(rearrange(mix, "(b w) h n d -> b (w n) (h d)", w=2))
 
 
 class HeadsFirst(Oracle):

@@ -42,6 +42,7 @@ WIDER: dict[str, Callable[..., Oracle]] = {
         for how in ("kernel", "by hand", "expanded kernel", "expanded by hand")
     },
     **{f"windows, {how}": lambda how=how, **more: Windows(how, **more) for how in ("kernel", "by hand")},
+    "merged heads beside windows": LocalWindows,
     **{f"heads first, {how}": lambda how=how, **more: HeadsFirst(how, **more) for how in ("kernel", "by hand")},
 }
 ALL = KINDS | WIDER
@@ -176,16 +177,6 @@ def test_hints_are_for_the_parts_that_they_name() -> None:
             pass
         with pytest.raises(WatchError, match="heads"), regard.watch(model, heads=0):
             pass
-
-
-def test_merged_windows_and_heads_are_right_or_unknown() -> None:
-    model = LocalWindows().eval()
-    with torch.no_grad():
-        trace = watched(model, x_of())
-    if trace.verify():
-        assert_close(trace[0].weights.dense(), model.true, atol=2e-6, rtol=0)
-    else:
-        assert "batch or heads" in trace.verify()[0].why
 
 
 def test_importance_leaves_out_a_layer_whose_heads_are_unknown_and_says_so() -> None:

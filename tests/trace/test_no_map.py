@@ -134,3 +134,26 @@ def test_deepseek_v4_shows_its_attention_and_not_its_streams() -> None:
         trace = watched(model, ids)
     assert trace.layers
     assert not [layer.name for layer in trace.layers if "hc" in layer.name or layer.weights.shape[-2:] == (4, 4)]
+
+
+class AcrossChannels(nn.Module):
+    """XCiT's cross-covariance attention: queries and keys are channels."""
+
+    num_heads = H
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv = nn.Linear(6, 3 * H * D)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.qkv(x).unflatten(-1, (3, H, D)).permute(2, 0, 3, 4, 1)  # b h d n
+        weights = (q @ k.mT).softmax(-1)
+        return (weights @ v).flatten(1, 2).mT
+
+
+def test_attention_across_channels_says_that_its_rows_are_no_positions() -> None:
+    with torch.no_grad():
+        trace = watched(AcrossChannels().eval(), torch.randn(B, N, 6))
+    assert trace[0].weights.shape == (B, H, D, D)
+    assert trace[0].states == ["channels"]
+    assert any("not positions" in note for note in trace[0].notes)

@@ -70,6 +70,15 @@ def shares(x: Tensor, other: Tensor) -> bool:
     return x.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
 
 
+def attends_across_channels(place: CallSite, weights: Tensor, values: Tensor) -> bool:
+    """Whether a square map, (…, d, d), meets values whose positions stand last, (…, d, n): as in XCiT."""
+    code = place.method.f_code
+    given = place.here.get(code.co_varnames[1]) if code.co_argcount > 1 else None
+    if not isinstance(given, Tensor) or given.ndim != 3 or weights.shape[-1] != weights.shape[-2]:
+        return False
+    return values.shape[-1] == given.shape[1] != weights.shape[-1]
+
+
 def mixes_streams(scope: ListenerScope, place: CallSite, shape: tuple[int, ...]) -> bool:
     """Whether a softmax (b, n, s, s) has one small matrix for each position of the text that the model was given."""
     if len(shape) != 4 or shape[-1] != shape[-2] or shape[1] == shape[-1]:

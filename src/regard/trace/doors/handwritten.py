@@ -11,8 +11,17 @@ from regard.errors import WatchError
 from regard.trace.doors.axes import find_axes, heads_of
 from regard.trace.doors.call_site import CallSite, around, place_of
 from regard.trace.doors.change import apply_changes, tell_listeners
-from regard.trace.doors.features import LINEAR, context_seen, is_context, meets_context, mixes_streams, shares
+from regard.trace.doors.features import (
+    LINEAR,
+    attends_across_channels,
+    context_seen,
+    is_context,
+    meets_context,
+    mixes_streams,
+    shares,
+)
 from regard.trace.doors.scope import Call, Candidate, ListenerScope, current_scope, paused
+from regard.trace.record.findings import LayerState
 
 
 def softmax_seen(scope: ListenerScope, frame: FrameType, out: Tensor) -> None:
@@ -112,6 +121,8 @@ def product(
         notes=notes,
     )
     axes.tell(call)
+    if attends_across_channels(here, weights, right):
+        call.mark(LayerState.CHANNELS)
     if left.data_ptr() != weights.data_ptr():
         call.used = shape(unmerge(left.detach(), lead))
     call.alive = shape(unmerge(left if notes else candidate.weights, lead))

@@ -6,9 +6,11 @@ however they were cut and put together: by view, reshape, cat, einops or another
 linear layers, on two positions.
 """
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -19,6 +21,14 @@ from regard.trace.doors.surroundings import Surroundings
 
 SLACK = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 4e-2}
 LARGEST = 1 << 22  # numbers that one comparison may hold
+LOOKED_AT = 8  # places at which a window may stand, where its numbers stand at several
+
+
+class Projection(NamedTuple):
+    """The weights of a linear layer, or of a convolution of single positions, which is one."""
+
+    weight: Tensor  # out, in
+    bias: Tensor | None
 
 
 @dataclass(eq=False)
@@ -26,11 +36,11 @@ class Witness:
     """Numbers with a batch axis of their own, (b, n, m), and the linear layer that they may have gone through."""
 
     x: Tensor
-    linear: nn.Linear | None = None
+    linear: "Projection | None" = None
 
     @property
     def width(self) -> int:
-        return self.x.shape[-1] if self.linear is None else self.linear.out_features
+        return self.x.shape[-1] if self.linear is None else self.linear.weight.shape[0]
 
     @cached_property
     def ends(self) -> Tensor:
@@ -54,11 +64,25 @@ def witnesses(around: Surroundings) -> Iterator[Witness]:
         elif x.ndim == 3:
             rows += [x, x.transpose(0, 1)] if x.shape[0] != 1 else [x]
         elif x.shape[0] * x.shape[1] <= LARGEST:
-            rows += [x.flatten(2), x.flatten(1, -2)]  # (b, n, h, d), or a picture with its channels last
+            rows += [
+                x.flatten(2),
+                x.flatten(1, -2),
+                x.flatten(2).mT,
+            ]  # (b, n, h, d), pictures with channels last, first
     yield from map(Witness, rows)
-    linears = [layer for layer in inner_modules(around.module) if isinstance(layer, nn.Linear)]
-    for linear in linears:
-        yield from (Witness(x, linear) for x in rows if x.shape[-1] == linear.in_features and x.is_floating_point())
+    for module in inner_modules(around.module):
+        linear = projection_of(module)
+        if linear is not None:
+            yield from (Witness(x, linear) for x in rows if x.shape[-1] == linear.weight.shape[1])
+
+
+def projection_of(module: nn.Module) -> Projection | None:
+    """What a module multiplies each position by, where that is all it does."""
+    if isinstance(module, nn.Linear):
+        return Projection(module.weight, module.bias)
+    if isinstance(module, nn.Conv1d | nn.Conv2d) and module.groups == 1 and set(module.stride) == {1}:
+        return Projection(module.weight.flatten(1), module.bias) if set(module.kernel_size) == {1} else None
+    return None
 
 
 def inner_modules(module: nn.Module, depth: int = 2) -> Iterator[nn.Module]:
@@ -138,20 +162,29 @@ def heads_in(own: Tensor, parts: Tensor) -> Tensor:
 
 
 def agrees_in_windows(x: Tensor, reading: Layout, witness: Witness) -> bool:
-    """The same where positions were cut into windows: some positions are looked for among all."""
+    """The same where positions were cut into windows: the middle of some windows is looked for among all positions."""
     n, e, count = x.shape[-2], x.shape[-1], reading.windows
-    own = reading.split(x[..., [n // 2], :]).unflatten(0, (-1, count))[:, [0, count // 2, -1], :, 0]  # b 3 h e
-    if own.numel() * witness.x.shape[1] * (witness.width // e) > LARGEST:
+    side = math.isqrt(n)
+    middle = n // 2 + (side // 2 if side * side == n else 0)  # of a line, or of a square with a rim around it
+    if witness.x.shape[1] < count or witness.x.shape[1] * witness.width > LARGEST:
         return False
-    whole, slack = witness.whole.to(own.dtype), slack_of(own)
-    found = set()
-    for parts in cut_channels(whole, e):  # b n c e
-        for i in range(3):
-            near = (own[:, i, :, None, None] - parts[:, None]).abs().amax((0, 4)) <= slack  # h n c
-            places = near.any(2).all(0).nonzero().flatten().tolist()
-            if not places:
+    own = reading.split(x[..., [middle], :]).unflatten(0, (-1, count))[:, :, :, 0]  # b w h e
+    return any(
+        len(windows_in(own[:, [0, count // 2, -1]], parts)) >= min(3, count)
+        for parts in cut_channels(witness.whole.to(own.dtype), e)
+    )
+
+
+def windows_in(own: Tensor, parts: Tensor) -> set[int]:
+    """Where positions of some windows, (b, w, h, e), stand among all, (b, n, c, e); nowhere if one is not there."""
+    found, slack = set(), slack_of(own)
+    for some in own.unbind(1):  # b h e
+        first = (some[0, 0] - parts[0]).abs().amax(-1) <= slack  # n c
+        for place in first.any(1).nonzero().flatten().tolist()[:LOOKED_AT]:
+            near = (some[:, :, None] - parts[:, place, None]).abs().amax((0, 3)) <= slack  # h c
+            if bool(near.any(1).all()):
+                found.add(place)
                 break
-            found |= {(i, place) for place in places}
         else:
-            return len({place for _, place in found}) >= min(3, count)
-    return False
+            return set()
+    return found

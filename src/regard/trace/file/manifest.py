@@ -24,6 +24,7 @@ State = Literal[  # of `LayerState`
     "parts_of_picture",
     "windows",
     "axes_unknown",
+    "channels",
     "keys_changed",
     "compared_by_output",
 ]

@@ -12,6 +12,7 @@ class LayerState(StrEnum):
     PARTS_OF_PICTURE = "parts_of_picture"
     WINDOWS = "windows"
     AXES_UNKNOWN = "axes_unknown"
+    CHANNELS = "channels"
     KEYS_CHANGED = "keys_changed"
     COMPARED_BY_OUTPUT = "compared_by_output"
 
@@ -29,6 +30,7 @@ SENTENCES = {
         "whole yet"
     ),
     LayerState.AXES_UNKNOWN: "batch and heads share an axis in an order that is not known; each entry is shown alone",
+    LayerState.CHANNELS: "its rows and columns are channels, not positions: it attends across features",
     LayerState.PARTS_OF_PICTURE: (
         "each map is of a part of the picture, such as a window, and parts are not placed on the picture yet"
     ),
