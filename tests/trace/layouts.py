@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from einops import rearrange
+from einops import rearrange, repeat
 from torch import Tensor, nn
 
 WIDTH = 24
@@ -238,3 +238,33 @@ class SeveralLayers(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         x = x + self.first(x)
         return x + self.second(x)
+
+
+class SharedKeys(Oracle):
+    """One key head for all (Shazeer 2019), repeated, with batch and heads merged."""
+
+    def __init__(self, order: str, heads: int = 4) -> None:
+        super().__init__(heads, key_heads=1)
+        self.order = order
+
+    def forward(self, x: Tensor) -> Tensor:
+        h, sizes = self.num_heads, {"h": self.num_heads, "b": x.shape[0]}
+        q = rearrange(self.q(x), f"b n (h d) -> {self.order} n d", h=h)
+        k, v = (repeat(t, f"b n d -> {self.order} n d", h=h) for t in (self.k(x), self.v(x)))
+        weights = (q @ k.mT / math.sqrt(self.d)).softmax(-1)
+        self.keep(rearrange(weights, f"{self.order} q k -> b h q k", **sizes))
+        mix = self.silence(rearrange(weights @ v, f"{self.order} n d -> b h n d", **sizes))
+        return self.out(rearrange(mix, "b h n d -> b n (h d)"))
+
+
+class OneHeadInWindows(Oracle):
+    """A single head over windows on an axis of their own, (b, w, n, d): windows are no heads."""
+
+    def __init__(self, heads: int = 1) -> None:
+        super().__init__(heads=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = (rearrange(t, "b (w n) d -> b w n d", w=2) for t in (self.q(x), self.k(x), self.v(x)))
+        weights = (q @ k.mT / math.sqrt(self.d)).softmax(-1)
+        self.keep(weights.flatten(0, 1)[:, None])
+        return self.out(rearrange(weights @ v, "b w n d -> b (w n) d"))

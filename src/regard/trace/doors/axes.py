@@ -17,7 +17,7 @@ from regard.trace.doors.axes_hint import AxesHint
 from regard.trace.doors.call_site import CallSite
 from regard.trace.doors.recognise import recognise
 from regard.trace.doors.scope import Call, ListenerScope, paused
-from regard.trace.doors.surroundings import Surroundings, surroundings_of
+from regard.trace.doors.surroundings import Surroundings, batch_sizes, surroundings_of
 from regard.trace.record.findings import LayerState
 
 HEADS = (
@@ -60,21 +60,29 @@ def find_axes(scope: ListenerScope, owners: list[Any], place: CallSite, lead: tu
 
     What was found once for a module holds for its later calls of the same sizes.
     """
-    hint = next((told for owner in owners if (told := owner.hint(place))), AxesHint())
-    if len(lead) == 2 and lead[0] != lead[1] and not hint and is_usual(place, lead[0]):
-        return CallAxes()
     key = (id(place.module), place.method.f_code, lead)
-    if key not in scope.axes:
-        with paused(scope):
-            scope.axes[key] = decide(scope, owners, place, lead, xs, hint)
-    return scope.axes[key]
+    known: CallAxes | None = scope.axes.get(key)
+    if known is None:
+        hint = next((told for owner in owners if (told := owner.hint(place))), AxesHint())
+        if not hint and is_usual(place, lead, {x.shape[-2] for x in xs}):
+            known = CallAxes()
+        else:
+            with paused(scope):
+                known = decide(scope, owners, place, lead, xs, hint)
+        scope.axes[key] = known
+    return known
 
 
-def is_usual(place: CallSite, batch: int) -> bool:
-    """Whether what a method was given first has its batch where four axes have theirs: asked at every call."""
+def is_usual(place: CallSite, lead: tuple[int, ...], positions: set[int]) -> bool:
+    """Whether four axes have as large a batch as what the method was given first, and as many heads as it says."""
+    if len(lead) != 2 or lead[0] == lead[1]:
+        return False
     code = place.method.f_code
     given = place.here.get(code.co_varnames[1]) if code.co_argcount > 1 else None
-    return isinstance(given, Tensor) and batch in given.shape[:2]
+    if not isinstance(given, Tensor) or given.ndim < 2:
+        return False
+    batches = batch_sizes(given, positions) if given.ndim == 3 else {given.shape[0]}
+    return batches == {lead[0]} and heads_of(place.module) in (None, lead[1])
 
 
 def decide(
@@ -87,21 +95,23 @@ def decide(
 ) -> CallAxes:
     """The axes of a call that was not seen before."""
     around = list(surroundings_of(place, lambda module: any(owner.owns(module) for owner in owners)))
+    positions = {x.shape[-2] for x in xs}
+    batches: set[int] = next((found for one in around if (found := one.batches(positions))), set())
     heads = hint.heads or next((count for one in around[:2] if (count := heads_of(one.module))), None)
     readings = readings_of(lead, heads)
     if heads and is_torch_own(place.module) and len(lead) == 1:
         readings = [Layout(((("b", lead[0] // heads), ("h", heads)),))]
     elif len(lead) > 1:
-        readings = fit_sizes(readings, around, heads, grouped_axes(lead, xs))
+        readings = fit_sizes(readings, batches, heads, grouped_axes(lead, xs))
     found = readings if len(readings) == 1 else recognise_around(xs, readings, around)
     if len(found) != 1 and len(lead) == 1:
-        found = fit_batch(lead[0], around, found or readings)
+        found = fit_batch(around, positions, found or readings)
     told = [reading for reading in (found or readings or readings_of(lead, hint.heads)) if hint.allows(reading)]
     if hint and not told:
         return CallAxes(refused=contradict(hint, lead, found))
     if hint and len(told) == 1:
         found = told
-    if len(found) != 1 and len(lead) == 2 and not speaks_against(lead, around, heads):
+    if len(found) != 1 and len(lead) == 2 and not speaks_against(lead, batches, heads):
         found = [PLAIN]
     if len(found) == 1:
         scope.layouts[id(place.module), place.method.f_code] = found[0]
@@ -186,9 +196,8 @@ def grouped_axes(lead: tuple[int, ...], xs: tuple[Tensor, ...]) -> set[int]:
     }
 
 
-def fit_sizes(readings: list[Layout], around: list[Surroundings], heads: int | None, grouped: set[int]) -> list[Layout]:
-    """The readings of several axes that fit the sizes of what the module was given, its heads, and shared keys."""
-    batches: set[int] = next((found for one in around if (found := one.batches())), set())
+def fit_sizes(readings: list[Layout], batches: set[int], heads: int | None, grouped: set[int]) -> list[Layout]:
+    """The readings of several axes that fit the batch that the module was given, its heads, and shared keys."""
 
     def fits(reading: Layout) -> bool:
         roles = [axis[0][0] for axis in reading.axes]
@@ -203,18 +212,22 @@ def fit_sizes(readings: list[Layout], around: list[Surroundings], heads: int | N
     return [reading for reading in readings if fits(reading)]
 
 
-def speaks_against(lead: tuple[int, ...], around: list[Surroundings], heads: int | None) -> bool:
+def speaks_against(lead: tuple[int, ...], batches: set[int], heads: int | None) -> bool:
     """Whether four axes cannot be (b, h, n, d): neither their batch nor their heads are those of the module."""
-    batches: set[int] = next((found for one in around if (found := one.batches())), set())
     return bool(batches) and lead[0] not in batches and heads is not None and lead[1] != heads
 
 
-def fit_batch(size: int, around: list[Surroundings], readings: list[Layout]) -> list[Layout]:
-    """The readings of one axis that fit the batch of every module around."""
-    told = [found for one in around if (found := one.batches())]
+def fit_batch(around: list[Surroundings], positions: set[int], readings: list[Layout]) -> list[Layout]:
+    """The readings of one axis that fit the batch of every module around.
+
+    Several heads are told by sizes only where a module was given as many positions: what was cut may be windows.
+    """
+    told = [found for one in around if (found := one.batches(positions))]
     if not told:
         return readings
-    return [reading for reading in readings if reading.windows == 1 and all(reading.batch in found for found in told)]
+    cut = not any(one.has(positions) for one in around)
+    fitting = [one for one in readings if one.windows == 1 and all(one.batch in found for found in told)]
+    return [] if cut and any(one.heads > 1 for one in fitting) else fitting
 
 
 def recognise_around(xs: tuple[Tensor, ...], readings: list[Layout], around: list[Surroundings]) -> list[Layout]:

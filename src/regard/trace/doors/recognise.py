@@ -57,23 +57,19 @@ class Witness:
 
 def witnesses(around: Surroundings) -> Iterator[Witness]:
     """What a call of a module has at hand, as it is and behind each of its linear layers; both orders of (b, n)."""
-    rows = []
+    plain, pictures = [], []
     for x in around.tensors:
         if x.ndim == 2:
-            rows.append(x[None])
+            plain.append(x[None])
         elif x.ndim == 3:
-            rows += [x, x.transpose(0, 1)] if x.shape[0] != 1 else [x]
-        elif x.shape[0] * x.shape[1] <= LARGEST:
-            rows += [
-                x.flatten(2),
-                x.flatten(1, -2),
-                x.flatten(2).mT,
-            ]  # (b, n, h, d), pictures with channels last, first
-    yield from map(Witness, rows)
+            plain += [x, x.transpose(0, 1)] if x.shape[0] != 1 else [x]
+        else:
+            pictures += [x.flatten(1, -2), x.flatten(2).mT]  # with channels last, or first
+    yield from map(Witness, plain)  # more axes may already be heads, so they count only where they are projected
     for module in inner_modules(around.module):
         linear = projection_of(module)
         if linear is not None:
-            yield from (Witness(x, linear) for x in rows if x.shape[-1] == linear.weight.shape[1])
+            yield from (Witness(x, linear) for x in (*plain, *pictures) if x.shape[-1] == linear.weight.shape[1])
 
 
 def projection_of(module: nn.Module) -> Projection | None:
@@ -132,13 +128,15 @@ def begins(x: Tensor, witness: Witness) -> bool:
 def agrees(x: Tensor, reading: Layout, witness: Witness) -> bool:
     """Whether the entries of `x`, read this way, stand in the witness: each head in channels of its own."""
     n, e, length, width = x.shape[-2], x.shape[-1], witness.x.shape[1], witness.width
-    if width % e or width < e * reading.heads or 1 in x.shape[:-2] or x.dtype not in SLACK:
+    if width % e or x.dtype not in SLACK:
         return False
     if reading.windows > 1:
         return agrees_in_windows(x, reading, witness)
     if length > n:
         return False
-    own = reading.split(x[..., [n - length, n - 1], :])  # b h 2 e; a cache may hold older positions before them
+    own = reading.split(
+        x[..., [n - length, n - 1], :], grouped=True
+    )  # b h 2 e; a cache may hold older positions before them
     if own.numel() * (width // e) > LARGEST:
         return False
     theirs = witness.ends.to(own.dtype)  # b 2 m

@@ -28,15 +28,28 @@ class Surroundings:
                 known.add(id(x))
                 yield x
 
-    def batches(self) -> set[int]:
-        """How many entries the batch may have had, by what the module was given; empty where that does not say it."""
+    def batches(self, positions: set[int]) -> set[int]:
+        """How many entries the batch may have had, by what the module was given; empty where that does not say it.
+
+        `positions` are the numbers of queries and keys: what has as many of them shows which of its axes is not batch.
+        """
         found: set[int] = set()
         for x in self.given:
             if x.is_floating_point():
-                found |= {1} if x.ndim == 2 else {x.shape[0], x.shape[1]} if x.ndim == 3 else {x.shape[0]}
+                found |= {1} if x.ndim == 2 else batch_sizes(x, positions) if x.ndim == 3 else {x.shape[0]}
             elif x.ndim == 2 and x.element_size() >= 4:  # token ids
                 found.add(x.shape[0])
         return found
+
+    def has(self, positions: set[int]) -> bool:
+        """Whether the module was given something with as many positions as there are queries or keys."""
+        return any(positions & set(x.shape[:-1]) for x in self.given if x.is_floating_point())
+
+
+def batch_sizes(x: Tensor, positions: set[int]) -> set[int]:
+    """Which of the first two sizes of (b, n, m) or (n, b, m) may be the batch: windows are as short as a batch."""
+    first, second = x.shape[0], x.shape[1]
+    return {first} if second in positions and first not in positions else {first, second}
 
 
 def surroundings_of(place: CallSite, owns: Callable[[nn.Module], bool]) -> Iterator[Surroundings]:
