@@ -177,6 +177,14 @@ def test_a_hint_says_what_cannot_be_told(order: str) -> None:
     assert_close(muted, right)
 
 
+def test_a_layout_for_all_layers_is_one_of_those_that_merge_axes() -> None:
+    model, x = GroupedFive("kernel").eval(), x_of()
+    with torch.no_grad(), regard.watch(model, layout="head-major") as trace:
+        model(x)
+    assert_close(trace[0].weights.dense(), model.true, atol=2e-6, rtol=0)
+    assert trace.verify(), trace.verify()
+
+
 def test_a_hint_that_contradicts_the_shapes_or_the_numbers_is_refused() -> None:
     model, x = CatHeads().eval(), x_of()
     with torch.no_grad():

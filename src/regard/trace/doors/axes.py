@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import product as combinations
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from regard.attention.axes.layout import PLAIN, Factor, Layout
@@ -67,7 +68,7 @@ def find_axes(scope: ListenerScope, owners: list[Any], place: CallSite, lead: tu
         if not hint and is_usual(place, lead, {x.shape[-2] for x in xs}):
             known = CallAxes()
         else:
-            with paused(scope):
+            with paused(scope), torch.no_grad():
                 known = decide(scope, owners, place, lead, xs, hint)
         scope.axes[key] = known
     return known
@@ -99,8 +100,9 @@ def decide(
     batches: set[int] = next((found for one in around if (found := one.batches(positions))), set())
     heads = hint.heads or next((count for one in around[:2] if (count := heads_of(one.module))), None)
     readings = readings_of(lead, heads)
-    if heads and is_torch_own(place.module) and len(lead) == 1:
-        readings = [Layout(((("b", lead[0] // heads), ("h", heads)),))]
+    own = torch_heads(place.module)
+    if own is not None and len(lead) == 1:
+        readings = [Layout(((("b", lead[0] // own), ("h", own)),))]
     elif len(lead) > 1:
         readings = fit_sizes(readings, batches, heads, grouped_axes(lead, xs))
     found = readings if len(readings) == 1 else recognise_around(xs, readings, around)
@@ -109,8 +111,9 @@ def decide(
     told = [reading for reading in (found or readings or readings_of(lead, hint.heads)) if hint.allows(reading)]
     if hint and not told:
         return CallAxes(refused=contradict(hint, lead, found))
-    if hint and len(told) == 1:
-        found = told
+    if hint and len(found) != 1:
+        said = [reading for reading in told if hint.orders(reading.factors)]
+        found = said if len(said) == 1 else found
     if len(found) != 1 and len(lead) == 2 and not speaks_against(lead, batches, heads):
         found = [PLAIN]
     if len(found) == 1:
@@ -119,10 +122,10 @@ def decide(
     return again(scope, place, lead) or CallAxes(Layout(tuple((("b", size),) for size in lead)), known=False)
 
 
-def is_torch_own(module: nn.Module) -> bool:
-    """Whether it is torch's own attention, as torch wrote it: (b · h, n, d), batch-major."""
+def torch_heads(module: nn.Module) -> int | None:
+    """The heads of torch's own attention, as torch wrote it: (b · h, n, d), batch-major; None for other modules."""
     own = nn.MultiheadAttention
-    return isinstance(module, own) and type(module).forward is own.forward
+    return module.num_heads if isinstance(module, own) and type(module).forward is own.forward else None
 
 
 def again(scope: ListenerScope, place: CallSite, lead: tuple[int, ...]) -> CallAxes | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from regard.attention.axes.layout import Layout
+from regard.attention.axes.layout import Factor, Layout
 from regard.errors import WatchError
 
 LAYOUTS = ("batch-major", "head-major")
@@ -25,10 +25,14 @@ class AxesHint:
         return ", ".join(f"{name}={value!r}" for name, value in told.items() if value is not None)
 
     def allows(self, reading: Layout) -> bool:
-        """Whether a reading of the axes is as it was said."""
+        """Whether a reading of the axes can be what was said; a layout is one of an axis that holds both."""
         if self.heads is not None and reading.heads != self.heads:
             return False
-        roles = [role for role, size in reading.factors if size > 1]
+        return all(self.orders(axis) for axis in reading.axes)
+
+    def orders(self, factors: tuple[Factor, ...]) -> bool:
+        """Whether batch and heads come in the order that was said, where both are there."""
+        roles = [role for role, size in factors if size > 1]
         if self.layout is None or not {"b", "h"} <= set(roles):
             return True
         return (roles.index("h") < roles.index("b")) == (self.layout == "head-major")

@@ -104,7 +104,9 @@ def product(
     weights, notes = as_used(candidate.weights, left)
     if version(candidate.weights) != candidate.version:
         notes = notes or ["the softmax was changed in place before it met the values; the map is what met them"]
-    lead = max(weights.shape[:-2], left.shape[:-2], key=len)  # where axes are merged between the two, both are seen
+    lead = tuple(
+        max(weights.shape[:-2], left.shape[:-2], key=len)
+    )  # where axes are merged between the two, both are seen
     v = right.unsqueeze(1) if right.ndim < left.ndim else unmerge(right, lead)
     axes = find_axes(scope, owners, here, lead, v)
     if axes.refused:

@@ -74,6 +74,9 @@ def witnesses(around: Surroundings) -> Iterator[Witness]:
 
 def projection_of(module: nn.Module) -> Projection | None:
     """What a module multiplies each position by, where that is all it does."""
+    weight = getattr(module, "weight", None)
+    if type(weight) not in (Tensor, nn.Parameter):  # packed, or split over devices
+        return None
     if isinstance(module, nn.Linear):
         return Projection(module.weight, module.bias)
     if isinstance(module, nn.Conv1d | nn.Conv2d) and module.groups == 1 and set(module.stride) == {1}:
@@ -102,16 +105,20 @@ def recognise(tensors: Iterable[Tensor], readings: list[Layout], around: Surroun
     several: list[Layout] = []
     for x in (x.detach() for x in tensors):
         for witness in known:
-            try:
-                whole = begins(x, witness)  # asked first: most witnesses are not what was looked for
-                those = [one for one in by_batch[witness.x.shape[0]] if whole or one.windows > 1]
-                fitting = [one for one in those if agrees(x, one, witness)]
-            except RuntimeError:  # another dtype or device, or a layer that computes something else
-                continue
+            fitting = readings_by(witness, x, by_batch[witness.x.shape[0]])
             if len(fitting) == 1:
                 return fitting
             several = several or fitting
     return several
+
+
+def readings_by(witness: Witness, x: Tensor, readings: list[Layout]) -> list[Layout]:
+    """The readings of `x` that one witness agrees with."""
+    try:
+        whole = begins(x, witness)  # asked first: most witnesses are not what was looked for
+        return [one for one in readings if (whole or one.windows > 1) and agrees(x, one, witness)]
+    except Exception:  # another dtype or device: whatever it is, it is no witness then
+        return []
 
 
 def begins(x: Tensor, witness: Witness) -> bool:
