@@ -97,7 +97,7 @@ def decide(
     """The axes of a call that was not seen before."""
     around = list(surroundings_of(place, lambda module: any(owner.owns(module) for owner in owners)))
     positions = {x.shape[-2] for x in xs}
-    batches: set[int] = next((found for one in around if (found := one.batches(positions))), set())
+    batches: set[int] = next((sizes for one in around if (sizes := one.batches(positions))), set())
     heads = hint.heads or next((count for one in around[:2] if (count := heads_of(one.module))), None)
     readings = readings_of(lead, heads)
     own = torch_heads(place.module)

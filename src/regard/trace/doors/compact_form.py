@@ -82,8 +82,8 @@ def form(call: Call, sizes: Sizes) -> CompactForm:
         if part is not None:
             mask = part if mask is None else compact_any_mask(mask & part, sizes)
     if call.rows is not None:  # what was never computed sees nothing
-        stop = torch.where(call.rows, sizes.k, 0)[:, None].to(torch.int32)  # b 1 q
-        there = SpanMask(torch.zeros_like(stop), stop)
+        ends = torch.where(call.rows, sizes.k, 0)[:, None].to(torch.int32)  # b 1 q
+        there = SpanMask(torch.zeros_like(ends), ends)
         mask = there if mask is None else compact_any_mask(mask & there, sizes)
     keys = sizes.k
     if mask is not None and call.cached and sizes.q < sizes.k:

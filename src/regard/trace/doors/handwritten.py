@@ -104,9 +104,8 @@ def product(
     weights, notes = as_used(candidate.weights, left)
     if version(candidate.weights) != candidate.version:
         notes = notes or ["the softmax was changed in place before it met the values; the map is what met them"]
-    lead = tuple(
-        max(weights.shape[:-2], left.shape[:-2], key=len)
-    )  # where axes are merged between the two, both are seen
+    unmerged = left if left.ndim > weights.ndim else weights  # axes may be merged, or cut, between the two
+    lead = tuple(unmerged.shape[:-2])
     v = right.unsqueeze(1) if right.ndim < left.ndim else unmerge(right, lead)
     axes = find_axes(scope, owners, here, lead, v)
     if axes.refused:
