@@ -177,6 +177,14 @@ def test_a_hint_says_what_cannot_be_told(order: str) -> None:
     assert_close(muted, right)
 
 
+def test_a_reference_is_read_by_the_same_hint() -> None:
+    model, x = OwnParameters("(h b)").eval(), x_of(4)
+    with torch.no_grad(), regard.edit(model, heads=4, layout="head-major") as e:
+        e.mute(heads=1, how="resample", reference=x)
+        again = model(x)
+    assert_close(again, model(x).detach())
+
+
 def test_a_layout_for_all_layers_is_one_of_those_that_merge_axes() -> None:
     model, x = GroupedFive("kernel").eval(), x_of()
     with torch.no_grad(), regard.watch(model, layout="head-major") as trace:

@@ -162,6 +162,7 @@ class Editor:
         if how != "mean" and len(many) != 1:
             raise WatchError(f"a head is resampled from one run, but {len(many)} inputs came; give one, or how='mean'")
         recorder = HeadRecorder(self._listener.tree, at, means=how == "mean")
+        recorder.hints = self._listener.hints
         with torch.no_grad(), torch.random.fork_rng(), self._listener.at_rest(), listening(recorder):
             for one in many:
                 make_feeder(self._model, one)()
