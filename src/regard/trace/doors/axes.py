@@ -49,8 +49,11 @@ class CallAxes:
 
 def heads_of(module: nn.Module) -> int | None:
     """How many heads a module says that it has."""
+    own, shared = module.__dict__, type(module)
     for name in HEADS:
-        heads = getattr(module, name, None)
+        heads = own.get(name)  # asking a module for what it lacks takes a while
+        if heads is None and hasattr(shared, name):
+            heads = getattr(module, name)
         if isinstance(heads, int) and heads > 0:
             return heads
     return None
