@@ -13,6 +13,7 @@ from regard.memory import make_room
 from regard.trace.capture.naming import Naming
 from regard.trace.capture.retention import Retention
 from regard.trace.capture.watcher import Watcher
+from regard.trace.doors.axes_hint import make_hints
 from regard.trace.doors.handwritten import settle
 from regard.trace.doors.install import listening, must_be_watchable
 from regard.trace.file import finish, hand_over
@@ -32,6 +33,8 @@ def watch(
     device: torch.device | str | None = None,
     gradients: bool = False,
     graph: bool = False,
+    heads: Any = None,
+    layout: Any = None,
 ) -> Iterator[Trace]:
     """A trace that fills with what the model attends to while the block runs; the model stays bit for bit the same.
 
@@ -39,7 +42,8 @@ def watch(
     `tokenizers`, a list of strings, or nothing. `layers` limits what is kept to parts of paths, `values=False` leaves
     v out, `dtype` and `device` say in what and where to keep, `to` names a file that is written while the model runs.
     `gradients=True` also keeps how a loss changes with each mix (for gradient × attention), `graph=True` keeps q and k
-    with their graph.
+    with their graph. `heads` (a number) and `layout` ("batch-major" or "head-major") say how attention that merges
+    batch and heads is to be read where the run does not show it; both also as a table by parts of paths.
 
     Nothing is left behind, also after an error. Only this context is watched: other threads and tasks are not.
 
@@ -59,6 +63,7 @@ def watch(
     writer = None if to is None else Writer(to)
     keeper = Retention(values, dtype, None if device is None else torch.device(device), graph, writer)
     watcher = Watcher(model, keeper, Naming(tokenizer), layers=chosen, gradients=gradients)
+    watcher.hints = make_hints(heads, layout, (path for path, _ in watcher.tree.values()))
     if chosen is not None and not any(watcher.wants(path) for path, _ in watcher.tree.values()):
         known = ", ".join(path for path, _ in list(watcher.tree.values())[1:9])
         raise WatchError(f"no part of the model fits layers={layers!r}; its first parts are: {known}")

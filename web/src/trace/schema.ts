@@ -47,7 +47,7 @@ export interface LayerWords {
   readonly seen: SeenWords | null;
   readonly dropped: DroppedWords | null;
   readonly notes: readonly string[];
-  readonly states: readonly ("padding_rows_empty" | "parts_of_picture" | "keys_changed" | "compared_by_output")[];
+  readonly states: readonly ("padding_rows_empty" | "padding_rows_skipped" | "parts_of_picture" | "windows" | "axes_unknown" | "channels" | "keys_changed" | "compared_by_output")[];
   readonly doubts: readonly string[];
   readonly edits: readonly string[];
 }
@@ -145,7 +145,7 @@ export const WORDS: Readonly<Record<string, Readonly<Record<string, Word>>>> = {
     seen: { is: "words", of: "SeenWords", may: true, usual: null },
     dropped: { is: "words", of: "DroppedWords", may: true, usual: null },
     notes: { is: "list", of: { is: "text" }, usual: [] },
-    states: { is: "list", of: { is: "text", one: ["padding_rows_empty", "parts_of_picture", "keys_changed", "compared_by_output"] }, usual: [] },
+    states: { is: "list", of: { is: "text", one: ["padding_rows_empty", "padding_rows_skipped", "parts_of_picture", "windows", "axes_unknown", "channels", "keys_changed", "compared_by_output"] }, usual: [] },
     doubts: { is: "list", of: { is: "text" }, usual: [] },
     edits: { is: "list", of: { is: "text" }, usual: [] },
   },

@@ -333,6 +333,8 @@ def sample_call(call: Call, sizes: Sizes, keys: int) -> ProofSample:
         if mask is not None:
             mask = broadcast_4d(mask.detach(), sizes)
             seen.allowed = (mask if mask.shape[-2] == 1 else mask.index_select(2, rows))[..., :keys].clone()
+            if call.rows is not None:
+                seen.allowed = seen.allowed & call.rows[:, None].index_select(2, rows)[..., None]
     if call.weights is not None and call.q is not None:
         seen.weights = call.weights[..., :keys]
     return seen

@@ -14,6 +14,7 @@ from regard.trace.change.edit_listener import EditListener
 from regard.trace.change.edits import HOW, Block, Edit, Force, HeadReference, Mute, Replace, Scale, Zero, describe_edit
 from regard.trace.change.effect import Effect, compare_outputs
 from regard.trace.change.references import HeadRecorder, TraceReference, copy_inputs, make_feeder
+from regard.trace.doors.axes_hint import make_hints
 from regard.trace.doors.handwritten import settle
 from regard.trace.doors.install import listening, must_be_watchable
 from regard.trace.doors.scope import SCOPE
@@ -161,6 +162,7 @@ class Editor:
         if how != "mean" and len(many) != 1:
             raise WatchError(f"a head is resampled from one run, but {len(many)} inputs came; give one, or how='mean'")
         recorder = HeadRecorder(self._listener.tree, at, means=how == "mean")
+        recorder.hints = self._listener.hints
         with torch.no_grad(), torch.random.fork_rng(), self._listener.at_rest(), listening(recorder):
             for one in many:
                 make_feeder(self._model, one)()
@@ -199,7 +201,14 @@ def as_map(by: Any) -> AttentionMap | None:
 
 
 @contextmanager
-def edit(model: Any, tokenizer: Any = None, *, read: Callable[[Any], Tensor] | None = None) -> Iterator[Editor]:
+def edit(
+    model: Any,
+    tokenizer: Any = None,
+    *,
+    read: Callable[[Any], Tensor] | None = None,
+    heads: Any = None,
+    layout: Any = None,
+) -> Iterator[Editor]:
     """An `Editor` whose edits the model runs under while the block lasts; afterwards it is as it was.
 
     Heads are muted or scaled, edges blocked, zeroed or forced, maps replaced. Only the heads and rows that are named
@@ -208,7 +217,8 @@ def edit(model: Any, tokenizer: Any = None, *, read: Callable[[Any], Tensor] | N
 
     An edit that fell nowhere (a layer without attention, a position beyond the end) is an error when the block ends.
     `e.run(…)` calls the model without and with the edits and gives the change in its output, with tokens if a
-    `tokenizer` is given; `read` picks the tensor to compare from what the model returns.
+    `tokenizer` is given; `read` picks the tensor to compare from what the model returns. `heads` and `layout` say how
+    attention is to be read that merges batch and heads, as in `watch`.
 
     >>> import regard, torch
     >>> layer = torch.nn.TransformerEncoderLayer(8, 2, 16, dropout=0, batch_first=True)
@@ -221,6 +231,7 @@ def edit(model: Any, tokenizer: Any = None, *, read: Callable[[Any], Tensor] | N
     """
     must_be_watchable(model)
     editor = Editor(model, tokenizer, read)
+    editor._listener.hints = make_hints(heads, layout, (path for path, _ in editor._listener.tree.values()))
     try:
         with listening(editor._listener) as scope:
             yield editor

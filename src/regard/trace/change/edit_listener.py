@@ -10,10 +10,12 @@ from torch import Tensor, nn
 from regard.errors import WatchError
 from regard.trace.change.aim import LISTED, LayerName, Named, format_positions, heads_of, places_of
 from regard.trace.change.call_change import CallChange, edit_mix
-from regard.trace.change.edits import Edit, MapEdit, PlacedEdit, Replace
+from regard.trace.change.edits import Edit, MapEdit, Mute, PlacedEdit, Replace
 from regard.trace.change.listener import NOT_CALLED, SEVERAL, CallName, ChangeListener, list_some
 from regard.trace.change.positions import find_positions
+from regard.trace.doors.axes import UNKNOWN
 from regard.trace.doors.scope import Call
+from regard.trace.record.findings import LayerState
 
 
 @dataclass(eq=False)
@@ -34,6 +36,7 @@ class EditListener(ChangeListener):
         self.edits: list[Edit] = []
         self.reach: dict[int, EditReach] = {}
         self.resting = False
+        self.headless: dict[str, str] = {}  # layers whose heads are unknown, and why
         self.heads: dict[CallName, int] = {}  # every layer that was heard, in order, and how many it has
 
     def retract_call(self, name: CallName) -> None:
@@ -50,7 +53,10 @@ class EditListener(ChangeListener):
         if call.to_bhqe is None or call.raw_mix is None or call.raw_mix.is_nested:
             self.refused.setdefault(name.path, "what its heads give does not stand as (b, h, q, e)")
             return None
-        self.heads.setdefault(name, call.to_bhqe(call.raw_mix.detach()).shape[1])
+        if LayerState.AXES_UNKNOWN in call.states:
+            self.headless.setdefault(name.layer, f"its heads are unknown, because {UNKNOWN}")
+        else:
+            self.heads.setdefault(name, call.to_bhqe(call.raw_mix.detach()).shape[1])
         if self.resting:
             return None
         mine = [self.place(edit, call, name.layer) for edit in self.edits if self.aims(edit, name)]
@@ -77,6 +83,8 @@ class EditListener(ChangeListener):
 
     def place(self, edit: Edit, call: Call, layer: str) -> PlacedEdit:
         """Where an edit falls in this call."""
+        if LayerState.AXES_UNKNOWN in call.states:
+            must_mean_all(edit, layer)
         change = CallChange.of(call)
         count = change.own.shape[1]
         heads = heads_of(edit.heads, count, layer)
@@ -137,6 +145,13 @@ class EditListener(ChangeListener):
     def notes(self) -> list[str]:
         """What could not be edited, one sentence each."""
         return [f"{path} was not edited: {why}" for path, why in self.reasons().items()]
+
+
+def must_mean_all(edit: Edit, layer: str) -> None:
+    """Raise where an edit means some heads or entries of a layer that does not show which they are."""
+    replaced = isinstance(edit, Replace) and edit.by is not None and edit.by.shape[:2] != (1, 1)
+    if edit.heads is not None or replaced or (isinstance(edit, Mute) and edit.how == "resample"):
+        raise WatchError(f"{layer} cannot be edited by {edit.said}: {UNKNOWN}, or edit all heads alike")
 
 
 def beyond(edit: Edit, named: Named, what: str, length: int) -> None:

@@ -104,13 +104,13 @@ def importance(
     muted = {"zero": "muted", "mean": "muted to its mean", "resample": "muted by another input's"}[how]
     said_base = "" if base is None else f"; the metric is {base:.4g} as the model is"
     title = f"{type(model).__name__}: what changes when a head is {muted}{said_base}"
-    return Importance(rows, title, listener.notes(), base)
+    return Importance(rows, title, notes_of(listener), base)
 
 
 def pick_layers(listener: EditListener, chosen: tuple[LayerName, ...] | None) -> dict[CallName, int]:
     """The layers that the model ran, with their number of heads, as far as they were asked for."""
     if not listener.heads:
-        why = "; ".join(listener.notes())
+        why = "; ".join(notes_of(listener))
         raise WatchError(f"no attention was seen in the model, so there is no head to mute{f': {why}' if why else ''}")
     if chosen is None:
         return listener.heads
@@ -121,6 +121,11 @@ def pick_layers(listener: EditListener, chosen: tuple[LayerName, ...] | None) ->
             f"it has it at: {', '.join(name.layer for name in list(listener.heads)[:8])}"
         )
     return found
+
+
+def notes_of(listener: EditListener) -> list[str]:
+    """What has no line, one sentence each."""
+    return [*listener.notes(), *(f"{layer} was left out: {why}" for layer, why in listener.headless.items())]
 
 
 def measure_change(before: Any, after: Any, inputs: Any, model: Any = None) -> Record:

@@ -8,6 +8,7 @@ from torch import Tensor
 from regard.attention.axes.as_4d import broadcast_4d
 from regard.attention.mask import Mask, Sizes
 from regard.attention.mask.causal import Causal
+from regard.attention.mask.spans import SpanMask
 from regard.attention.score.bias import Bias
 from regard.trace.doors.scope import Call
 from regard.trace.record.compact import compact_any_mask, compact_mask, dense_of, split_bias
@@ -51,10 +52,10 @@ class Memo:
             if plain not in self.known:
                 self.known[plain] = CompactForm(Causal("first") if call.causal else None, None, False, sizes.k)
             return self.known[plain]
-        key = (mark(call.mask), mark(call.bias), call.causal, sizes)
+        key = (mark(call.mask), mark(call.bias), mark(call.rows), call.causal, sizes)
         if key not in self.known:
             self.known[key] = form(call, sizes)
-            self.alive += [x for x in (call.mask, call.bias) if x is not None]
+            self.alive += [x for x in (call.mask, call.bias, call.rows) if x is not None]
         return self.known[key]
 
 
@@ -80,6 +81,10 @@ def form(call: Call, sizes: Sizes) -> CompactForm:
                 bias = more if bias is None else add_biases(bias, more, sizes)
         if part is not None:
             mask = part if mask is None else compact_any_mask(mask & part, sizes)
+    if call.rows is not None:  # what was never computed sees nothing
+        ends = torch.where(call.rows, sizes.k, 0)[:, None].to(torch.int32)  # b 1 q
+        there = SpanMask(torch.zeros_like(ends), ends)
+        mask = there if mask is None else compact_any_mask(mask & there, sizes)
     keys = sizes.k
     if mask is not None and call.cached and sizes.q < sizes.k:
         last = compact_any_mask(mask, sizes)

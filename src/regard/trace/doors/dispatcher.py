@@ -17,8 +17,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from regard.attention.axes.as_4d import as_4d
-from regard.trace.doors import handwritten
+from regard.attention.axes.layout import Layout
+from regard.trace.doors import features, handwritten
+from regard.trace.doors.axes import CallAxes, find_axes
 from regard.trace.doors.call_site import place_of
 from regard.trace.doors.change import apply_changes, tell_listeners
 from regard.trace.doors.scope import Call, ListenerScope, current_scope, paused
@@ -27,6 +28,7 @@ ATEN = torch.ops.aten
 COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
 ATTENTION: Callable[..., Tensor] = ATEN.scaled_dot_product_attention.default._op_dk
 OURS = "regard.attention"
+NO_LEAD = CallAxes(Layout(()))  # one batch entry, one head
 Kernels = dict[str, Callable[..., Any]]
 Below = dict[str, tuple[Callable[..., Any], Callable[..., Any]]]  # below autograd, and for inference tensors
 
@@ -82,24 +84,28 @@ def attention_kernel(
         for listener in owners:
             listener.refuse(place, why_not)
         return run()
-    q, k, v = as_4d(query), as_4d(key), as_4d(value)
+    lead = () if query.is_nested else tuple(query.shape[:-2])
+    axes = find_axes(scope, owners, place, lead, value, key, query) if lead else NO_LEAD
+    if axes.refused:
+        for listener in owners:
+            listener.refuse(place, axes.refused)
+        return run()
+    layout = axes.layout
+    mask = attn_mask if attn_mask is None or attn_mask.ndim < 3 else layout.split(attn_mask)
     call = Call(
         place,
         "kernel",
-        q=q,
-        k=k,
-        v=v,
+        q=layout.split(query),
+        k=layout.split(key, grouped=True),
+        v=layout.split(value, grouped=True),
         scale=query.shape[-1] ** -0.5 if scale is None else scale,
-        mask=mask_four(attn_mask, query),
+        mask=mask,
         causal=is_causal,
         dropout=dropout_p,
-        raw=(mask_four(attn_mask, query), is_causal, scale),
+        raw=(mask, is_causal, scale),
     )
-    return tell(scope, owners, call, run, shape=as_4d, back=lambda mix: mix.reshape(mix_shape(query, value)))
-
-
-def mix_shape(query: Tensor, value: Tensor) -> tuple[int, ...]:
-    return (*query.shape[:-1], value.shape[-1])
+    axes.tell(call)
+    return tell(scope, owners, call, run, shape=layout.split, back=lambda mix: layout.merge(mix, lead))
 
 
 def tell(
@@ -147,17 +153,6 @@ def why_unreadable(*xs: Tensor) -> str:
     return ""
 
 
-def mask_four(mask: Tensor | None, query: Tensor) -> Tensor | None:
-    """The mask of a call with the axes that its q was given."""
-    if mask is None or query.ndim == 4:
-        return mask
-    if query.ndim == 3:
-        return mask.unsqueeze(1) if mask.ndim == 3 else mask
-    if query.ndim > 4 and mask.ndim > 4:
-        return mask.expand(*query.shape[:-2], *mask.shape[-2:]).flatten(0, -4)
-    return mask
-
-
 def softmax_kernel(self: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
     out: Tensor = ATEN.softmax.int._op_dk(COMPOSITE, self, dim, dtype)
     scope = current_scope()
@@ -168,6 +163,11 @@ def softmax_kernel(self: Tensor, dim: int, dtype: torch.dtype | None = None) -> 
             if scope.candidates and not scope.products:
                 PRODUCTS.open()
                 scope.products = PRODUCTS.close
+    elif scope is not None and out.ndim >= 3 and dim in (-2, out.ndim - 2) and not out.is_nested:
+        ours = features.keys_seen(scope, sys._getframe(1), out)
+        if ours and not scope.products:
+            PRODUCTS.open()
+            scope.products = PRODUCTS.close
     return out
 
 
@@ -185,7 +185,7 @@ def einsum_kernel(equation: str, tensors: list[Tensor], *, path: list[int] | Non
         return out
 
     if len(tensors) != 2 or not handwritten.is_mixing(equation):
-        return run()
+        return handwritten.keep_context(current_scope(), tensors, run) if len(tensors) == 2 else run()
     order = handwritten.order_of(equation)
     return handwritten.product(tensors[0], tensors[1], run, sys._getframe(1), order=order, named=True)
 

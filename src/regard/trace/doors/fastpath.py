@@ -14,6 +14,7 @@ from torch import Tensor
 from regard.trace.doors.call_site import CallSite, place_of
 from regard.trace.doors.change import apply_changes, tell_listeners
 from regard.trace.doors.scope import Call, ListenerScope, current_scope, paused
+from regard.trace.record.findings import LayerState
 
 LAYER, HEADS = "_transformer_encoder_layer_fwd", "_native_multi_head_attention"
 
@@ -77,7 +78,7 @@ def continue_from_edit(
         real = pad_nested(first)[1]
         assert real is not None
         made = torch._nested_tensor_from_mask(made[:, : real.shape[1]], real, mask_check=False)
-    call.mix = call.to_bhqe(call.raw_mix)
+    call.mix = clear_padding(call.to_bhqe(call.raw_mix), call)
     return (made, *found[1:]) if isinstance(found, tuple) else made
 
 
@@ -128,10 +129,20 @@ def make_mask(mask: Tensor | None, kind: int | None, real: Tensor | None, heads:
     return allowed if seen is None else allowed & seen
 
 
-def make_call(place: CallSite, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Call:
+def make_call(place: CallSite, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, real: Tensor | None) -> Call:
     scale = q.shape[-1] ** -0.5
     mix = F.scaled_dot_product_attention(q, k, v, mask, scale=scale)
-    return Call(place, "fast path", q=q, k=k, v=v, scale=scale, mask=mask, mix=mix, raw=(mask, False, scale))
+    call = Call(place, "fast path", q=q, k=k, v=v, scale=scale, mask=mask, mix=mix, raw=(mask, False, scale))
+    if real is not None and not bool(real.all()):
+        call.rows = real  # the kernel packs what is real, and computes nothing for padding
+        call.mark(LayerState.PADDING_ROWS_SKIPPED)
+        call.mix = clear_padding(mix, call)
+    return call
+
+
+def clear_padding(mix: Tensor, call: Call) -> Tensor:
+    """(b, h, q, e) without rows that were never computed."""
+    return mix if call.rows is None else mix.masked_fill(~call.rows[:, None, :, None], 0.0)
 
 
 def layer_call(place: CallSite, src: Tensor, embed: int, heads: int, weight: Tensor, bias: Tensor, *rest: Any) -> Read:
@@ -139,7 +150,7 @@ def layer_call(place: CallSite, src: Tensor, embed: int, heads: int, weight: Ten
     x, real = pad_nested(src)
     shape = (embed,)
     attended = F.layer_norm(x, shape, w1, b1, eps) if first else x
-    call = make_call(place, *project(attended, weight, bias, heads), make_mask(mask, kind, real, heads))
+    call = make_call(place, *project(attended, weight, bias, heads), make_mask(mask, kind, real, heads), real)
 
     def whole() -> Tensor:
         assert call.mix is not None
@@ -165,7 +176,7 @@ def heads_call(
 ) -> Read:
     out_weight, out_bias, mask, *_, kind = rest
     x, real = pad_nested(query)
-    call = make_call(place, *project(x, weight, bias, heads), make_mask(mask, kind, real, heads))
+    call = make_call(place, *project(x, weight, bias, heads), make_mask(mask, kind, real, heads), real)
 
     def whole() -> Tensor:
         assert call.mix is not None

@@ -6,14 +6,22 @@ from types import FrameType
 import torch
 from torch import Tensor
 
-from regard.attention.axes.as_4d import as_4d
 from regard.eager import version
 from regard.errors import WatchError
+from regard.trace.doors.axes import find_axes, heads_of
 from regard.trace.doors.call_site import CallSite, around, place_of
 from regard.trace.doors.change import apply_changes, tell_listeners
+from regard.trace.doors.features import (
+    LINEAR,
+    attends_across_channels,
+    context_seen,
+    is_context,
+    meets_context,
+    mixes_streams,
+    shares,
+)
 from regard.trace.doors.scope import Call, Candidate, ListenerScope, current_scope, paused
-
-HEADS = ("num_heads", "num_attention_heads", "n_heads", "n_head", "heads", "num_head")
+from regard.trace.record.findings import LayerState
 
 
 def softmax_seen(scope: ListenerScope, frame: FrameType, out: Tensor) -> None:
@@ -28,6 +36,10 @@ def softmax_seen(scope: ListenerScope, frame: FrameType, out: Tensor) -> None:
         return
     if scope.candidates and scope.candidates[0].place.call is not place.call:
         settle(scope)
+    if scope.sums is not None and scope.sums.call is not place.call:
+        scope.sums = None  # keys of another call's linear attention
+    if mixes_streams(scope, place, tuple(out.shape)):
+        return
     for candidate in scope.candidates:
         if candidate.met:  # what was told a moment ago is one of several softmaxes, so it is no whole map
             candidate.met = False
@@ -69,39 +81,59 @@ def product(
     whether autograd sees what is done here, `named` whether the axes were named, as in an einsum.
     """
     scope = current_scope()
+    if scope is not None and scope.pending is None and is_context(scope, left, right):
+        return keep_context(scope, [left, right], run)
     if scope is None or not scope.candidates or scope.pending is not None:
         return run()
     candidate = scope.candidates[-1]
     if candidate.met or not fits(candidate.weights, left, right, shared=named):
         return run()
     here = common(place_of(frame), candidate)
-    if here is None:
+    if here is None or shares(candidate.weights, right):  # weights times weights: what met the values comes later
+        return run()
+    if meets_context(scope, right):
+        candidate.met, scope.sums = True, None
+        scope.quiet()
+        for listener in scope.owners(here.module):
+            listener.refuse(here, LINEAR)
         return run()
     if len(scope.candidates) > 1:  # BigBird has five softmaxes in one call, Nystromformer three: never a guess
         return run()
     owners = scope.owners(here.module)
     candidate.met = True
-    heads = candidate.weights.shape[1] if candidate.weights.ndim == 4 else heads_of(here)
     weights, notes = as_used(candidate.weights, left)
     if version(candidate.weights) != candidate.version:
         notes = notes or ["the softmax was changed in place before it met the values; the map is what met them"]
+    unmerged = left if left.ndim > weights.ndim else weights  # axes may be merged, or cut, between the two
+    lead = tuple(unmerged.shape[:-2])
+    v = right.unsqueeze(1) if right.ndim < left.ndim else unmerge(right, lead)
+    axes = find_axes(scope, owners, here, lead, v)
+    if axes.refused:
+        for listener in owners:
+            listener.refuse(here, axes.refused)
+        scope.quiet()
+        return run()
+    shape = axes.layout.split
     call = Call(
         here,
         "handwritten",
-        v=right.unsqueeze(1) if right.ndim < left.ndim else as_4d(right, heads),
-        weights=as_4d(weights, heads),
+        v=shape(v, grouped=True),
+        weights=shape(weights.reshape(*lead, *weights.shape[-2:])),
         notes=notes,
     )
+    axes.tell(call)
+    if attends_across_channels(here, weights, right):
+        call.mark(LayerState.CHANNELS)
     if left.data_ptr() != weights.data_ptr():
-        call.used = as_4d(left.detach(), heads)
-    call.alive = as_4d(left if notes else candidate.weights, heads)
+        call.used = shape(unmerge(left.detach(), lead))
+    call.alive = shape(unmerge(left if notes else candidate.weights, lead))
     mix = run()
     scope.quiet()
     ordered = order or tuple(range(mix.ndim))
     if mix.ndim == left.ndim == len(ordered):
-        call.raw_mix, call.to_bhqe = mix, lambda x: as_4d(x.permute(ordered), heads)
+        call.raw_mix, call.to_bhqe = mix, lambda x: shape(unmerge(x.permute(ordered), lead))
         mine = mix
-        mix = apply_changes(scope, owners, call, mix, lambda x: back(x, left, ordered))
+        mix = apply_changes(scope, owners, call, mix, lambda x: back(axes.layout.merge(x, lead), left, ordered))
         if mix is not mine and not recorded:
             no_gradient(left, right)
     with paused(scope), torch.no_grad():
@@ -110,8 +142,21 @@ def product(
     return mix
 
 
+def keep_context(scope: ListenerScope | None, operands: list[Tensor], run: Callable[[], Tensor]) -> Tensor:
+    """A product, remembered where it sums the keys of linear attention over all positions."""
+    out = run()
+    if scope is not None and scope.pending is None and is_context(scope, *operands):
+        context_seen(scope, out)
+    return out
+
+
+def unmerge(x: Tensor, lead: tuple[int, ...]) -> Tensor:
+    """`x` with these axes before its last two, where it has fewer that hold as much."""
+    return x if x.ndim == len(lead) + 2 else x.reshape(*lead, *x.shape[-2:])
+
+
 def back(mix: Tensor, left: Tensor, order: tuple[int, ...]) -> Tensor:
-    """(b, h, q, e) with the axes that the product gave."""
+    """A mix with the leading axes of the softmax, or of what met the values, with the axes that the product gave."""
     undo = sorted(range(len(order)), key=order.__getitem__)
     return mix.reshape(*left.shape[:-1], mix.shape[-1]).permute(undo)
 
@@ -144,7 +189,7 @@ def common(here: CallSite | None, candidate: Candidate) -> CallSite | None:
 def looks_like_attention(candidate: Candidate) -> bool:
     """Whether an unexplained softmax is worth a word: routers and classifiers have one too, without heads."""
     name = type(candidate.place.module).__name__.lower()
-    return candidate.weights.ndim >= 4 or heads_of(candidate.place) is not None or "att" in name
+    return candidate.weights.ndim >= 4 or heads_of(candidate.place.module) is not None or "att" in name
 
 
 def fits(weights: Tensor, left: Tensor, right: Tensor, *, shared: bool) -> bool:
@@ -173,14 +218,6 @@ def as_used(softmax: Tensor, left: Tensor) -> tuple[Tensor, list[str]]:
         if alike and (usual > 1.0 + slack if dropped else abs(usual - 1.0) < slack):
             return softmax.detach(), []
     return left.detach(), ["the softmax was changed before it met the values; the map is what met them"]
-
-
-def heads_of(place: CallSite) -> int | None:
-    for name in HEADS:
-        heads = getattr(place.module, name, None)
-        if isinstance(heads, int) and heads > 0:
-            return heads
-    return None
 
 
 def is_mixing(equation: str) -> bool:

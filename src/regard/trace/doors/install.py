@@ -38,6 +38,7 @@ def listening(listener: Listener) -> Iterator[ListenerScope]:
             yield scope
         finally:
             scope.candidates.clear()
+            scope.sums = None
             scope.quiet(over=True)
             listener.release()
 

@@ -4,15 +4,21 @@ from collections.abc import Iterator
 
 from torch import Tensor, nn
 
+from regard.trace.doors.axes_hint import AxesHint, AxesHints
 from regard.trace.doors.call_site import CallSite, Tree
 from regard.trace.doors.scope import Call
+
+NOTHING_SAID = AxesHint()
 
 
 class ModelListener:
     """What listeners of one model share; each adds what it hears, what it changes, and how it lets go."""
 
-    def __init__(self, tree: Tree) -> None:
-        self.tree = tree
+    def __init__(self, tree: Tree, hints: AxesHints | None = None) -> None:
+        self.tree, self.hints = tree, hints or AxesHints()
+
+    def hint(self, place: CallSite) -> AxesHint:
+        return self.hints.at(self.path(place)) if self.hints else NOTHING_SAID
 
     def owns(self, module: nn.Module) -> bool:
         return id(module) in self.tree

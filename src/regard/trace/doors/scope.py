@@ -9,7 +9,9 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
+from regard.attention.axes.layout import Layout
 from regard.attention.map import AttentionMap
+from regard.trace.doors.axes_hint import AxesHint
 from regard.trace.doors.call_site import CallSite
 from regard.trace.record.findings import Findings
 
@@ -43,6 +45,7 @@ class Call(Findings):
     rng: Tensor | None = None  # the random state before a call that drops weights
     used: Tensor | None = None  # b h q k: the weights after dropout, where they were seen
     refused: str = ""  # why there is no map of it
+    rows: Tensor | None = None  # b q: which rows were computed, where a kernel leaves out those of padding
     to_bhqe: Callable[[Tensor], Tensor] | None = None  # how `raw_mix` becomes b h q e
     alive: Tensor | None = None  # b h q k: stored weights with their graph, for who computes with them
     editing: Any = None  # what editors change about this call (trace/change/call_change.py)
@@ -61,6 +64,10 @@ class Listener(Protocol):
     """What a door announces attention calls to; it may answer with another mix."""
 
     def owns(self, module: nn.Module) -> bool: ...
+
+    def hint(self, place: CallSite) -> AxesHint:
+        """What was said about the axes of attention there."""
+        ...
 
     def modules(self) -> Iterable[nn.Module]:
         """Every module that is listened to."""
@@ -110,6 +117,9 @@ class ListenerScope:
     pending: Pending | None = None
     candidates: list[Candidate] = field(default_factory=list)
     paused: int = 0  # while we ourselves compute
+    axes: dict[Any, Any] = field(default_factory=dict)  # which axes the calls of a module have (doors/axes.py)
+    sums: Any = None  # of keys over positions, in a module that may be linear attention (doors/features.py)
+    layouts: dict[Any, Layout] = field(default_factory=dict)  # the last layout that was found for a module
     products: Callable[[], None] | None = None  # how to stop intercepting products, while one is waited for
 
     def quiet(self, *, over: bool = False) -> None:

@@ -18,7 +18,16 @@ Whole = Annotated[int, Field(ge=-(1 << 63), lt=1 << 64)]
 Pair = Annotated[list[Count], Field(min_length=2, max_length=2)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Array = str  # the name of an array
-State = Literal["padding_rows_empty", "parts_of_picture", "keys_changed", "compared_by_output"]  # of `LayerState`
+State = Literal[  # of `LayerState`
+    "padding_rows_empty",
+    "padding_rows_skipped",
+    "parts_of_picture",
+    "windows",
+    "axes_unknown",
+    "channels",
+    "keys_changed",
+    "compared_by_output",
+]
 
 
 class Words(BaseModel):

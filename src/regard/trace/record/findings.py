@@ -8,7 +8,11 @@ class LayerState(StrEnum):
     """Something that is so of a layer, and that a proof, a name or a view depends on."""
 
     PADDING_ROWS_EMPTY = "padding_rows_empty"
+    PADDING_ROWS_SKIPPED = "padding_rows_skipped"
     PARTS_OF_PICTURE = "parts_of_picture"
+    WINDOWS = "windows"
+    AXES_UNKNOWN = "axes_unknown"
+    CHANNELS = "channels"
     KEYS_CHANGED = "keys_changed"
     COMPARED_BY_OUTPUT = "compared_by_output"
 
@@ -17,6 +21,16 @@ SENTENCES = {
     LayerState.PADDING_ROWS_EMPTY: (
         "rows of padding were even over all keys of their step, which is not kept; they are shown as seeing nothing"
     ),
+    LayerState.PADDING_ROWS_SKIPPED: (
+        "rows of padding were not computed, because torch's nested kernel leaves them out; they are shown as seeing "
+        "nothing"
+    ),
+    LayerState.WINDOWS: (
+        "its batch axis holds the windows or chunks of each entry beside each other, and they are not placed on the "
+        "whole yet"
+    ),
+    LayerState.AXES_UNKNOWN: "batch and heads share an axis in an order that is not known; each entry is shown alone",
+    LayerState.CHANNELS: "its rows and columns are channels, not positions: it attends across features",
     LayerState.PARTS_OF_PICTURE: (
         "each map is of a part of the picture, such as a window, and parts are not placed on the picture yet"
     ),

@@ -1,0 +1,159 @@
+"""What looks like a map and is none: a softmax over features, weights times weights, a mixer of residual streams."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.testing import assert_close
+
+import regard
+from regard.errors import WatchError
+from tests.trace.watched import watched
+
+B, H, N, D, E = 3, 2, 7, 5, 4
+
+
+class LinearAttention(nn.Module):
+    """Efficient attention (Shen et al. 2018): keys are summed over before queries come; no q × k matrix is formed."""
+
+    num_heads = H
+
+    def __init__(self, how: str, d: int = D, first: str = "context") -> None:
+        super().__init__()
+        self.how, self.first = how, first
+        self.q, self.k, self.v = nn.Linear(6, H * d), nn.Linear(6, H * d), nn.Linear(6, H * E)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = (part(x).unflatten(-1, (H, -1)).transpose(1, 2) for part in (self.q, self.k, self.v))
+        if self.first == "queries":
+            q = q.softmax(-1)
+        k = k.softmax(-2)
+        if self.how == "einsum":
+            context = torch.einsum("bhnd,bhne->bhde", k, v)
+        elif self.how == "bmm":
+            context = torch.bmm(k.flatten(0, 1).mT, v.flatten(0, 1)).unflatten(0, k.shape[:2])
+        else:
+            context = k.mT @ v
+        if self.first == "context":
+            q = q.softmax(-1)
+        if self.how == "einsum":
+            return torch.einsum("bhnd,bhde->bhne", q, context)
+        if self.how == "bmm":
+            return torch.bmm(q.flatten(0, 1), context.flatten(0, 1))
+        return q @ context
+
+
+@pytest.mark.parametrize("how", ["einsum", "matmul", "bmm"])
+@pytest.mark.parametrize("d", [D, N], ids=["fewer features than positions", "as many"])
+@pytest.mark.parametrize("first", ["context", "queries"])
+def test_a_softmax_over_features_is_no_map(how: str, d: int, first: str) -> None:
+    model = LinearAttention(how, d, first).eval()
+    with torch.no_grad():
+        trace = watched(model, torch.randn(B, N, 6))
+    assert not trace.layers, trace.layers
+    (why,) = trace.runs[0].refused.values()
+    assert "features" in why
+    assert not trace.verify()
+
+
+class Squared(nn.Module):
+    """Two steps of attention at once: (a @ a) @ v."""
+
+    num_heads = H
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.met = torch.empty(0)
+
+    def forward(self, x: Tensor) -> Tensor:
+        a = (3 * x @ x.mT).softmax(-1)
+        twice = a @ a
+        self.met = twice.detach().clone()
+        return twice @ x
+
+
+def test_weights_times_weights_are_what_met_the_values() -> None:
+    model = Squared()
+    with torch.no_grad():
+        trace = watched(model, torch.randn(B, H, N, D))
+    assert_close(trace[0].weights.dense(), model.met)
+    assert any("changed" in note for note in trace[0].notes)
+    assert trace.verify(), trace.verify()
+
+
+class Streams(nn.Module):
+    """Hyper-connections, as DeepSeek-V4 has them in transformers: a softmax over a few parallel residual streams."""
+
+    def __init__(self, streams: int = 4) -> None:
+        super().__init__()
+        self.streams, self.mix = streams, nn.Linear(streams * 6, streams * streams)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        comb = self.mix(hidden.flatten(2)).unflatten(-1, (self.streams, self.streams)).softmax(-1)
+        comb = comb / comb.sum(-2, keepdim=True)
+        return torch.matmul(comb.transpose(-1, -2), hidden)  # b n s m
+
+
+class Mixed(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.mixer, self.attention = Streams(), nn.MultiheadAttention(6, H, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = self.mixer(x[:, :, None] * torch.arange(1.0, 5.0)[:, None])
+        return self.attention(*(hidden.sum(2),) * 3, need_weights=False)[0]
+
+
+def test_a_mixer_of_residual_streams_is_no_attention_layer() -> None:
+    model: Any = Mixed().eval()
+    with torch.no_grad():
+        trace = watched(model, torch.randn(B, N, 6))
+    assert [layer.name for layer in trace.layers] == ["attention"]
+
+
+def test_an_edit_of_what_is_no_map_is_refused() -> None:
+    model = LinearAttention("matmul").eval()
+    with torch.no_grad(), pytest.raises(WatchError, match="features"), regard.edit(model) as e:  # noqa: PT012
+        e.mute(heads=0)
+        model(torch.randn(B, N, 6))
+
+
+def test_deepseek_v4_shows_its_attention_and_not_its_streams() -> None:
+    transformers = pytest.importorskip("transformers")
+    if not hasattr(transformers, "DeepseekV4Config"):
+        pytest.skip("needs a transformers that has DeepSeek-V4")
+    torch.manual_seed(0)
+    sizes = {"vocab_size": 61, "hidden_size": 32, "moe_intermediate_size": 16, "num_hidden_layers": 2}
+    heads = {"num_attention_heads": 4, "head_dim": 16, "q_lora_rank": 16, "o_groups": 2, "o_lora_rank": 8}
+    experts = {"n_routed_experts": 4, "num_experts_per_tok": 2, "max_position_embeddings": 64}
+    how = {"index_n_heads": 2, "index_head_dim": 8, "index_topk": 4, "layer_types": ["sliding_attention"] * 2}
+    config = transformers.DeepseekV4Config(**sizes, **heads, **experts, **how)
+    model, ids = transformers.DeepseekV4Model(config).eval(), torch.randint(2, 60, (3, 9))
+    with torch.no_grad():
+        trace = watched(model, ids)
+    assert trace.layers
+    assert not [layer.name for layer in trace.layers if "hc" in layer.name or layer.weights.shape[-2:] == (4, 4)]
+
+
+class AcrossChannels(nn.Module):
+    """XCiT's cross-covariance attention: queries and keys are channels."""
+
+    num_heads = H
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv = nn.Linear(6, 3 * H * D)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.qkv(x).unflatten(-1, (3, H, D)).permute(2, 0, 3, 4, 1)  # b h d n
+        weights = (q @ k.mT).softmax(-1)
+        return (weights @ v).flatten(1, 2).mT
+
+
+def test_attention_across_channels_says_that_its_rows_are_no_positions() -> None:
+    with torch.no_grad():
+        trace = watched(AcrossChannels().eval(), torch.randn(B, N, 6))
+    assert trace[0].weights.shape == (B, H, D, D)
+    assert trace[0].states == ["channels"]
+    assert any("not positions" in note for note in trace[0].notes)
