@@ -13,14 +13,17 @@ from collections.abc import Callable
 from functools import cache
 from types import FrameType
 from typing import Any
+from weakref import ref
 
 import torch
 from torch import Tensor, nn
 
 from regard.attention.axes.as_4d import as_4d
-from regard.trace.doors import handwritten
+from regard.trace.doors import handwritten, products
+from regard.trace.doors.below import Below, Hear, Run, kernels_below, own_kernel
 from regard.trace.doors.call_site import place_of
 from regard.trace.doors.change import apply_changes, tell_listeners
+from regard.trace.doors.einsum_axes import product_axes
 from regard.trace.doors.scope import Call, ListenerScope, current_scope, paused
 
 ATEN = torch.ops.aten
@@ -28,7 +31,6 @@ COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
 ATTENTION: Callable[..., Tensor] = ATEN.scaled_dot_product_attention.default._op_dk
 OURS = "regard.attention"
 Kernels = dict[str, Callable[..., Any]]
-Below = dict[str, tuple[Callable[..., Any], Callable[..., Any]]]  # below autograd, and for inference tensors
 
 
 def is_ours(frame: FrameType) -> bool:
@@ -165,55 +167,94 @@ def softmax_kernel(self: Tensor, dim: int, dtype: torch.dtype | None = None) -> 
         frame = sys._getframe(1)
         if not is_ours(frame):
             handwritten.softmax_seen(scope, frame, out)
-            if scope.candidates and not scope.products:
-                PRODUCTS.open()
-                scope.products = PRODUCTS.close
+            if scope.candidates:
+                open_products(scope)
+    elif scope is not None and out.ndim >= 2 and not out.is_nested:
+        scope.ledger.remember(out)
     return out
 
 
+def open_products(scope: ListenerScope) -> None:
+    """From here on products may be those in which weights meet values."""
+    if not scope.products:
+        PRODUCTS.open()
+        scope.products = PRODUCTS.close
+
+
 def matmul_kernel(self: Tensor, other: Tensor) -> Tensor:
+    frame = sys._getframe(1)
+
     def run() -> Tensor:
         out: Tensor = ATEN.matmul.default._op_dk(COMPOSITE, self, other)
         return out
 
-    return handwritten.product(self, other, run, sys._getframe(1))
+    return handwritten.product(self, other, lambda: products.product(self, other, run, frame), frame)
 
 
 def einsum_kernel(equation: str, tensors: list[Tensor], *, path: list[int] | None = None) -> Tensor:
+    frame = sys._getframe(1)
+
     def run() -> Tensor:
         out: Tensor = ATEN.einsum.default._op_dk(COMPOSITE, equation, tensors, path=path)
         return out
 
-    if len(tensors) != 2 or not handwritten.is_mixing(equation):
+    if len(tensors) != 2:
         return run()
+
+    def of_other_axes() -> Tensor:
+        return products.product(*tensors, run, frame, axes=product_axes(equation))
+
+    if not handwritten.is_mixing(equation):
+        return of_other_axes()
     order = handwritten.order_of(equation)
-    return handwritten.product(tensors[0], tensors[1], run, sys._getframe(1), order=order, named=True)
+    return handwritten.product(*tensors, of_other_axes, frame, order=order, named=True)
 
 
-def bmm_kernel(keys: Any, self: Tensor, mat2: Tensor) -> Tensor:
-    def run() -> Tensor:
-        out: Tensor = ATEN.bmm.default.redispatch(keys & torch._C._after_ADInplaceOrView_keyset, self, mat2)
+def hear_bmm(run: Run, frame: FrameType, args: tuple[Any, ...]) -> Tensor:
+    """Every batched product passes here, also those that matmul and einsum are made of."""
+    scope = current_scope()
+    if scope is None:
+        out: Tensor = run()
         return out
+    left, right = args[-2:]
 
-    return handwritten.product(self, mat2, run, sys._getframe(1), recorded=False)
+    def unexplained() -> Tensor:
+        return products.product(left, right, run, frame, batched=True)
+
+    out = handwritten.product(left, right, unexplained, frame, recorded=False)
+    if scope.ledger.scores and not scope.paused:
+        open_products(scope)
+    return out
 
 
-@cache
-def own_kernel(name: str, backend: str) -> Any:
-    """torch's own kernel on this backend, taken before ours stands there."""
-    return torch.library.get_kernel(name, backend)
+def hear_baddbmm(run: Run, frame: FrameType, args: tuple[Any, ...]) -> Tensor:
+    """Scores with a bias added, as BLOOM makes them."""
+    out: Tensor = run()
+    scope = current_scope()
+    if scope is not None and scope.pending is None:
+        products.judge(scope, args[1], args[2], out, frame)
+    return out
 
 
-def bmm_inference_kernel(keys: Any, self: Tensor, mat2: Tensor) -> Tensor:
-    """The same for inference tensors, which know no key above the backend's own."""
+def hear_sigmoid(run: Run, frame: FrameType, args: tuple[Any, ...]) -> Tensor:
+    """A sigmoid of scores: weights that need not add up to one."""
+    out: Tensor = run()
+    scope = current_scope()
+    if scope is not None and scope.ledger.fitting(out):
+        scope.ledger.sigmoid = ref(out)
+    return out
 
-    def run() -> Tensor:
-        out: Tensor = own_kernel("aten::bmm", self.device.type.upper()).call_boxed(keys, self, mat2)
-        return out
 
-    if not self.is_inference():  # told already, one key above
+def hear_kernel(name: str) -> Hear:
+    """A fused kernel that is not called by torch's own attention function, but by hand."""
+
+    def hear(run: Run, frame: FrameType, args: tuple[Any, ...]) -> Any:
+        scope = current_scope()
+        if scope is not None and scope.pending is None:
+            products.miss(scope, frame, f"torch's kernel {name} was called directly, on q of shape {tuple(args[0].shape)}")
         return run()
-    return handwritten.product(self, mat2, run, sys._getframe(1), recorded=False)
+
+    return hear
 
 
 GRACE = 1.0  # seconds; far longer than any thread stands between looking a kernel up and running it
@@ -257,7 +298,8 @@ class Library:
                 self.library.impl(name, kernel, "ADInplaceOrView", with_keyset=True)
                 if is_alone():  # beside other threads, which all pass this way, a kernel cannot be exchanged safely
                     for backend in backends():
-                        own_kernel(f"aten::{name}", backend)
+                        if own_kernel(f"aten::{name}", backend) is None:
+                            continue
                         with warnings.catch_warnings():  # torch warns, once, that a kernel is overridden
                             warnings.simplefilter("ignore", UserWarning)
                             self.library.impl(name, of_inference, backend, with_keyset=True)
@@ -311,6 +353,24 @@ def backends() -> tuple[str, ...]:
     return tuple(found)
 
 
-DOORS = Library({"scaled_dot_product_attention": attention_kernel, "softmax.int": softmax_kernel})
-# Products are many, also inside every linear layer, so they are intercepted only between a softmax and its values.
-PRODUCTS = Library({"matmul": matmul_kernel, "einsum": einsum_kernel}, {"bmm": (bmm_kernel, bmm_inference_kernel)})
+FUSED = {
+    "CPU": ("_scaled_dot_product_flash_attention_for_cpu",),
+    "CUDA": (
+        "_scaled_dot_product_flash_attention",
+        "_scaled_dot_product_efficient_attention",
+        "_scaled_dot_product_cudnn_attention",
+        "_flash_attention_forward",
+        "_efficient_attention_forward",
+    ),
+    "MPS": ("_scaled_dot_product_attention_math_for_mps",),
+}
+DIRECT = {name: kernels_below(name, hear_kernel(name)) for backend in backends() for name in FUSED[backend]}
+BATCHED = {"bmm": kernels_below("bmm", hear_bmm), "baddbmm": kernels_below("baddbmm", hear_baddbmm)}
+
+DOORS = Library(
+    {"scaled_dot_product_attention": attention_kernel, "softmax.int": softmax_kernel}, {**BATCHED, **DIRECT}
+)
+# Products are many, also inside every linear layer, so they are intercepted only between scores and values.
+PRODUCTS = Library(
+    {"matmul": matmul_kernel, "einsum": einsum_kernel}, {"sigmoid": kernels_below("sigmoid", hear_sigmoid)}
+)

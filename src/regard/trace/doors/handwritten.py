@@ -95,7 +95,9 @@ def product(
     if left.data_ptr() != weights.data_ptr():
         call.used = as_4d(left.detach(), heads)
     call.alive = as_4d(left if notes else candidate.weights, heads)
-    mix = run()
+    with paused(scope):
+        mix = run()
+    scope.ledger.take(left)  # the product that made the scores is explained
     scope.quiet()
     ordered = order or tuple(range(mix.ndim))
     if mix.ndim == left.ndim == len(ordered):

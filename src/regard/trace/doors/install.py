@@ -38,6 +38,7 @@ def listening(listener: Listener) -> Iterator[ListenerScope]:
             yield scope
         finally:
             scope.candidates.clear()
+            scope.ledger.clear()
             scope.quiet(over=True)
             listener.release()
 

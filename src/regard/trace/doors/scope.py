@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from regard.attention.map import AttentionMap
 from regard.trace.doors.call_site import CallSite
+from regard.trace.doors.ledger import Ledger
 from regard.trace.record.findings import Findings
 
 
@@ -70,6 +71,10 @@ class Listener(Protocol):
 
     def refuse(self, place: CallSite | None, why: str) -> None: ...
 
+    def miss(self, place: CallSite, what: str) -> None:
+        """Something there computed attention in a way that is not heard."""
+        ...
+
     def retract(self, place: CallSite) -> None:
         """The last call told from there was only part of something else."""
         ...
@@ -109,6 +114,7 @@ class ListenerScope:
     listeners: tuple[Listener, ...]
     pending: Pending | None = None
     candidates: list[Candidate] = field(default_factory=list)
+    ledger: Ledger = field(default_factory=Ledger)  # products that may be attention
     paused: int = 0  # while we ourselves compute
     products: Callable[[], None] | None = None  # how to stop intercepting products, while one is waited for
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from regard.errors import TraceError
 from regard.trace.record.changes import edited_line
 from regard.trace.record.layer import Layer
+from regard.trace.record.missed import Missed
 
 if TYPE_CHECKING:
     from anywidget import AnyWidget
@@ -33,6 +34,7 @@ class Run:
     notes: list[str] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)  # layers that have no map, and why
     changes: list[str] = field(default_factory=list)  # edits, also those of layers that are not kept
+    missed: list[Missed] = field(default_factory=list)  # attention that ran and was not heard
 
     @property
     def edits(self) -> list[str]:
@@ -41,7 +43,8 @@ class Run:
 
     def sentences(self) -> list[str]:
         """What could not be seen, for people to read."""
-        return [*(f"{name} was refused: {why}" for name, why in self.refused.items()), *self.notes]
+        refused = [f"{name} was refused: {why}" for name, why in self.refused.items()]
+        return [*refused, *(f"incomplete: {one}" for one in self.missed), *self.notes]
 
     def __getitem__(self, path: Path) -> Layer:
         return find(self.layers, path)

@@ -1,0 +1,190 @@
+"""Products of activations: those that are attention without a softmax over rows are heard, or missed by name."""
+
+from collections.abc import Callable
+from types import FrameType
+
+import torch
+from torch import Tensor, nn
+
+from regard.attention.axes.as_4d import as_4d
+from regard.trace.doors.call_site import CallSite, around, first_argument, place_of
+from regard.trace.doors.change import apply_changes, tell_listeners
+from regard.trace.doors.einsum_axes import ProductAxes, matmul_axes
+from regard.trace.doors.handwritten import heads_of, no_gradient
+from regard.trace.doors.ledger import Scores, is_normalised, is_same
+from regard.trace.doors.scope import Call, ListenerScope, current_scope, paused
+
+OURS = "regard.attention"  # our own mechanism announces itself
+MIXTURES = ("moe", "expert", "router")  # what a router weighs is no position
+Run = Callable[[], Tensor]
+
+
+def product(
+    left: Tensor,
+    right: Tensor,
+    run: Run,
+    frame: FrameType,
+    *,
+    axes: ProductAxes | None = None,
+    batched: bool = False,
+) -> Tensor:
+    """Compute a product that no softmax waits for; `batched` says that it is `bmm` itself, below autograd."""
+    scope = current_scope()
+    if scope is None or scope.pending is not None or torch._C._current_graph_task_id() != -1:
+        return run()
+    ledger = scope.ledger
+    if not ledger.inside and (ledger.scores or ledger.softmaxes):
+        axes = axes or (matmul_axes(left.ndim) if left.ndim == right.ndim >= 3 else None)
+        found = axes and find_weights(scope, left, right, axes, frame)
+        if found:
+            return hear_product(scope, found, run, frame, recorded=not batched)
+    if batched:
+        out = run()
+        judge(scope, left, right, out, frame)
+        return out
+    ledger.inside += 1
+    try:
+        return run()
+    finally:
+        ledger.inside -= 1
+
+
+Found = tuple[Tensor, Tensor, ProductAxes]  # weights (…, q, k), values (…, k, e), and the axes of the outcome
+
+
+def find_weights(
+    scope: ListenerScope, left: Tensor, right: Tensor, axes: ProductAxes, frame: FrameType
+) -> Found | None:
+    """Which operand are the weights that a product or a softmax of this context has led to."""
+    ledger = scope.ledger
+    turned = axes.turned()
+    for weights, values, way in ((left, right, axes), (right, left, turned)):
+        of_scores, is_softmax = ledger.fitting(weights), ledger.known(weights)
+        if not of_scores and not is_softmax:
+            continue
+        w, v = weights.permute(way.left), values.permute(way.right)
+        with paused(scope), torch.no_grad():
+            if not is_normalised(w.detach()) and not (of_scores and ledger.is_sigmoid(weights)):
+                continue
+        others = [one for one in scope.candidates if not one.met and not is_same(one.weights, weights)]
+        if others:
+            here = place_of(frame)
+            if here is not None and any(one.place.call is here.call for one in others):
+                return None  # several softmaxes in one call: which of them is the map would be a guess
+        return w, v, way
+    return None
+
+
+def hear_product(scope: ListenerScope, found: Found, run: Run, frame: FrameType, *, recorded: bool) -> Tensor:
+    """Tell of weights that meet values, as `handwritten.product` does of a softmax over rows."""
+    weights, values, axes = found
+    place = site_of(frame)
+    owners = [] if place is None else scope.owners(place.module)
+    if place is None or not owners:
+        return run()
+    ledger = scope.ledger
+    sums = ledger.is_sigmoid(weights)
+    ledger.take(weights)
+    ledger.heard = weights.detach()
+    for candidate in scope.candidates:
+        candidate.met = candidate.met or is_same(candidate.weights, weights)
+    heads = heads_of(place)
+    call = Call(place, "handwritten", v=as_4d(values, heads), weights=as_4d(weights.detach(), heads))
+    call.alive = as_4d(weights, heads)
+    if sums:
+        call.notes.append("its weights come from a sigmoid, so a row need not add up to one")
+    with paused(scope):
+        mix = run()
+    scope.quiet()
+    mine, canonical = mix, mix.permute(axes.out)
+    call.raw_mix, call.to_bhqe = mix, lambda x: as_4d(x.permute(axes.out), heads)
+    undo = sorted(range(mix.ndim), key=axes.out.__getitem__)
+    mix = apply_changes(scope, owners, call, mix, lambda x: x.reshape(canonical.shape).permute(undo))
+    if mix is not mine and not recorded:
+        no_gradient(weights, values)
+    with paused(scope), torch.no_grad():
+        call.mix = call.to_bhqe(call.raw_mix.detach())
+        tell_listeners(owners, call)
+    return mix
+
+
+def judge(scope: ListenerScope, left: Tensor, right: Tensor, out: Tensor, frame: FrameType) -> None:
+    """After a batched product that nobody heard: was it attention, and who has missed it?"""
+    ledger = scope.ledger
+    if left.shape[-1] < 2 or left.is_meta or not left.numel() or not right.numel():
+        return
+    modules = [module for listener in scope.listeners for module in listener.modules()] if ledger.fixed is None else []
+    if not ledger.is_activation(left, modules) or not ledger.is_activation(right, modules):
+        return
+    place = site_of(frame)
+    owners = [] if place is None else scope.owners(place.module)
+    if place is None or not owners:
+        return
+    near = modules_near(place)
+    with paused(scope), torch.no_grad():
+        what = describe_attention(scope, left, right, near, place.module)
+    if what:
+        for listener in owners:
+            listener.miss(place, what)
+        return
+    sizes = {*left.shape[-2:], *right.shape[-2:]}
+    b, q, k = out.shape
+    ledger.scores.append(Scores(near, (b, q, k), out.data_ptr(), len(sizes) == 1))
+
+
+def miss(scope: ListenerScope, frame: FrameType, what: str) -> None:
+    """Something in a watched module computed attention that is not heard."""
+    place = site_of(frame)
+    for listener in [] if place is None else scope.owners(place.module):
+        assert place is not None
+        listener.miss(place, what)
+
+
+def describe_attention(
+    scope: ListenerScope, left: Tensor, right: Tensor, near: tuple[int, ...], module: nn.Module
+) -> str:
+    """What an unexplained product of activations looks like; empty where it is not like attention."""
+    ledger = scope.ledger
+    mixture = any(word in type(module).__name__.lower() for word in MIXTURES)
+    for weights, values in ((left, right), (right.mT, left.mT)):
+        shapes = f"{tuple(weights.shape)} and {tuple(values.shape)}"
+        if is_explained(scope, weights):
+            return ""
+        if not mixture and is_normalised(weights):
+            ledger.take(weights, near)
+            return f"weights and values, {shapes}, were multiplied, and how the weights were made was not seen"
+    for weights, values in ((left, right), (right, left)):
+        scores = ledger.take(weights, near)
+        if scores is None:
+            continue
+        shapes = f"{tuple(weights.shape)} and {tuple(values.shape)}"
+        straight = scores.data == weights.data_ptr()
+        if straight and scores.square:
+            continue  # a chain of square matrices
+        if straight:
+            return f"a product of activations was multiplied again, {shapes}, as linear attention does"
+        return f"queries × keys and then values were multiplied, {shapes}, with something else than a softmax between"
+    return ""
+
+
+def is_explained(scope: ListenerScope, weights: Tensor) -> bool:
+    """Whether these weights were heard already, and meet other values now."""
+    met = [one.weights for one in scope.candidates if one.met]
+    heard = scope.ledger.heard
+    return any(is_same(weights, one) for one in (met if heard is None else [*met, heard]))
+
+
+def site_of(frame: FrameType) -> CallSite | None:
+    """The module that makes a product; None where our own mechanism does, which announces itself."""
+    near: FrameType | None = frame
+    while near is not None and not isinstance(first_argument(near), nn.Module):
+        if str(near.f_globals.get("__name__", "")).startswith(OURS):
+            return None
+        near = near.f_back
+    return place_of(near)
+
+
+def modules_near(place: CallSite) -> tuple[int, ...]:
+    """A product and the next may stand in modules of their own, inside of one that calls both."""
+    outer = around(place)
+    return (id(place.module),) if outer is None else (id(place.module), id(outer.module))
