@@ -23,8 +23,10 @@ from regard.trace.doors import handwritten, products
 from regard.trace.doors.below import Below, Hear, Run, kernels_below, own_kernel
 from regard.trace.doors.call_site import place_of
 from regard.trace.doors.change import apply_changes, tell_listeners
+from regard.trace.doors.elsewhere import notice_thread
 from regard.trace.doors.einsum_axes import product_axes
 from regard.trace.doors.scope import Call, ListenerScope, current_scope, paused
+from regard.trace.doors.weighted_sum import hear_sum
 
 ATEN = torch.ops.aten
 COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
@@ -60,6 +62,7 @@ def attention_kernel(
     given = (COMPOSITE, query, key, value, attn_mask, dropout_p, is_causal)
     scope = current_scope()
     if scope is None:
+        notice_thread(sys._getframe(1), "torch's attention function")
         return ATTENTION(*given, scale=scale, enable_gqa=enable_gqa)
 
     def run() -> Tensor:
@@ -171,6 +174,9 @@ def softmax_kernel(self: Tensor, dim: int, dtype: torch.dtype | None = None) -> 
                 open_products(scope)
     elif scope is not None and out.ndim >= 2 and not out.is_nested:
         scope.ledger.remember(out)
+        place = place_of(sys._getframe(1))
+        if place is not None and scope.owners(place.module) and handwritten.is_attention(place):
+            open_products(scope)
     return out
 
 
@@ -214,6 +220,8 @@ def hear_bmm(run: Run, frame: FrameType, args: tuple[Any, ...]) -> Tensor:
     """Every batched product passes here, also those that matmul and einsum are made of."""
     scope = current_scope()
     if scope is None:
+        if frame.f_code is not attention_kernel.__code__:
+            notice_thread(frame, "a product of activations", args[-2:])
         out: Tensor = run()
         return out
     left, right = args[-2:]
@@ -250,7 +258,9 @@ def hear_kernel(name: str) -> Hear:
 
     def hear(run: Run, frame: FrameType, args: tuple[Any, ...]) -> Any:
         scope = current_scope()
-        if scope is not None and scope.pending is None:
+        if scope is None:
+            notice_thread(frame, f"torch's kernel {name}")
+        elif scope.pending is None:
             products.miss(scope, frame, f"torch's kernel {name} was called directly, on q of shape {tuple(args[0].shape)}")
         return run()
 
@@ -268,8 +278,8 @@ class Library:
     then it hands every call straight on.
     """
 
-    def __init__(self, kernels: Kernels, below: Below | None = None) -> None:
-        self.kernels, self.below = kernels, below or {}
+    def __init__(self, kernels: Kernels, below: Below | None = None, nested: Kernels | None = None) -> None:
+        self.kernels, self.below, self.nested = kernels, below or {}, nested or {}
         self.lock = threading.RLock()
         self.users = 0
         self.library: torch.library.Library | None = None
@@ -294,6 +304,9 @@ class Library:
                 for backend in backends():
                     for key in (f"Autograd{backend}", backend):
                         self.library.impl(name, kernel, key)
+            for name, kernel in self.nested.items():
+                for key in ("AutogradNestedTensor", "NestedTensorCPU"):
+                    self.library.impl(name, kernel, key)
             for name, (kernel, of_inference) in self.below.items():
                 self.library.impl(name, kernel, "ADInplaceOrView", with_keyset=True)
                 if is_alone():  # beside other threads, which all pass this way, a kernel cannot be exchanged safely
@@ -353,6 +366,17 @@ def backends() -> tuple[str, ...]:
     return tuple(found)
 
 
+def nested_kernel(query: Tensor, key: Tensor, value: Tensor, *args: Any, **named: Any) -> Any:
+    """What torch takes on a CPU for jagged tensors: the sequences lie behind each other, and are no map together."""
+    scope = current_scope()
+    if scope is None:
+        return ATEN._scaled_dot_product_attention_math.default._op_dk(COMPOSITE, query, key, value, *args, **named)
+    if scope.pending is None:
+        products.miss(scope, sys._getframe(1), "torch's attention function ran on nested (jagged) tensors")
+    with paused(scope):
+        return ATEN._scaled_dot_product_attention_math.default._op_dk(COMPOSITE, query, key, value, *args, **named)
+
+
 FUSED = {
     "CPU": ("_scaled_dot_product_flash_attention_for_cpu",),
     "CUDA": (
@@ -368,9 +392,15 @@ DIRECT = {name: kernels_below(name, hear_kernel(name)) for backend in backends()
 BATCHED = {"bmm": kernels_below("bmm", hear_bmm), "baddbmm": kernels_below("baddbmm", hear_baddbmm)}
 
 DOORS = Library(
-    {"scaled_dot_product_attention": attention_kernel, "softmax.int": softmax_kernel}, {**BATCHED, **DIRECT}
+    {"scaled_dot_product_attention": attention_kernel, "softmax.int": softmax_kernel},
+    {**BATCHED, **DIRECT},
+    {"_scaled_dot_product_attention_math": nested_kernel},
 )
 # Products are many, also inside every linear layer, so they are intercepted only between scores and values.
 PRODUCTS = Library(
-    {"matmul": matmul_kernel, "einsum": einsum_kernel}, {"sigmoid": kernels_below("sigmoid", hear_sigmoid)}
+    {"matmul": matmul_kernel, "einsum": einsum_kernel},
+    {
+        "sigmoid": kernels_below("sigmoid", hear_sigmoid),
+        "sum.dim_IntList": kernels_below("sum.dim_IntList", hear_sum),
+    },
 )

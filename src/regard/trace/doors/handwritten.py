@@ -145,8 +145,12 @@ def common(here: CallSite | None, candidate: Candidate) -> CallSite | None:
 
 def looks_like_attention(candidate: Candidate) -> bool:
     """Whether an unexplained softmax is worth a word: routers and classifiers have one too, without heads."""
-    name = type(candidate.place.module).__name__.lower()
-    return candidate.weights.ndim >= 4 or heads_of(candidate.place) is not None or "att" in name
+    return candidate.weights.ndim >= 4 or is_attention(candidate.place)
+
+
+def is_attention(place: CallSite) -> bool:
+    """Whether a module says of itself that it attends: it has heads, or is called so."""
+    return heads_of(place) is not None or "att" in type(place.module).__name__.lower()
 
 
 def fits(weights: Tensor, left: Tensor, right: Tensor, *, shared: bool) -> bool:

@@ -1,6 +1,7 @@
 """Open every door for one listener while a block lasts, and close them all behind it."""
 
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -11,6 +12,7 @@ from torch import nn
 from regard.attention.observe import OBSERVER
 from regard.errors import WatchError
 from regard.trace.doors.dispatcher import DOORS
+from regard.trace.doors.elsewhere import OPEN
 from regard.trace.doors.fastpath import open_fastpath
 from regard.trace.doors.flex import open_flex
 from regard.trace.doors.own import announce_attend
@@ -33,6 +35,8 @@ def listening(listener: Listener) -> Iterator[ListenerScope]:
         if is_compiled(modules):
             undo.enter_context(torch.compiler.set_stance("force_eager"))
         undo.callback(SCOPE.reset, SCOPE.set(scope))
+        OPEN.append(mine := (threading.get_ident(), scope))
+        undo.callback(OPEN.remove, mine)
         undo.callback(OBSERVER.reset, OBSERVER.set(announce_attend))
         try:
             yield scope

@@ -69,8 +69,10 @@ class Ledger:
 
     def known(self, x: Tensor) -> bool:
         """Whether this is a softmax of another axis, or of two, as it is or as a view."""
-        alive = [found for one in self.softmaxes if (found := one()) is not None]
-        return any(is_same(x, found) for found in alive)
+        return any(is_same(x, found) for found in self.alive())
+
+    def alive(self) -> list[Tensor]:
+        return [found for one in self.softmaxes if (found := one()) is not None]
 
     def is_sigmoid(self, x: Tensor) -> bool:
         found = None if self.sigmoid is None else self.sigmoid()
@@ -89,7 +91,11 @@ class Ledger:
 
 
 def place_in_memory(x: Tensor) -> int:
-    return x.untyped_storage().data_ptr()
+    """Where the numbers of a tensor begin, whichever of them it shows; −1 for tensors that hold none of their own."""
+    try:
+        return x.untyped_storage().data_ptr()
+    except (RuntimeError, NotImplementedError):
+        return -1
 
 
 def sizes_of(x: Tensor) -> tuple[int, ...]:

@@ -1,6 +1,7 @@
 """Products of activations: those that are attention without a softmax over rows are heard, or missed by name."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import FrameType
 
 import torch
@@ -16,6 +17,7 @@ from regard.trace.doors.scope import Call, ListenerScope, current_scope, paused
 
 OURS = "regard.attention"  # our own mechanism announces itself
 MIXTURES = ("moe", "expert", "router")  # what a router weighs is no position
+PLAIN = (Tensor, nn.Parameter)
 Run = Callable[[], Tensor]
 
 
@@ -35,9 +37,10 @@ def product(
     ledger = scope.ledger
     if not ledger.inside and (ledger.scores or ledger.softmaxes):
         axes = axes or (matmul_axes(left.ndim) if left.ndim == right.ndim >= 3 else None)
-        found = axes and find_weights(scope, left, right, axes, frame)
-        if found:
-            return hear_product(scope, found, run, frame, recorded=not batched)
+        meeting = None if axes is None else find_meeting(scope, left, right, axes, frame)
+        place = None if meeting is None else site_of(frame)
+        if meeting is not None and place is not None and scope.owners(place.module):
+            return hear_meeting(scope, meeting, run, place, recorded=not batched)
     if batched:
         out = run()
         judge(scope, left, right, out, frame)
@@ -49,59 +52,62 @@ def product(
         ledger.inside -= 1
 
 
-Found = tuple[Tensor, Tensor, ProductAxes]  # weights (…, q, k), values (…, k, e), and the axes of the outcome
+@dataclass(frozen=True, eq=False)
+class Meeting:
+    """Weights that meet values: (…, q, k) and (…, k, e); how the outcome becomes (…, q, e), and back."""
+
+    weights: Tensor
+    values: Tensor
+    canonical: Callable[[Tensor], Tensor]
+    back: Callable[[Tensor], Tensor]
 
 
-def find_weights(
+def find_meeting(
     scope: ListenerScope, left: Tensor, right: Tensor, axes: ProductAxes, frame: FrameType
-) -> Found | None:
+) -> Meeting | None:
     """Which operand are the weights that a product or a softmax of this context has led to."""
     ledger = scope.ledger
-    turned = axes.turned()
-    for weights, values, way in ((left, right, axes), (right, left, turned)):
-        of_scores, is_softmax = ledger.fitting(weights), ledger.known(weights)
-        if not of_scores and not is_softmax:
+    for weights, values, way in ((left, right, axes), (right, left, axes.turned())):
+        of_scores = ledger.fitting(weights)
+        if not of_scores and not ledger.known(weights):
             continue
         w, v = weights.permute(way.left), values.permute(way.right)
         with paused(scope), torch.no_grad():
             if not is_normalised(w.detach()) and not (of_scores and ledger.is_sigmoid(weights)):
                 continue
-        others = [one for one in scope.candidates if not one.met and not is_same(one.weights, weights)]
-        if others:
-            here = place_of(frame)
-            if here is not None and any(one.place.call is here.call for one in others):
-                return None  # several softmaxes in one call: which of them is the map would be a guess
-        return w, v, way
+        if has_other_softmaxes(scope, weights, frame):
+            return None
+        undo = sorted(range(len(way.out)), key=way.out.__getitem__)
+        return Meeting(w, v, lambda mix: mix.permute(way.out), lambda mix: mix.permute(undo))
     return None
 
 
-def hear_product(scope: ListenerScope, found: Found, run: Run, frame: FrameType, *, recorded: bool) -> Tensor:
+def has_other_softmaxes(scope: ListenerScope, weights: Tensor, frame: FrameType) -> bool:
+    """Whether this call has softmaxes besides: which of them is the map would be a guess."""
+    others = [one for one in scope.candidates if not one.met and not is_same(one.weights, weights)]
+    here = place_of(frame) if others else None
+    return here is not None and any(one.place.call is here.call for one in others)
+
+
+def hear_meeting(scope: ListenerScope, found: Meeting, run: Run, place: CallSite, *, recorded: bool) -> Tensor:
     """Tell of weights that meet values, as `handwritten.product` does of a softmax over rows."""
-    weights, values, axes = found
-    place = site_of(frame)
-    owners = [] if place is None else scope.owners(place.module)
-    if place is None or not owners:
-        return run()
-    ledger = scope.ledger
-    sums = ledger.is_sigmoid(weights)
-    ledger.take(weights)
-    ledger.heard = weights.detach()
+    weights, heads, owners = found.weights, heads_of(place), scope.owners(place.module)
+    call = Call(place, "handwritten", v=as_4d(found.values, heads), weights=as_4d(weights.detach(), heads))
+    call.alive = as_4d(weights, heads)
+    if scope.ledger.is_sigmoid(weights):
+        call.notes.append("its weights come from a sigmoid, so a row need not add up to one")
+    scope.ledger.take(weights)
+    scope.ledger.heard = weights.detach()
     for candidate in scope.candidates:
         candidate.met = candidate.met or is_same(candidate.weights, weights)
-    heads = heads_of(place)
-    call = Call(place, "handwritten", v=as_4d(values, heads), weights=as_4d(weights.detach(), heads))
-    call.alive = as_4d(weights, heads)
-    if sums:
-        call.notes.append("its weights come from a sigmoid, so a row need not add up to one")
     with paused(scope):
         mix = run()
     scope.quiet()
-    mine, canonical = mix, mix.permute(axes.out)
-    call.raw_mix, call.to_bhqe = mix, lambda x: as_4d(x.permute(axes.out), heads)
-    undo = sorted(range(mix.ndim), key=axes.out.__getitem__)
-    mix = apply_changes(scope, owners, call, mix, lambda x: x.reshape(canonical.shape).permute(undo))
+    mine, shape = mix, found.canonical(mix).shape
+    call.raw_mix, call.to_bhqe = mix, lambda x: as_4d(found.canonical(x), heads)
+    mix = apply_changes(scope, owners, call, mix, lambda x: found.back(x.reshape(shape)))
     if mix is not mine and not recorded:
-        no_gradient(weights, values)
+        no_gradient(weights, found.values)
     with paused(scope), torch.no_grad():
         call.mix = call.to_bhqe(call.raw_mix.detach())
         tell_listeners(owners, call)
@@ -111,7 +117,9 @@ def hear_product(scope: ListenerScope, found: Found, run: Run, frame: FrameType,
 def judge(scope: ListenerScope, left: Tensor, right: Tensor, out: Tensor, frame: FrameType) -> None:
     """After a batched product that nobody heard: was it attention, and who has missed it?"""
     ledger = scope.ledger
-    if left.shape[-1] < 2 or left.is_meta or not left.numel() or not right.numel():
+    if left.shape[-1] < 2 or not left.numel() or not right.numel():
+        return
+    if left.is_meta or type(left) not in PLAIN or type(right) not in PLAIN:
         return
     modules = [module for listener in scope.listeners for module in listener.modules()] if ledger.fixed is None else []
     if not ledger.is_activation(left, modules) or not ledger.is_activation(right, modules):
