@@ -8,6 +8,7 @@ import math
 import threading
 from collections.abc import Callable
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -160,18 +161,20 @@ class Mapped(Written):
     """vmap over the batch."""
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        weights = np.exp(np.einsum("bhqd,bhkd->bhqk", q.detach().numpy(), k.detach().numpy()))
+        self.met = torch.from_numpy(weights / weights.sum(-1, keepdims=True))
         return torch.vmap(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, scale=1.0))(q, k, v)
 
 
 class Jagged(Written):
     def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         def jagged(x: Tensor) -> Tensor:
-            rows = [entry.transpose(0, 1) for entry in x]
+            rows = [entry.transpose(0, 1)[: x.shape[-2] - i] for i, entry in enumerate(x)]
             return torch.nested.nested_tensor(rows, layout=torch.jagged).transpose(1, 2)
 
         mixed = F.scaled_dot_product_attention(jagged(q), jagged(k), jagged(v[..., :D]), scale=1.0)
-        whole = torch.stack([entry for entry in mixed.transpose(1, 2).unbind()]).transpose(1, 2)
-        return F.pad(whole, (0, E - D))
+        rows = [F.pad(entry, (0, E - D, 0, 0, 0, Q - len(entry))) for entry in mixed.transpose(1, 2).unbind()]
+        return torch.stack(rows).transpose(1, 2)
 
 
 class Bahdanau(nn.Module):

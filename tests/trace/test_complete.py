@@ -18,6 +18,7 @@ HEARD = [
     "sigmoid",
     "non-local",
     "Bahdanau",
+    "vmap",
 ]
 
 

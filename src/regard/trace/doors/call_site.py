@@ -208,7 +208,7 @@ def kind_of(place: CallSite, q_length: int, k_length: int, causal: bool) -> Atte
         here = place.here if frame is place.method else frame.f_locals
         if code.co_argcount and here.get(code.co_varnames[0]) is place.module:
             given = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-            asked = next((here[word] for word in given[1:2]), None)
+            asked = next((here.get(word) for word in given[1:2]), None)  # it may be deleted by now
             sources = [here.get(word) for word in SOURCES if word in given]
             if any(isinstance(source, Tensor) and source is not asked for source in sources):
                 name = "cross"

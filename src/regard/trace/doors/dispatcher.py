@@ -304,9 +304,8 @@ class Library:
                 for backend in backends():
                     for key in (f"Autograd{backend}", backend):
                         self.library.impl(name, kernel, key)
-            for name, kernel in self.nested.items():
-                for key in ("AutogradNestedTensor", "NestedTensorCPU"):
-                    self.library.impl(name, kernel, key)
+            for name, kernel in self.nested.items():  # one key: torch loses count where two are taken away
+                self.library.impl(name, kernel, "AutogradNestedTensor")
             for name, (kernel, of_inference) in self.below.items():
                 self.library.impl(name, kernel, "ADInplaceOrView", with_keyset=True)
                 if is_alone():  # beside other threads, which all pass this way, a kernel cannot be exchanged safely
@@ -372,7 +371,7 @@ def nested_kernel(query: Tensor, key: Tensor, value: Tensor, *args: Any, **named
     if scope is None:
         return ATEN._scaled_dot_product_attention_math.default._op_dk(COMPOSITE, query, key, value, *args, **named)
     if scope.pending is None:
-        products.miss(scope, sys._getframe(1), "torch's attention function ran on nested (jagged) tensors")
+        products.miss(scope, sys._getframe(1), products.JAGGED)
     with paused(scope):
         return ATEN._scaled_dot_product_attention_math.default._op_dk(COMPOSITE, query, key, value, *args, **named)
 

@@ -17,6 +17,7 @@ from regard.trace.doors.scope import Call, ListenerScope, current_scope, paused
 
 OURS = "regard.attention"  # our own mechanism announces itself
 MIXTURES = ("moe", "expert", "router")  # what a router weighs is no position
+JAGGED = "torch's attention function ran on nested (jagged) tensors"
 PLAIN = (Tensor, nn.Parameter)
 Run = Callable[[], Tensor]
 
@@ -34,9 +35,14 @@ def product(
     scope = current_scope()
     if scope is None or scope.pending is not None or torch._C._current_graph_task_id() != -1:
         return run()
+    if str(frame.f_globals.get("__name__", "")).startswith("torch.nested"):  # inference tensors know no key of autograd
+        miss(scope, frame, JAGGED)
+        with paused(scope):
+            return run()
     ledger = scope.ledger
     if not ledger.inside and (ledger.scores or ledger.softmaxes):
-        axes = axes or (matmul_axes(left.ndim) if left.ndim == right.ndim >= 3 else None)
+        if axes is None and 3 <= left.ndim == right.ndim <= 4:  # of five, which are batch and heads is not known
+            axes = matmul_axes(left.ndim)
         meeting = None if axes is None else find_meeting(scope, left, right, axes, frame)
         place = None if meeting is None else site_of(frame)
         if meeting is not None and place is not None and scope.owners(place.module):
@@ -69,7 +75,7 @@ def find_meeting(
     ledger = scope.ledger
     for weights, values, way in ((left, right, axes), (right, left, axes.turned())):
         of_scores = ledger.fitting(weights)
-        if not of_scores and not ledger.known(weights):
+        if not of_scores and (weights is right or not ledger.known(weights)):
             continue
         w, v = weights.permute(way.left), values.permute(way.right)
         with paused(scope), torch.no_grad():
@@ -155,6 +161,8 @@ def describe_attention(
     ledger = scope.ledger
     mixture = any(word in type(module).__name__.lower() for word in MIXTURES)
     for weights, values in ((left, right), (right.mT, left.mT)):
+        if weights is not left and weights.shape[-2] == 1:
+            continue  # one row for each of many windows: a convolution with a kernel of its own at each place
         shapes = f"{tuple(weights.shape)} and {tuple(values.shape)}"
         if is_explained(scope, weights):
             return ""

@@ -1,6 +1,9 @@
 """What computed attention in a run and was not heard."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+SHOWN = 6  # modules that are named in one line
 
 
 @dataclass(frozen=True)
@@ -14,3 +17,14 @@ class Missed:
     def __str__(self) -> str:
         times = f" ({self.count} times)" if self.count > 1 else ""
         return f"{self.name} was not heard: {self.what}{times}"
+
+
+def incomplete_line(missed: Sequence[Missed]) -> str:
+    """One line that names the modules, the first few of them.
+
+    >>> incomplete_line([Missed("layers.1", "weights and values, …"), Missed("layers.1", "…"), Missed("mix", "…")])
+    'incomplete: attention in layers.1, mix was not heard'
+    """
+    names = list(dict.fromkeys(one.name for one in missed))
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"incomplete: attention in {', '.join(names[:SHOWN])}{more} was not heard"
