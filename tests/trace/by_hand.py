@@ -8,7 +8,6 @@ import math
 import threading
 from collections.abc import Callable
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -158,12 +157,11 @@ class DirectKernel(Written):
 
 
 class Mapped(Written):
-    """vmap over the batch."""
+    """vmap over the heads: what runs inside has its axes in another order."""
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        weights = np.exp(np.einsum("bhqd,bhkd->bhqk", q.detach().numpy(), k.detach().numpy()))
-        self.met = torch.from_numpy(weights / weights.sum(-1, keepdims=True))
-        return torch.vmap(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, scale=1.0))(q, k, v)
+        attend = torch.vmap(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, scale=1.0), in_dims=1, out_dims=1)
+        return attend(q, k, v)
 
 
 class Jagged(Written):

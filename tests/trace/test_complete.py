@@ -1,5 +1,6 @@
 """Nothing is missed in silence: attention written in any way is heard exactly, or the trace says that it is incomplete."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +19,6 @@ HEARD = [
     "sigmoid",
     "non-local",
     "Bahdanau",
-    "vmap",
 ]
 
 
@@ -43,3 +43,56 @@ def test_attention_that_is_not_heard_makes_the_trace_incomplete(way: str, mode: 
     proofs = trace.verify()
     assert not proofs, proofs
     assert "second" in repr(proofs)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_count_of_torch_itself_agrees(way: str) -> None:
+    model, x, source = build(way)
+    with torch.no_grad(), regard.watch(model) as trace:
+        model(x, source)
+    with torch.no_grad():
+        found = regard.audit(model, x, source)
+    assert bool(found) == trace.verify().complete, found
+    assert len(found.missed) == len(trace.missed)
+    assert found or "second" in repr(found)
+
+
+def test_a_trace_file_keeps_what_was_missed(tmp_path: Path) -> None:
+    model, x, source = build("squared ReLU")
+    with torch.no_grad(), regard.watch(model, to=tmp_path / "written.trace") as trace:
+        model(x, source)
+    trace.save(tmp_path / "saved.trace")
+    for name in ("written.trace", "saved.trace"):
+        read = regard.load(tmp_path / name)
+        assert read.missed == trace.missed
+        assert [one.name for one in read.missed] == ["second"]
+        assert not read.verify()
+        assert read.verify().layers
+        assert all(proof.status == "verified" for proof in read.verify())
+        assert "incomplete: attention in second was not heard" in repr(read)
+
+
+def test_the_terminal_says_that_a_trace_is_incomplete(capsys: pytest.CaptureFixture[str]) -> None:
+    model, x, source = build("squared ReLU")
+    with torch.no_grad(), regard.watch(model) as trace:
+        model(x, source)
+    for layer in (None, "first"):
+        trace.print(layer)
+        assert "verified; incomplete: attention in second was not heard" in " ".join(capsys.readouterr().out.split())
+
+
+def test_only_layers_that_were_asked_for_can_be_missed() -> None:
+    model, x, source = build("squared ReLU")
+    with torch.no_grad(), regard.watch(model, layers="first") as trace:
+        model(x, source)
+    assert trace.verify()
+    assert not trace.missed
+
+
+def test_each_run_has_missed_what_it_missed() -> None:
+    model, x, source = build("squared ReLU")
+    with torch.no_grad(), regard.watch(model) as trace:
+        model(x, source)
+        model(x + 1, source)
+        model.second(x, source)
+    assert [[(one.name, one.count) for one in run.missed] for run in trace.runs] == [[("second", 1)], [("second", 2)]]

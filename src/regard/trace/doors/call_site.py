@@ -70,6 +70,15 @@ def around(place: CallSite) -> CallSite | None:
     return place_of(frame)
 
 
+def is_mapped(frame: FrameType | None) -> bool:
+    """Whether this runs inside of `torch.vmap`, which puts an axis of its own among batch and heads."""
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "torch._functorch.vmap":
+            return True
+        frame = frame.f_back
+    return False
+
+
 def whole_call(frame: FrameType, module: nn.Module) -> FrameType:
     """The outermost frame that still belongs to this call of the module: `forward` stands inside `__call__`."""
     found, above = frame, frame.f_back

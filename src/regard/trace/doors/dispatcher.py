@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from regard.attention.axes.as_4d import as_4d
 from regard.trace.doors import handwritten, products
 from regard.trace.doors.below import Below, Hear, Run, kernels_below, own_kernel
-from regard.trace.doors.call_site import place_of
+from regard.trace.doors.call_site import is_mapped, place_of
 from regard.trace.doors.change import apply_changes, tell_listeners
 from regard.trace.doors.elsewhere import notice_thread
 from regard.trace.doors.einsum_axes import product_axes
@@ -168,6 +168,8 @@ def softmax_kernel(self: Tensor, dim: int, dtype: torch.dtype | None = None) -> 
     scope = current_scope()
     if scope is not None and out.ndim >= 3 and dim in (-1, out.ndim - 1) and not out.is_nested:
         frame = sys._getframe(1)
+        if is_mapped(frame):
+            return out
         if not is_ours(frame):
             handwritten.softmax_seen(scope, frame, out)
             if scope.candidates:

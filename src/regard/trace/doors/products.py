@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention.axes.as_4d import as_4d
-from regard.trace.doors.call_site import CallSite, around, first_argument, place_of
+from regard.trace.doors.call_site import CallSite, around, first_argument, is_mapped, place_of
 from regard.trace.doors.change import apply_changes, tell_listeners
 from regard.trace.doors.einsum_axes import ProductAxes, matmul_axes
 from regard.trace.doors.handwritten import heads_of, no_gradient
@@ -81,7 +81,7 @@ def find_meeting(
         with paused(scope), torch.no_grad():
             if not is_normalised(w.detach()) and not (of_scores and ledger.is_sigmoid(weights)):
                 continue
-        if has_other_softmaxes(scope, weights, frame):
+        if has_other_softmaxes(scope, weights, frame) or is_mapped(frame):
             return None
         undo = sorted(range(len(way.out)), key=way.out.__getitem__)
         return Meeting(w, v, lambda mix: mix.permute(way.out), lambda mix: mix.permute(undo))
