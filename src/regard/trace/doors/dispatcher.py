@@ -187,6 +187,9 @@ def open_products(scope: ListenerScope) -> None:
     if not scope.products:
         PRODUCTS.open()
         scope.products = PRODUCTS.close
+    if not scope.around:
+        AROUND.open()
+        scope.around = AROUND.close
 
 
 def matmul_kernel(self: Tensor, other: Tensor) -> Tensor:
@@ -308,17 +311,21 @@ class Library:
                         self.library.impl(name, kernel, key)
             for name, kernel in self.nested.items():  # one key: torch loses count where two are taken away
                 self.library.impl(name, kernel, "AutogradNestedTensor")
-            for name, (kernel, of_inference) in self.below.items():
+            for name, (kernel, _) in self.below.items():
                 self.library.impl(name, kernel, "ADInplaceOrView", with_keyset=True)
-                if is_alone():  # beside other threads, which all pass this way, a kernel cannot be exchanged safely
-                    for backend in backends():
-                        if own_kernel(f"aten::{name}", backend) is None:
-                            continue
-                        with warnings.catch_warnings():  # torch warns, once, that a kernel is overridden
-                            warnings.simplefilter("ignore", UserWarning)
-                            self.library.impl(name, of_inference, backend, with_keyset=True)
+            if self.below and is_alone():  # beside other threads, which all pass this way, a kernel cannot be exchanged safely
+                self.exchange(self.library)
         for opening in self.others:
             self.closing.append(opening())
+
+    def exchange(self, library: torch.library.Library) -> None:
+        """Put kernels for inference tensors in the place of torch's own, which they call."""
+        with warnings.catch_warnings():  # torch warns, once, that a kernel is overridden
+            warnings.simplefilter("ignore", UserWarning)
+            for name, (_, of_inference) in self.below.items():
+                for backend in backends():
+                    if own_kernel(f"aten::{name}", backend) is not None:
+                        library.impl(name, of_inference, backend, with_keyset=True)
 
     def close(self) -> None:
         with self.lock:
@@ -398,8 +405,10 @@ DOORS = Library(
     {"_scaled_dot_product_attention_math": nested_kernel},
 )
 # Products are many, also inside every linear layer, so they are intercepted only between scores and values.
-PRODUCTS = Library(
-    {"matmul": matmul_kernel, "einsum": einsum_kernel},
+PRODUCTS = Library({"matmul": matmul_kernel, "einsum": einsum_kernel})
+# These are few, but a model with a fused kernel needs none of them.
+AROUND = Library(
+    {},
     {
         "sigmoid": kernels_below("sigmoid", hear_sigmoid),
         "sum.dim_IntList": kernels_below("sum.dim_IntList", hear_sum),

@@ -116,6 +116,7 @@ class ListenerScope:
     candidates: list[Candidate] = field(default_factory=list)
     ledger: Ledger = field(default_factory=Ledger)  # products that may be attention
     paused: int = 0  # while we ourselves compute
+    around: Callable[[], None] | None = None  # how to stop intercepting what stands around products by hand
     products: Callable[[], None] | None = None  # how to stop intercepting products, while one is waited for
 
     def quiet(self, *, over: bool = False) -> None:
@@ -123,6 +124,9 @@ class ListenerScope:
         if self.products is not None and (over or threading.active_count() == 1):
             self.products()
             self.products = None
+        if over and self.around is not None:
+            self.around()
+            self.around = None
 
     def owners(self, module: nn.Module) -> list[Listener]:
         return [listener for listener in self.listeners if listener.owns(module)]
