@@ -96,3 +96,24 @@ def test_each_run_has_missed_what_it_missed() -> None:
         model(x + 1, source)
         model.second(x, source)
     assert [[(one.name, one.count) for one in run.missed] for run in trace.runs] == [[("second", 1)], [("second", 2)]]
+
+
+@pytest.mark.parametrize("way", ["exp over sum", "squared ReLU", "sdpa"])
+def test_attention_in_a_module_that_was_never_registered_is_missed_by_name(way: str) -> None:
+    class Hides(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            whole, self.x, self.source = build("linear" if way == "sdpa" else way)
+            self.first, self.rest = whole.first, [whole.first if way == "sdpa" else whole.second]
+            if way == "sdpa":
+                self.rest, self.first = [whole.first], build("sigmoid")[0].first
+
+        def forward(self) -> torch.Tensor:
+            return self.rest[0](self.x + self.first(self.x, self.source), self.source)
+
+    model = Hides()
+    with torch.no_grad(), regard.watch(model) as trace:
+        model()
+    assert [layer.name for layer in trace.layers] == ["first"]
+    assert [one.name for one in trace.missed] == ["Hides"]
+    assert not trace.verify()

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from regard.attention.axes.as_4d import as_4d
 from regard.trace.doors import handwritten, products
 from regard.trace.doors.below import Below, Hear, Run, kernels_below, own_kernel
-from regard.trace.doors.call_site import is_mapped, place_of
+from regard.trace.doors.call_site import CallSite, is_mapped, place_of
 from regard.trace.doors.change import apply_changes, tell_listeners
 from regard.trace.doors.elsewhere import notice_thread
 from regard.trace.doors.einsum_axes import product_axes
@@ -81,6 +81,7 @@ def attention_kernel(
     place = place_of(frame)
     owners = [] if place is None else scope.owners(place.module)
     if place is None or not owners:
+        products.miss(scope, frame, f"torch's attention function ran in {name_of(place)}, which is no part of the model")
         return run()
     why_not = why_unreadable(query, key)
     if why_not:
@@ -101,6 +102,10 @@ def attention_kernel(
         raw=(mask_four(attn_mask, query), is_causal, scale),
     )
     return tell(scope, owners, call, run, shape=as_4d, back=lambda mix: mix.reshape(mix_shape(query, value)))
+
+
+def name_of(place: CallSite | None) -> str:
+    return "" if place is None else type(place.module).__name__
 
 
 def mix_shape(query: Tensor, value: Tensor) -> tuple[int, ...]:

@@ -130,16 +130,15 @@ def judge(scope: ListenerScope, left: Tensor, right: Tensor, out: Tensor, frame:
     modules = [module for listener in scope.listeners for module in listener.modules()] if ledger.fixed is None else []
     if not ledger.is_activation(left, modules) or not ledger.is_activation(right, modules):
         return
-    place = site_of(frame)
-    owners = [] if place is None else scope.owners(place.module)
-    if place is None or not owners:
+    place = owned_site(scope, frame)
+    if place is None:
         return
     near = modules_near(place)
     with paused(scope), torch.no_grad():
         what = describe_attention(scope, left, right, near, place.module)
     if what:
-        for listener in owners:
-            listener.miss(place, what)
+        for listener in scope.owners(place.module):
+            listener.miss(place, f"{what}, inside torch.vmap" if is_mapped(frame) else what)
         return
     sizes = {*left.shape[-2:], *right.shape[-2:]}
     b, q, k = out.shape
@@ -148,10 +147,18 @@ def judge(scope: ListenerScope, left: Tensor, right: Tensor, out: Tensor, frame:
 
 def miss(scope: ListenerScope, frame: FrameType, what: str) -> None:
     """Something in a watched module computed attention that is not heard."""
-    place = site_of(frame)
+    place = owned_site(scope, frame)
     for listener in [] if place is None else scope.owners(place.module):
         assert place is not None
         listener.miss(place, what)
+
+
+def owned_site(scope: ListenerScope, frame: FrameType) -> CallSite | None:
+    """The innermost module around a product that is watched: it may call one that it never registered."""
+    place = site_of(frame)
+    while place is not None and not scope.owners(place.module):
+        place = around(place)
+    return place
 
 
 def describe_attention(
