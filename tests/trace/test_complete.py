@@ -1,4 +1,4 @@
-"""Nothing is missed in silence: attention written in any way is heard exactly, or the trace says that it is incomplete."""
+"""Nothing is missed in silence: attention is heard exactly, or the trace says that it is incomplete."""
 
 from pathlib import Path
 from typing import Any

@@ -8,8 +8,9 @@ from torch import nn
 
 from regard.trace.doors.call_site import tree_of
 from regard.trace.proof.count import AttentionCounter
-from regard.trace.record.missed import Missed, incomplete_line
+from regard.trace.record.missed import MissedAttention, incomplete_line
 from regard.trace.watch import watch
+
 
 @dataclass(frozen=True)
 class Audit:
@@ -20,7 +21,7 @@ class Audit:
     refused: int
     kernels: dict[str, int]
     uncounted: str = ""  # why torch could not count to the end
-    missed: tuple[Missed, ...] = ()  # what the watch itself knows that it did not hear
+    missed: tuple[MissedAttention, ...] = ()  # what the watch itself knows that it did not hear
     by_hand: tuple[str, ...] = ()  # modules in which torch counted products by hand
 
     def __bool__(self) -> bool:
@@ -39,8 +40,9 @@ class Audit:
         if self.missed:
             what.append(incomplete_line(self.missed))
         return (
-            f"{self.ran} attentions ran ({told}), {self.seen} were seen and {self.refused} refused: {'; '.join(what)}; a softmax "
-            "that is no attention counts as one, and another thread, a compiled graph or a foreign kernel is not heard"
+            f"{self.ran} attentions ran ({told}), {self.seen} were seen and {self.refused} refused: {'; '.join(what)}; "
+            "a softmax that is no attention counts as one, and another thread, a compiled graph or a foreign kernel is "
+            "not heard"
         )
 
 

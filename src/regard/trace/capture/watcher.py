@@ -17,7 +17,7 @@ from regard.trace.doors.call_site import CallSite, Stack, kind_of, stack_of, tre
 from regard.trace.doors.compact_form import Memo
 from regard.trace.doors.listener import ModelListener
 from regard.trace.doors.scope import Call
-from regard.trace.record.missed import Missed
+from regard.trace.record.missed import MissedAttention
 from regard.trace.record.trace import Run
 
 Key = tuple[str, int]
@@ -269,7 +269,7 @@ class Watcher(ModelListener):
                 for block in held.blocks:
                     block.layer = layer
             run.refused, run.changes = dict(session.refused), list(session.changes)
-            missed = [Missed(name, what, count) for (name, what), count in session.missed.items()]
+            missed = [MissedAttention(name, what, count) for (name, what), count in session.missed.items()]
             run.missed = [one for one in missed if one.name not in run.refused]
             self.naming.name(run, helds, kept, session.pixels)
             found.append(run)
@@ -284,7 +284,7 @@ class Watcher(ModelListener):
             raise WatchError(
                 "the watch saw no attention: the model was not called in this thread inside the block, it ran under "
                 "torch.func or as an exported program, or it has no attention (recurrent mixers have none)"
-                + "".join(f"; {Missed(name, what)}" for name, what in missed)
+                + "".join(f"; {MissedAttention(name, what)}" for name, what in missed)
             )
 
     def release(self) -> None:

@@ -32,7 +32,7 @@ def kernels_below(name: str, hear: Hear) -> tuple[Callable[..., Any], Callable[.
     packet, _, overload = name.partition(".")
     operator = getattr(getattr(torch.ops.aten, packet), overload or "default")
 
-    def recorded(keys: Any, *args: Any, **named: Any) -> Any:
+    def below_autograd(keys: Any, *args: Any, **named: Any) -> Any:
         def run() -> Any:
             return operator.redispatch(keys & torch._C._after_ADInplaceOrView_keyset, *args, **named)
 
@@ -48,4 +48,4 @@ def kernels_below(name: str, hear: Hear) -> tuple[Callable[..., Any], Callable[.
             return run()
         return hear(run, sys._getframe(1), args)
 
-    return recorded, of_inference
+    return below_autograd, of_inference

@@ -3,14 +3,11 @@
 The composite `scaled_dot_product_attention`, `softmax`, `matmul` and `einsum` are reached under any bound name, from
 scripted code, inside autocast and inference mode; each kernel here runs torch's own composite kernel, so the same
 fused kernel computes the same numbers. `bmm` is no composite: it is intercepted below autograd, one key further down.
-Removing kernels uses a private method of torch: it stands in this file only.
+They are put there and taken away by `library.py`.
 """
 
 import sys
-import threading
-import warnings
 from collections.abc import Callable
-from functools import cache
 from types import FrameType
 from typing import Any
 from weakref import ref
@@ -20,11 +17,12 @@ from torch import Tensor, nn
 
 from regard.attention.axes.as_4d import as_4d
 from regard.trace.doors import handwritten, products
-from regard.trace.doors.below import Below, Hear, Run, kernels_below, own_kernel
+from regard.trace.doors.below import Hear, Run, kernels_below
 from regard.trace.doors.call_site import CallSite, is_mapped, place_of
 from regard.trace.doors.change import apply_changes, tell_listeners
-from regard.trace.doors.elsewhere import notice_thread
 from regard.trace.doors.einsum_axes import product_axes
+from regard.trace.doors.elsewhere import notice_thread
+from regard.trace.doors.library import Library, backends
 from regard.trace.doors.scope import Call, ListenerScope, current_scope, paused
 from regard.trace.doors.weighted_sum import hear_sum
 
@@ -32,7 +30,6 @@ ATEN = torch.ops.aten
 COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
 ATTENTION: Callable[..., Tensor] = ATEN.scaled_dot_product_attention.default._op_dk
 OURS = "regard.attention"
-Kernels = dict[str, Callable[..., Any]]
 
 
 def is_ours(frame: FrameType) -> bool:
@@ -81,7 +78,9 @@ def attention_kernel(
     place = place_of(frame)
     owners = [] if place is None else scope.owners(place.module)
     if place is None or not owners:
-        products.miss(scope, frame, f"torch's attention function ran in {name_of(place)}, which is no part of the model")
+        products.miss(
+            scope, frame, f"torch's attention function ran in {name_of(place)}, which is no part of the model"
+        )
         return run()
     why_not = why_unreadable(query, key)
     if why_not:
@@ -216,14 +215,15 @@ def einsum_kernel(equation: str, tensors: list[Tensor], *, path: list[int] | Non
 
     if len(tensors) != 2:
         return run()
+    left, right = tensors
 
     def of_other_axes() -> Tensor:
-        return products.product(*tensors, run, frame, axes=product_axes(equation))
+        return products.product(left, right, run, frame, axes=product_axes(equation))
 
     if not handwritten.is_mixing(equation):
         return of_other_axes()
     order = handwritten.order_of(equation)
-    return handwritten.product(*tensors, of_other_axes, frame, order=order, named=True)
+    return handwritten.product(left, right, of_other_axes, frame, order=order, named=True)
 
 
 def hear_bmm(run: Run, frame: FrameType, args: tuple[Any, ...]) -> Tensor:
@@ -236,10 +236,10 @@ def hear_bmm(run: Run, frame: FrameType, args: tuple[Any, ...]) -> Tensor:
         return out
     left, right = args[-2:]
 
-    def unexplained() -> Tensor:
+    def run_or_judge() -> Tensor:
         return products.product(left, right, run, frame, batched=True)
 
-    out = handwritten.product(left, right, unexplained, frame, recorded=False)
+    out = handwritten.product(left, right, run_or_judge, frame, recorded=False)
     if scope.ledger.scores and not scope.paused:
         open_products(scope)
     return out
@@ -271,112 +271,12 @@ def hear_kernel(name: str) -> Hear:
         if scope is None:
             notice_thread(frame, f"torch's kernel {name}")
         elif scope.pending is None:
-            products.miss(scope, frame, f"torch's kernel {name} was called directly, on q of shape {tuple(args[0].shape)}")
+            products.miss(
+                scope, frame, f"torch's kernel {name} was called directly, on q of shape {tuple(args[0].shape)}"
+            )
         return run()
 
     return hear
-
-
-GRACE = 1.0  # seconds; far longer than any thread stands between looking a kernel up and running it
-
-
-class Library:
-    """Kernels that are installed while at least one user lives in the process.
-
-    A kernel must not be taken away while another thread is on its way into it, and torch cannot say whether one is.
-    So it goes at once where there is only one thread, and otherwise a moment after the last user has gone; until
-    then it hands every call straight on.
-    """
-
-    def __init__(self, kernels: Kernels, below: Below | None = None, nested: Kernels | None = None) -> None:
-        self.kernels, self.below, self.nested = kernels, below or {}, nested or {}
-        self.lock = threading.RLock()
-        self.users = 0
-        self.library: torch.library.Library | None = None
-        self.waiting: threading.Timer | None = None
-        self.others: list[Callable[[], Callable[[], None]]] = []  # further doors: open() gives close()
-        self.closing: list[Callable[[], None]] = []
-
-    def open(self) -> None:
-        with self.lock:
-            self.users += 1
-            if self.users == 1:
-                try:
-                    self.install()
-                except BaseException:
-                    self.close()
-                    raise
-
-    def install(self) -> None:
-        if self.library is None:
-            self.library = torch.library.Library("aten", "IMPL")
-            for name, kernel in self.kernels.items():
-                for backend in backends():
-                    for key in (f"Autograd{backend}", backend):
-                        self.library.impl(name, kernel, key)
-            for name, kernel in self.nested.items():  # one key: torch loses count where two are taken away
-                self.library.impl(name, kernel, "AutogradNestedTensor")
-            for name, (kernel, _) in self.below.items():
-                self.library.impl(name, kernel, "ADInplaceOrView", with_keyset=True)
-            if self.below and is_alone():  # beside other threads, which all pass this way, a kernel cannot be exchanged safely
-                self.exchange(self.library)
-        for opening in self.others:
-            self.closing.append(opening())
-
-    def exchange(self, library: torch.library.Library) -> None:
-        """Put kernels for inference tensors in the place of torch's own, which they call."""
-        with warnings.catch_warnings():  # torch warns, once, that a kernel is overridden
-            warnings.simplefilter("ignore", UserWarning)
-            for name, (_, of_inference) in self.below.items():
-                for backend in backends():
-                    if own_kernel(f"aten::{name}", backend) is not None:
-                        library.impl(name, of_inference, backend, with_keyset=True)
-
-    def close(self) -> None:
-        with self.lock:
-            self.users -= 1
-            if self.users:
-                return
-            while self.closing:
-                self.closing.pop()()
-            if is_alone():
-                self.remove()
-            elif self.waiting is None:
-                self.wait()
-
-    def wait(self) -> None:
-        self.waiting = threading.Timer(GRACE, self.expire)
-        self.waiting.daemon = True
-        self.waiting.start()
-
-    def expire(self) -> None:
-        with self.lock:
-            self.waiting = None
-            if not self.users:
-                self.remove()
-
-    def remove(self) -> None:
-        if self.library is not None:
-            self.library._destroy()
-            self.library = None
-
-
-def is_alone() -> bool:
-    """Whether no other thread could be calling a kernel now."""
-    return all(
-        isinstance(thread, threading.Timer) or thread is threading.current_thread() for thread in threading.enumerate()
-    )
-
-
-@cache
-def backends() -> tuple[str, ...]:
-    """The devices of this machine: a kernel for an absent one would only cost time."""
-    found = ["CPU"]
-    if torch.cuda.is_available():
-        found.append("CUDA")
-    if torch.backends.mps.is_available():
-        found.append("MPS")
-    return tuple(found)
 
 
 def nested_kernel(query: Tensor, key: Tensor, value: Tensor, *args: Any, **named: Any) -> Any:

@@ -11,7 +11,7 @@ class ProductAxes(NamedTuple):
     right: tuple[int, ...]
     out: tuple[int, ...]
 
-    def turned(self) -> "ProductAxes":
+    def transpose(self) -> "ProductAxes":
         """The same product with the operands in each other's place: right.T × left.T = out.T."""
         return ProductAxes(swap(self.right), swap(self.left), swap(self.out))
 

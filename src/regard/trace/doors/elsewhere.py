@@ -24,7 +24,7 @@ def notice_thread(frame: FrameType, what: str, operands: tuple[Tensor, ...] = ()
     if not OPEN or SCOPE.get() is not None or any(x.shape[-1] < 2 for x in operands[:1]):
         return
     here = threading.get_ident()
-    for thread, scope in list(OPEN):
+    for thread, scope in OPEN:
         if thread == here:
             continue
         for listener in scope.listeners:
@@ -57,4 +57,6 @@ def written_in(listener: Listener, code: CodeType) -> nn.Module | None:
     name = owner.rpartition(".")[0]
     if not inside or not name:
         return None
-    return next((one for one in listener.modules() if any(kind.__qualname__ == name for kind in type(one).__mro__)), None)
+    return next(
+        (one for one in listener.modules() if any(kind.__qualname__ == name for kind in type(one).__mro__)), None
+    )

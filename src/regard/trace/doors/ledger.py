@@ -17,7 +17,7 @@ KEPT = 16  # products that may still be the first of two
 
 
 @dataclass(frozen=True, slots=True)
-class Scores:
+class ScoreProduct:
     """A product that may be q × k: in which modules, its shape (cells of the batch, q, k), and where it stands."""
 
     modules: tuple[int, ...]
@@ -35,7 +35,7 @@ class Scores:
 class Ledger:
     """`Ledger` holds the products, softmaxes and sigmoids of one context that may still turn out to be attention."""
 
-    scores: deque[Scores] = field(default_factory=lambda: deque(maxlen=KEPT))
+    scores: deque[ScoreProduct] = field(default_factory=lambda: deque(maxlen=KEPT))
     softmaxes: deque["ReferenceType[Tensor]"] = field(default_factory=lambda: deque(maxlen=4))
     sigmoid: "ReferenceType[Tensor] | None" = None
     heard: Tensor | None = None  # the weights that were heard last: they may meet other values yet
@@ -67,7 +67,7 @@ class Ledger:
         self.fixed = frozenset(place_in_memory(x) for x in held)
         self.cast = {sizes_of(x): x.dtype for x in held if isinstance(x, nn.Parameter) and x.ndim > 2}
 
-    def known(self, x: Tensor) -> bool:
+    def is_softmax(self, x: Tensor) -> bool:
         """Whether this is a softmax of another axis, or of two, as it is or as a view."""
         return any(is_same(x, found) for found in self.alive())
 
@@ -78,7 +78,7 @@ class Ledger:
         found = None if self.sigmoid is None else self.sigmoid()
         return found is not None and is_same(x, found)
 
-    def take(self, x: Tensor, modules: tuple[int, ...] | None = None) -> Scores | None:
+    def take(self, x: Tensor, modules: tuple[int, ...] | None = None) -> ScoreProduct | None:
         """The product that x was made of, by its sizes and its place; it is then explained, and forgotten."""
         for one in reversed(self.scores):
             if one.fits(x) and (modules is None or set(modules) & set(one.modules)):

@@ -12,7 +12,7 @@ from regard.trace.doors.call_site import CallSite, around, first_argument, is_ma
 from regard.trace.doors.change import apply_changes, tell_listeners
 from regard.trace.doors.einsum_axes import ProductAxes, matmul_axes
 from regard.trace.doors.handwritten import heads_of, no_gradient
-from regard.trace.doors.ledger import Scores, is_normalised, is_same
+from regard.trace.doors.ledger import ScoreProduct, is_normalised, is_same
 from regard.trace.doors.scope import Call, ListenerScope, current_scope, paused
 
 OURS = "regard.attention"  # our own mechanism announces itself
@@ -60,12 +60,11 @@ def product(
 
 @dataclass(frozen=True, eq=False)
 class Meeting:
-    """Weights that meet values: (…, q, k) and (…, k, e); how the outcome becomes (…, q, e), and back."""
+    """Weights that meet values: (…, q, k) and (…, k, e), and the axes of the outcome in the order (…, q, e)."""
 
     weights: Tensor
     values: Tensor
-    canonical: Callable[[Tensor], Tensor]
-    back: Callable[[Tensor], Tensor]
+    axes: tuple[int, ...]
 
 
 def find_meeting(
@@ -73,9 +72,9 @@ def find_meeting(
 ) -> Meeting | None:
     """Which operand are the weights that a product or a softmax of this context has led to."""
     ledger = scope.ledger
-    for weights, values, way in ((left, right, axes), (right, left, axes.turned())):
+    for weights, values, way in ((left, right, axes), (right, left, axes.transpose())):
         of_scores = ledger.fitting(weights)
-        if not of_scores and (weights is right or not ledger.known(weights)):
+        if not of_scores and (weights is right or not ledger.is_softmax(weights)):
             continue
         w, v = weights.permute(way.left), values.permute(way.right)
         with paused(scope), torch.no_grad():
@@ -83,8 +82,7 @@ def find_meeting(
                 continue
         if has_other_softmaxes(scope, weights, frame) or is_mapped(frame):
             return None
-        undo = sorted(range(len(way.out)), key=way.out.__getitem__)
-        return Meeting(w, v, lambda mix: mix.permute(way.out), lambda mix: mix.permute(undo))
+        return Meeting(w, v, way.out)
     return None
 
 
@@ -109,9 +107,10 @@ def hear_meeting(scope: ListenerScope, found: Meeting, run: Run, place: CallSite
     with paused(scope):
         mix = run()
     scope.quiet()
-    mine, shape = mix, found.canonical(mix).shape
-    call.raw_mix, call.to_bhqe = mix, lambda x: as_4d(found.canonical(x), heads)
-    mix = apply_changes(scope, owners, call, mix, lambda x: found.back(x.reshape(shape)))
+    mine, shape = mix, mix.permute(found.axes).shape
+    undo = sorted(range(mix.ndim), key=found.axes.__getitem__)
+    call.raw_mix, call.to_bhqe = mix, lambda x: as_4d(x.permute(found.axes), heads)
+    mix = apply_changes(scope, owners, call, mix, lambda x: x.reshape(shape).permute(undo))
     if mix is not mine and not recorded:
         no_gradient(weights, found.values)
     with paused(scope), torch.no_grad():
@@ -142,7 +141,7 @@ def judge(scope: ListenerScope, left: Tensor, right: Tensor, out: Tensor, frame:
         return
     sizes = {*left.shape[-2:], *right.shape[-2:]}
     b, q, k = out.shape
-    ledger.scores.append(Scores(near, (b, q, k), out.data_ptr(), len(sizes) == 1))
+    ledger.scores.append(ScoreProduct(near, (b, q, k), out.data_ptr(), len(sizes) == 1))
 
 
 def miss(scope: ListenerScope, frame: FrameType, what: str) -> None:

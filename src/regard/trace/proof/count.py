@@ -9,7 +9,6 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves

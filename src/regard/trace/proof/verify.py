@@ -22,7 +22,7 @@ from regard.attention.map.source import MapPiece, widen_dtype
 from regard.errors import MapError, Stale
 from regard.trace.record.findings import LayerState
 from regard.trace.record.layer import Layer, ProofSample
-from regard.trace.record.missed import Missed
+from regard.trace.record.missed import MissedAttention
 from regard.trace.record.trace import Run
 
 ULPS = {torch.float64: 64.0, torch.float32: 64.0, torch.float16: 4.0, torch.bfloat16: 4.0}
@@ -77,7 +77,7 @@ class Proofs:
     """
 
     layers: list[Proof] = field(default_factory=list)
-    missed: list[Missed] = field(default_factory=list)
+    missed: list[MissedAttention] = field(default_factory=list)
 
     def __iter__(self):  # type: ignore[no-untyped-def]
         return iter(self.layers)

@@ -7,7 +7,7 @@ SHOWN = 6  # modules that are named in one line
 
 
 @dataclass(frozen=True)
-class Missed:
+class MissedAttention:
     """Attention-like products of one module that no door heard: where, what they looked like, and how many."""
 
     name: str  # the path of the module
@@ -19,10 +19,10 @@ class Missed:
         return f"{self.name} was not heard: {self.what}{times}"
 
 
-def incomplete_line(missed: Sequence[Missed]) -> str:
+def incomplete_line(missed: Sequence[MissedAttention]) -> str:
     """One line that names the modules, the first few of them.
 
-    >>> incomplete_line([Missed("layers.1", "weights and values, …"), Missed("layers.1", "…"), Missed("mix", "…")])
+    >>> incomplete_line([MissedAttention(name, "q × k …") for name in ("layers.1", "layers.1", "mix")])
     'incomplete: attention in layers.1, mix was not heard'
     """
     names = list(dict.fromkeys(one.name for one in missed))

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from regard.errors import TraceError
 from regard.trace.record.changes import edited_line
 from regard.trace.record.layer import Layer
-from regard.trace.record.missed import Missed, incomplete_line
+from regard.trace.record.missed import MissedAttention, incomplete_line
 
 if TYPE_CHECKING:
     from anywidget import AnyWidget
@@ -34,7 +34,7 @@ class Run:
     notes: list[str] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)  # layers that have no map, and why
     changes: list[str] = field(default_factory=list)  # edits, also those of layers that are not kept
-    missed: list[Missed] = field(default_factory=list)  # attention that ran and was not heard
+    missed: list[MissedAttention] = field(default_factory=list)  # attention that ran and was not heard
 
     @property
     def edits(self) -> list[str]:
@@ -109,7 +109,7 @@ class Trace:
         return runs[-1].edits if runs else []
 
     @property
-    def missed(self) -> list[Missed]:
+    def missed(self) -> list[MissedAttention]:
         """Attention of the last run that is known to have run and was not heard; `verify()` is then false."""
         runs = self.runs
         return runs[-1].missed if runs else []
