@@ -71,6 +71,17 @@ class TransformerXL(Written):
         return torch.einsum("ijbn,jbnd->ibnd", weights, v).permute(1, 2, 0, 3)
 
 
+class HeadsFirst(Written):
+    """Heads before the batch, in both operands and in the outcome."""
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        q, k, v = (x.transpose(0, 1) for x in (q, k, v))  # h b n d
+        e = (q @ k.mT).exp()
+        weights = e / e.sum(-1, keepdim=True)
+        self.record(weights.transpose(0, 1))
+        return (weights @ v).transpose(0, 1)
+
+
 class Sigmoid(Written):
     def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return self.record(torch.sigmoid(q @ k.mT - math.log(K))) @ v
@@ -223,6 +234,7 @@ WAYS: dict[str, Callable[[], nn.Module]] = {
     "exp of log_softmax": ExpOfLogSoftmax,
     "softmax into a buffer": SoftmaxIntoABuffer,
     "Transformer-XL": TransformerXL,
+    "heads first": HeadsFirst,
     "sigmoid": Sigmoid,
     "squared ReLU": SquaredRelu,
     "non-local": NonLocal,

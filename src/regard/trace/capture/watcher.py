@@ -15,12 +15,17 @@ from regard.trace.capture.naming import Naming, ids_of
 from regard.trace.capture.retention import Retention
 from regard.trace.doors.call_site import CallSite, Stack, kind_of, stack_of, tree_of
 from regard.trace.doors.compact_form import Memo
+from regard.trace.doors.dispatcher import DOORS
 from regard.trace.doors.listener import ModelListener
 from regard.trace.doors.scope import Call
 from regard.trace.record.missed import MissedAttention
 from regard.trace.record.trace import Run
 
 Key = tuple[str, int]
+UNCOUNTED = (
+    "in inference mode beside other threads torch.bmm cannot be intercepted, so attention written with it may be "
+    "missing; run the model under torch.no_grad(), or ask regard.audit"
+)
 
 
 @dataclass(eq=False)
@@ -118,6 +123,8 @@ class Watcher(ModelListener):
         if not self.wants(path):
             self.note_changes(call)
             return
+        if torch.is_inference_mode_enabled() and not DOORS.hears_inference:
+            self.note(UNCOUNTED)
         stack = stack_of(call.place, self.tree, self.stack)
         kind = kind_of(call.place, *call.lengths, call.causal)
         call.cached = kind.cached

@@ -11,7 +11,7 @@ from torch import nn
 
 from regard.attention.observe import OBSERVER
 from regard.errors import WatchError
-from regard.trace.doors.dispatcher import DOORS
+from regard.trace.doors.dispatcher import DOORS, open_products
 from regard.trace.doors.elsewhere import OPEN
 from regard.trace.doors.fastpath import open_fastpath
 from regard.trace.doors.flex import open_flex
@@ -30,6 +30,9 @@ def listening(listener: Listener) -> Iterator[ListenerScope]:
     with ExitStack() as undo:
         DOORS.open()
         undo.callback(DOORS.close)
+        scope.above = not DOORS.hears_inference and torch.is_inference_mode_enabled()
+        if scope.above:
+            open_products(scope)
         modules = list(listener.modules())
         undo.callback(open_flex(modules))
         if is_compiled(modules):

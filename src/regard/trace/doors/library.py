@@ -30,6 +30,7 @@ class Library:
         self.kernels, self.below, self.nested = kernels, below or {}, nested or {}
         self.lock = threading.RLock()
         self.users = 0
+        self.hears_inference = True  # whether kernels stand in the place of torch's own, for inference tensors
         self.library: torch.library.Library | None = None
         self.waiting: threading.Timer | None = None
         self.others: list[Callable[[], Callable[[], None]]] = []  # further doors: open() gives close()
@@ -56,9 +57,9 @@ class Library:
                 self.library.impl(name, kernel, "AutogradNestedTensor")
             for name, (kernel, _) in self.below.items():
                 self.library.impl(name, kernel, "ADInplaceOrView", with_keyset=True)
-            if (
-                self.below and is_alone()
-            ):  # beside other threads, which all pass this way, a kernel cannot be exchanged safely
+            # Beside other threads, which all pass this way, a kernel cannot be exchanged safely.
+            self.hears_inference = is_alone()
+            if self.below and self.hears_inference:
                 self.exchange(self.library)
         for opening in self.others:
             self.closing.append(opening())

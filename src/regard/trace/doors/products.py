@@ -40,10 +40,10 @@ def product(
         with paused(scope):
             return run()
     ledger = scope.ledger
-    if not ledger.inside and (ledger.scores or ledger.softmaxes):
-        if axes is None and 3 <= left.ndim == right.ndim <= 4:  # of five, which are batch and heads is not known
-            axes = matmul_axes(left.ndim)
-        meeting = None if axes is None else find_meeting(scope, left, right, axes, frame)
+    if axes is None and left.ndim == right.ndim >= 3 and left.shape[:-2] == right.shape[:-2]:
+        axes = matmul_axes(left.ndim)
+    if axes is not None and not ledger.inside and (ledger.scores or ledger.softmaxes) and left.ndim < 5:
+        meeting = find_meeting(scope, left, right, axes, frame)  # of five axes, which are batch and heads is not known
         place = None if meeting is None else site_of(frame)
         if meeting is not None and place is not None and scope.owners(place.module):
             return hear_meeting(scope, meeting, run, place, recorded=not batched)
@@ -53,9 +53,13 @@ def product(
         return out
     ledger.inside += 1
     try:
-        return run()
+        out = run()
     finally:
         ledger.inside -= 1
+    if scope.above and left.is_inference() and not ledger.inside and axes is not None:  # nothing is heard below
+        operands = (left.permute(axes.left), right.permute(axes.right), out.permute(axes.out))
+        judge(scope, *(x.flatten(0, -3) for x in operands), frame)
+    return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +69,13 @@ class Meeting:
     weights: Tensor
     values: Tensor
     axes: tuple[int, ...]
+
+    def with_heads_second(self, heads: int | None) -> "Meeting":
+        """(b, h, …) where the module's number of heads says that these are (h, b, …)."""
+        if self.weights.ndim != 4 or self.weights.shape[0] != heads or self.weights.shape[1] == heads:
+            return self
+        first, second, *rest = self.axes
+        return Meeting(self.weights.transpose(0, 1), self.values.transpose(0, 1), (second, first, *rest))
 
 
 def find_meeting(
@@ -95,7 +106,9 @@ def has_other_softmaxes(scope: ListenerScope, weights: Tensor, frame: FrameType)
 
 def hear_meeting(scope: ListenerScope, found: Meeting, run: Run, place: CallSite, *, recorded: bool) -> Tensor:
     """Tell of weights that meet values, as `handwritten.product` does of a softmax over rows."""
-    weights, heads, owners = found.weights, heads_of(place), scope.owners(place.module)
+    heads, owners = heads_of(place), scope.owners(place.module)
+    found = found.with_heads_second(heads)
+    weights = found.weights
     call = Call(place, "handwritten", v=as_4d(found.values, heads), weights=as_4d(weights.detach(), heads))
     call.alive = as_4d(weights, heads)
     if scope.ledger.is_sigmoid(weights):

@@ -115,6 +115,7 @@ class ListenerScope:
     pending: Pending | None = None
     candidates: list[Candidate] = field(default_factory=list)
     ledger: Ledger = field(default_factory=Ledger)  # products that may be attention
+    above: bool = False  # whether batched products of inference tensors are heard as matmul and einsum only
     paused: int = 0  # while we ourselves compute
     around: Callable[[], None] | None = None  # how to stop intercepting what stands around products by hand
     products: Callable[[], None] | None = None  # how to stop intercepting products, while one is waited for
