@@ -18,11 +18,11 @@ KEPT = 16  # products that may still be the first of two
 
 @dataclass(frozen=True, slots=True)
 class ScoreProduct:
-    """A product that may be q × k: in which modules, its shape (cells of the batch, q, k), and where it stands."""
+    """A product that may be q × k: in which modules, its shape (cells of the batch, q, k), and how to tell it again."""
 
     modules: tuple[int, ...]
     shape: tuple[int, int, int]
-    data: int
+    mark: tuple[int, float, float]
     square: bool  # whether all its sizes are one, as in a chain of square matrices
 
     def fits(self, x: Tensor) -> bool:
@@ -88,6 +88,11 @@ class Ledger:
 
     def fitting(self, x: Tensor) -> bool:
         return any(one.fits(x) for one in self.scores)
+
+
+def mark_of(x: Tensor) -> tuple[int, float, float]:
+    """Where a tensor begins, its first number and its last: memory that was freed is used again by other numbers."""
+    return x.data_ptr(), float(x[(0,) * x.ndim]), float(x[(-1,) * x.ndim])
 
 
 def place_in_memory(x: Tensor) -> int:

@@ -12,7 +12,7 @@ from regard.trace.doors.call_site import CallSite, around, first_argument, is_ma
 from regard.trace.doors.change import apply_changes, tell_listeners
 from regard.trace.doors.einsum_axes import ProductAxes, matmul_axes
 from regard.trace.doors.handwritten import heads_of, no_gradient
-from regard.trace.doors.ledger import ScoreProduct, is_normalised, is_same
+from regard.trace.doors.ledger import ScoreProduct, is_normalised, is_same, mark_of
 from regard.trace.doors.scope import Call, ListenerScope, current_scope, paused
 
 OURS = "regard.attention"  # our own mechanism announces itself
@@ -154,7 +154,7 @@ def judge(scope: ListenerScope, left: Tensor, right: Tensor, out: Tensor, frame:
         return
     sizes = {*left.shape[-2:], *right.shape[-2:]}
     b, q, k = out.shape
-    ledger.scores.append(ScoreProduct(near, (b, q, k), out.data_ptr(), len(sizes) == 1))
+    ledger.scores.append(ScoreProduct(near, (b, q, k), mark_of(out), len(sizes) == 1))
 
 
 def miss(scope: ListenerScope, frame: FrameType, what: str) -> None:
@@ -193,7 +193,7 @@ def describe_attention(
         if scores is None:
             continue
         shapes = f"{tuple(weights.shape)} and {tuple(values.shape)}"
-        straight = scores.data == weights.data_ptr()
+        straight = scores.mark == mark_of(weights)
         if straight and scores.square:
             continue  # a chain of square matrices
         if straight:
