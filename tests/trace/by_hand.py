@@ -139,6 +139,13 @@ class Linear(Written):
         return (q @ (k.mT @ v)) / (q @ k.sum(-2)[..., None])
 
 
+class Features(Written):
+    """Keys are normalised over positions and meet values first: a matrix of features × positions is no map."""
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return q @ (k.softmax(-2).mT @ v)
+
+
 class Decayed(Written):
     """Products without a normaliser, with decay in between: MiniMax, retention."""
 
@@ -242,6 +249,7 @@ WAYS: dict[str, Callable[[], nn.Module]] = {
     "weighted sum by exp": WeightedSumByExp,
     "online softmax": Online,
     "linear": Linear,
+    "features": Features,
     "decayed": Decayed,
     "in a thread": InAThread,
     "direct kernel": DirectKernel,

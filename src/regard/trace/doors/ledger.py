@@ -68,8 +68,11 @@ class Ledger:
         self.cast = {sizes_of(x): x.dtype for x in held if isinstance(x, nn.Parameter) and x.ndim > 2}
 
     def is_softmax(self, x: Tensor) -> bool:
-        """Whether this is a softmax of another axis, or of two, as it is or as a view."""
-        return any(is_same(x, found) for found in self.alive())
+        """Whether this is a softmax over two axes, as it is or as a view: one query for each entry of the batch.
+
+        One over positions of more axes may weigh features, whose map has no queries.
+        """
+        return any(found.ndim == 2 and is_same(x, found) for found in self.alive())
 
     def alive(self) -> list[Tensor]:
         return [found for one in self.softmaxes if (found := one()) is not None]

@@ -35,7 +35,7 @@ def product(
     scope = current_scope()
     if scope is None or scope.pending is not None or torch._C._current_graph_task_id() != -1:
         return run()
-    if str(frame.f_globals.get("__name__", "")).startswith("torch.nested"):  # inference tensors know no key of autograd
+    if is_jagged(frame):  # inference tensors know no key of autograd
         miss(scope, frame, JAGGED)
         with paused(scope):
             return run()
@@ -62,6 +62,16 @@ def product(
     return out
 
 
+def is_jagged(frame: FrameType) -> bool:
+    """Whether torch's own code for jagged tensors is calling."""
+    near: FrameType | None = frame
+    for _ in range(3):  # a checker of types may stand between
+        if near is not None and str(near.f_globals.get("__name__", "")).startswith("torch.nested"):
+            return True
+        near = None if near is None else near.f_back
+    return False
+
+
 @dataclass(frozen=True, eq=False)
 class Meeting:
     """Weights that meet values: (…, q, k) and (…, k, e), and the axes of the outcome in the order (…, q, e)."""
@@ -84,10 +94,10 @@ def find_meeting(
     """Which operand are the weights that a product or a softmax of this context has led to."""
     ledger = scope.ledger
     for weights, values, way in ((left, right, axes), (right, left, axes.transpose())):
-        of_scores = ledger.fitting(weights)
+        w, v = weights.permute(way.left), values.permute(way.right)
+        of_scores = ledger.fitting(w)
         if not of_scores and (weights is right or not ledger.is_softmax(weights)):
             continue
-        w, v = weights.permute(way.left), values.permute(way.right)
         with paused(scope), torch.no_grad():
             if not is_normalised(w.detach()) and not (of_scores and ledger.is_sigmoid(weights)):
                 continue
@@ -113,7 +123,7 @@ def hear_meeting(scope: ListenerScope, found: Meeting, run: Run, place: CallSite
     call.alive = as_4d(weights, heads)
     if scope.ledger.is_sigmoid(weights):
         call.notes.append("its weights come from a sigmoid, so a row need not add up to one")
-    scope.ledger.take(weights)
+    scope.ledger.take(weights)  # it has led to these weights
     scope.ledger.heard = weights.detach()
     for candidate in scope.candidates:
         candidate.met = candidate.met or is_same(candidate.weights, weights)
@@ -137,7 +147,7 @@ def judge(scope: ListenerScope, left: Tensor, right: Tensor, out: Tensor, frame:
     ledger = scope.ledger
     if left.shape[-1] < 2 or not left.numel() or not right.numel():
         return
-    if left.is_meta or type(left) not in PLAIN or type(right) not in PLAIN:
+    if left.is_meta or not out.is_floating_point() or type(left) not in PLAIN or type(right) not in PLAIN:
         return
     modules = [module for listener in scope.listeners for module in listener.modules()] if ledger.fixed is None else []
     if not ledger.is_activation(left, modules) or not ledger.is_activation(right, modules):
