@@ -58,7 +58,8 @@ def product(
         ledger.inside -= 1
     if scope.above and left.is_inference() and not ledger.inside and axes is not None:  # nothing is heard below
         operands = (left.permute(axes.left), right.permute(axes.right), out.permute(axes.out))
-        judge(scope, *(x.flatten(0, -3) for x in operands), frame)
+        a, b, product_of_both = (x.flatten(0, -3) for x in operands)
+        judge(scope, a, b, product_of_both, frame)
     return out
 
 
