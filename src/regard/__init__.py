@@ -60,6 +60,7 @@ _HOMES = {
     "regard.decode": ("Limits", "beam", "greedy", "sample"),
     "regard.tasks.text_translator": ("open_translator",),
     "regard.tasks.text_writer": ("open_writer",),
+    "regard.errors": ("WatchError",),
     "regard.trace.change.swap": ("swap",),
     "regard.trace.audit": ("audit",),
     "regard.trace.census.census": ("census",),

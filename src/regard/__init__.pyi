@@ -4,6 +4,7 @@
 
 from regard import errors as errors, models as models
 from regard.attention import reference as reference
+from regard.errors import WatchError as WatchError
 from regard.attention.attend import attend as attend
 from regard.attention.map import AttentionMap as AttentionMap
 from regard.attention.mask import (

@@ -95,7 +95,7 @@ class WatchError(RegardError, RuntimeError):
     >>> try:
     ...     with regard.watch(torch.nn.Linear(2, 3)) as trace:
     ...         pass
-    ... except WatchError as error:
+    ... except regard.WatchError as error:
     ...     print(str(error).split(":")[0])
     the watch saw no attention
     """

@@ -14,6 +14,8 @@ from torch.testing import assert_close
 import regard
 from regard.errors import Stale
 from regard.trace.doors.flex import open_flex
+from tests.trace import flex_helper
+from tests.trace.flex_helper import attend as attend_there
 from tests.trace.watched import MODES, watched
 
 
@@ -172,3 +174,44 @@ def test_watches_that_overlap_leave_the_name_as_it_was_whoever_ends_first() -> N
         assert flex_attention is original
     trace = watched(model, *(torch.randn(1, 2, 7, 8) for _ in range(3)))
     assert trace.layers[0].weights.shape == (1, 2, 7, 7)
+
+
+class Held(nn.Module):
+    """Flex as an attribute, as a default of the constructor, or out of another file."""
+
+    def __init__(self, way: str) -> None:
+        super().__init__()
+        self.way, self.attend = way, flex_attention
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Any:
+        first = F.scaled_dot_product_attention(q, k, v)
+        if self.way == "attribute":
+            return self.attend(first, k, v)
+        return flex_helper.attend(first, k, v) if self.way == "another file" else attend_there(first, k, v)
+
+
+@MODES
+@pytest.mark.parametrize("way", ["attribute", "another file", "a function of another file"])
+def test_flex_attention_is_heard_under_any_name(way: str, mode: Any) -> None:
+    model, (q, k, v) = Held(way), (torch.randn(3, 2, n, 8) * 2 for n in (Q, K, K))
+    with mode():
+        trace = watched(model, q, k, v)
+        right = (F.scaled_dot_product_attention(q, k, v) @ k.mT / math.sqrt(8)).softmax(-1)
+    assert len(trace.layers) == 2
+    assert_close(trace[1].weights.dense(), right, atol=1e-6, rtol=0)
+    assert trace.verify(), trace.verify()
+    assert model.attend is flex_attention
+    assert not hasattr(flex_helper.flexible, "_regard_hears")
+
+
+def test_flex_attention_under_a_name_that_nobody_finds_is_missed_by_name() -> None:
+    hidden_names = [flex_attention]
+
+    class Hidden(nn.Module):
+        def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Any:
+            return hidden_names[0](F.scaled_dot_product_attention(q, k, v), k, v)
+
+    with torch.no_grad():
+        trace = watched(Hidden(), *(torch.randn(3, 2, n, 8) * 2 for n in (Q, K, K)))
+    assert len(trace.layers) == 1
+    assert not trace.verify(), trace.verify()

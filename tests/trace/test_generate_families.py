@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import regard
-from regard.trace.doors.dispatcher import is_alone
+from regard.trace.doors.library import is_alone
 from tests.trace.test_generate import prompt, settled
 from tests.trace.watched import MODES
 

@@ -11,7 +11,7 @@ from torch.testing import assert_close
 
 import regard
 from regard.errors import Stale
-from regard.trace.doors.dispatcher import is_alone
+from regard.trace.doors.library import is_alone
 from regard.trace.record.trace import Trace
 from tests.trace.models import Stack, expected, seeded
 from tests.trace.watched import MODES, watched

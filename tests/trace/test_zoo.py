@@ -119,6 +119,10 @@ def test_every_map_is_verified_or_refused(seen):
         assert len(why) > 20, f"{path} was refused, but not in words: {why!r}"
 
 
+def test_nothing_is_said_to_be_missed_where_all_is_heard(seen):
+    assert seen.species.refused or not seen.proofs.missed, seen.proofs.missed
+
+
 def test_the_page_of_architectures_is_what_is_seen(repository):
     page = repository / "docs" / "architectures.md"
     found = table([look(name) for name in ZOO])

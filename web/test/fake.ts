@@ -54,7 +54,7 @@ export class Fake implements Source {
   constructor(private readonly layers: readonly FakeLayer[], tokens: readonly Tokens[], more: Partial<TraceInfo> = {}) {
     this.info = {
       id: "fake", name: "fake", model: "Fake", run: 0, runs: 1, tokens, layers: layers.map((layer) => layer.info),
-      notes: [], edits: [], precision: "float64", error: null, output: null, picture: null, ...more,
+      notes: [], edits: [], missed: [], precision: "float64", error: null, output: null, picture: null, ...more,
     };
   }
 

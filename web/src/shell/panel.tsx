@@ -6,7 +6,7 @@ import { fewDigits } from "../paint/digits";
 import { shortenText } from "../paint/text";
 import { entropyOf, placeIn, strongest } from "../trace/rowFacts";
 import { tokenName } from "../views/parts/names";
-import { mapKindWords, proofWords } from "../views/parts/proofWords";
+import { incompleteWords, mapKindWords, proofWords } from "../views/parts/proofWords";
 import { errorText, isAbort } from "../language/errorText";
 import { say } from "../language/language";
 import { type FocusedCell, focusedCell, useRow } from "./focusedCell";
@@ -94,7 +94,7 @@ function LayerFacts({ hand }: { hand: FocusedCell }) {
   const layer = hand.source.info.layers[hand.layer];
   const proof = useProof(hand);
   if (layer === undefined) return null;
-  const [, heads, queries, keys] = layer.shape;
+  const [, heads, queries, keys] = layer.shape, missed = incompleteWords(hand.source.info.missed, say);
   return (
     <section>
       <h3>{say("shell.layer.head", { layer: hand.layer, head: hand.head })}</h3>
@@ -108,6 +108,7 @@ function LayerFacts({ hand }: { hand: FocusedCell }) {
         <dd data-proof={typeof proof === "object" ? proof?.status : ""}>
           <bdi>{proof === null ? say("shell.asking") : typeof proof === "string" ? proof : proofWords(proof, say)}</bdi>
         </dd>
+        {missed !== "" && <><dt>{say("shell.complete")}</dt><dd data-proof="incomplete"><bdi>{missed}</bdi></dd></>}
       </dl>
       <Notes notes={layer.notes} />
     </section>

@@ -59,6 +59,13 @@ export interface MaskWords {
   readonly bits: string | null;
 }
 
+/** Attention that ran and was not heard: where, what it looked like, how often. */
+export interface MissedWords {
+  readonly name: string;
+  readonly what: string;
+  readonly count: number;
+}
+
 /** Some rows of a map and the columns they were computed with; q and k decide them, or `weights` are stored. */
 export interface PartWords {
   readonly rows: readonly [number, number];
@@ -85,6 +92,7 @@ export interface RunWords {
   readonly layers: readonly LayerWords[];
   readonly notes: readonly string[];
   readonly refused: readonly RefusedWords[];
+  readonly missed: readonly MissedWords[];
   readonly edits: readonly string[];
 }
 
@@ -154,6 +162,11 @@ export const WORDS: Readonly<Record<string, Readonly<Record<string, Word>>>> = {
     stop: { is: "text", may: true, usual: null },
     bits: { is: "text", may: true, usual: null },
   },
+  MissedWords: {
+    name: { is: "text" },
+    what: { is: "text" },
+    count: { is: "whole", least: 1, below: 2 ** 53, usual: 1 },
+  },
   PartWords: {
     rows: { is: "list", of: { is: "whole", least: 0, below: 2 ** 53 }, least: 2, most: 2 },
     columns: { is: "list", of: { is: "whole", least: 0, below: 2 ** 53 }, least: 2, most: 2 },
@@ -175,6 +188,7 @@ export const WORDS: Readonly<Record<string, Readonly<Record<string, Word>>>> = {
     layers: { is: "list", of: { is: "words", of: "LayerWords" }, usual: [] },
     notes: { is: "list", of: { is: "text" }, usual: [] },
     refused: { is: "list", of: { is: "words", of: "RefusedWords" }, usual: [] },
+    missed: { is: "list", of: { is: "words", of: "MissedWords" }, usual: [] },
     edits: { is: "list", of: { is: "text" }, usual: [] },
   },
   SeenWords: {

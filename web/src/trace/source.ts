@@ -47,6 +47,7 @@ export interface TraceInfo {
   readonly layers: readonly LayerInfo[];
   readonly notes: readonly string[];
   readonly edits: readonly string[]; // what was changed about the model in this run, each once
+  readonly missed: readonly string[]; // modules whose attention ran and was not heard: the trace is incomplete
   readonly precision: string; // of the numbers that are held: "float32", "float16", …
   readonly error: number | null; // the largest error of a weight that this precision was measured to make
   readonly output: ModelOutput | null; // what the model said, where that is known

@@ -206,6 +206,16 @@ describe("the selection", () => {
     expect((await studio()).find(".stage .edited")).toBeNull();
   });
 
+  it("says beside the proof of every layer which attention was not recorded; and nothing where all was", async () => {
+    const plain = fake(["The", "cat", "sat"]);
+    const missed = ["layers.1.mixer", "<b>head</b>", "c", "d", "e", "f", "g", "h"];
+    const source = Object.assign(Object.create(plain) as Source, { info: { ...plain.info, missed } });
+    const { find } = await studio({ source });
+    expect(find(".panel [data-proof=incomplete]").textContent).toBe(
+      "incomplete: attention in layers.1.mixer, <b>head</b>, c, d, e, f and 2 more ran, but was not recorded");
+    expect((await studio()).find(".panel [data-proof=incomplete]")).toBeNull();
+  });
+
   it("says of a comparison which side was edited, and writes it below pictures", async () => {
     const plain = fake(["The", "cat", "sat"]);
     const info = { ...plain.info, edits: ["swap(window(1, 1))"] };

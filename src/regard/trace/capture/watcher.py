@@ -15,11 +15,17 @@ from regard.trace.capture.naming import Naming, ids_of
 from regard.trace.capture.retention import Retention
 from regard.trace.doors.call_site import CallSite, Stack, kind_of, stack_of, tree_of
 from regard.trace.doors.compact_form import Memo
+from regard.trace.doors.dispatcher import DOORS
 from regard.trace.doors.listener import ModelListener
 from regard.trace.doors.scope import Call
+from regard.trace.record.missed import MissedAttention
 from regard.trace.record.trace import Run
 
 Key = tuple[str, int]
+UNCOUNTED = (
+    "in inference mode beside other threads torch.bmm cannot be intercepted, so attention written with it may be "
+    "missing; run the model under torch.no_grad(), or ask regard.audit"
+)
 
 
 @dataclass(eq=False)
@@ -31,6 +37,7 @@ class Session:
     steps: int = 0
     pixels: tuple[int, ...] | None = None
     refused: dict[str, str] = field(default_factory=dict)
+    missed: dict[tuple[str, str], int] = field(default_factory=dict)  # path and what it looked like → how often
     changes: dict[str, None] = field(default_factory=dict)  # what was edited, also in layers that are not kept
     origins: dict[int, Tensor] = field(default_factory=dict)  # step → b b: which entries each one may continue
     stayed: set[int] = field(default_factory=set)  # steps at which all keys of some layer say: each one itself
@@ -71,6 +78,7 @@ class Watcher(ModelListener):
         self.counts: dict[str, int] = {}
         self.memo = Memo()
         self.notes: list[str] = []
+        self.missed: list[tuple[str, str]] = []  # in a run that no layer has begun yet
         self.changes: list[str] = []  # of a run that no layer which is kept has begun yet
 
     # A listener
@@ -82,6 +90,23 @@ class Watcher(ModelListener):
         if not self.sessions:
             self.sessions.append(Session(None))
         self.sessions[-1].refused.setdefault(path or "the model", why)
+
+    def miss(self, place: CallSite, what: str) -> None:
+        path = self.path(place)
+        if not self.wants(path):
+            return
+        same = self.stack is not None and stack_of(place, self.tree, self.stack).step is self.stack.step
+        self.missed.append((path or type(place.module).__name__, what))
+        if same:
+            self.keep_missed()
+
+    def keep_missed(self) -> None:
+        """What was missed so far belongs to the last run."""
+        missed, self.missed = self.missed, []
+        if missed and not self.sessions:
+            self.sessions.append(Session(None))
+        for one in missed:
+            self.sessions[-1].missed[one] = self.sessions[-1].missed.get(one, 0) + 1
 
     def note(self, text: str) -> None:
         if text not in self.notes:
@@ -98,10 +123,13 @@ class Watcher(ModelListener):
         if not self.wants(path):
             self.note_changes(call)
             return
+        if torch.is_inference_mode_enabled() and not DOORS.hears_inference:
+            self.note(UNCOUNTED)
         stack = stack_of(call.place, self.tree, self.stack)
         kind = kind_of(call.place, *call.lengths, call.causal)
         call.cached = kind.cached
         held, occurrence = self.enter(stack, path, call)
+        self.keep_missed()
         session = self.sessions[-1]
         session.pixels = session.pixels or stack.given.pixels
         session.changes |= dict.fromkeys([*self.changes, *call.edits])
@@ -236,6 +264,7 @@ class Watcher(ModelListener):
     def runs(self) -> list[Run]:
         """All that was seen, as runs of layers."""
         self.settle()
+        self.keep_missed()
         found = []
         self.naming.read_inputs([held for session in self.sessions for held in session.held.values() if held.blocks])
         for session in self.sessions:
@@ -247,6 +276,8 @@ class Watcher(ModelListener):
                 for block in held.blocks:
                     block.layer = layer
             run.refused, run.changes = dict(session.refused), list(session.changes)
+            missed = [MissedAttention(name, what, count) for (name, what), count in session.missed.items()]
+            run.missed = [one for one in missed if one.name not in run.refused]
             self.naming.name(run, helds, kept, session.pixels)
             found.append(run)
         return found
@@ -255,10 +286,12 @@ class Watcher(ModelListener):
         """The block is over without an error: say so where there was nothing to see."""
         seen = [held.blocks[0].sizes for session in self.sessions for held in session.held.values() if held.blocks]
         self.naming.must_fit([(sizes.q, sizes.k) for sizes in seen])
+        missed = [*self.missed, *(one for session in self.sessions for one in session.missed)]
         if not seen and not self.notes and not any(session.refused for session in self.sessions):
             raise WatchError(
                 "the watch saw no attention: the model was not called in this thread inside the block, it ran under "
                 "torch.func or as an exported program, or it has no attention (recurrent mixers have none)"
+                + "".join(f"; {MissedAttention(name, what)}" for name, what in missed)
             )
 
     def release(self) -> None:

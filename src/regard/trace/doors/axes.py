@@ -47,6 +47,9 @@ class CallAxes:
             call.mark(LayerState.WINDOWS)
 
 
+NO_LEAD = CallAxes(Layout(()))  # one entry of the batch, one head
+
+
 def heads_of(module: nn.Module) -> int | None:
     """How many heads a module says that it has."""
     own, shared = module.__dict__, type(module)

@@ -70,6 +70,15 @@ def around(place: CallSite) -> CallSite | None:
     return place_of(frame)
 
 
+def is_mapped(frame: FrameType | None) -> bool:
+    """Whether this runs inside of `torch.vmap`, which puts an axis of its own among batch and heads."""
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "torch._functorch.vmap":
+            return True
+        frame = frame.f_back
+    return False
+
+
 def whole_call(frame: FrameType, module: nn.Module) -> FrameType:
     """The outermost frame that still belongs to this call of the module: `forward` stands inside `__call__`."""
     found, above = frame, frame.f_back
@@ -208,7 +217,7 @@ def kind_of(place: CallSite, q_length: int, k_length: int, causal: bool) -> Atte
         here = place.here if frame is place.method else frame.f_locals
         if code.co_argcount and here.get(code.co_varnames[0]) is place.module:
             given = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-            asked = next((here[word] for word in given[1:2]), None)
+            asked = next((here.get(word) for word in given[1:2]), None)  # it may be deleted by now
             sources = [here.get(word) for word in SOURCES if word in given]
             if any(isinstance(source, Tensor) and source is not asked for source in sources):
                 name = "cross"

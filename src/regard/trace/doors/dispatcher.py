@@ -3,34 +3,33 @@
 The composite `scaled_dot_product_attention`, `softmax`, `matmul` and `einsum` are reached under any bound name, from
 scripted code, inside autocast and inference mode; each kernel here runs torch's own composite kernel, so the same
 fused kernel computes the same numbers. `bmm` is no composite: it is intercepted below autograd, one key further down.
-Removing kernels uses a private method of torch: it stands in this file only.
+They are put there and taken away by `library.py`.
 """
 
 import sys
-import threading
-import warnings
 from collections.abc import Callable
-from functools import cache
 from types import FrameType
 from typing import Any
+from weakref import ref
 
 import torch
 from torch import Tensor, nn
 
-from regard.attention.axes.layout import Layout
-from regard.trace.doors import features, handwritten
-from regard.trace.doors.axes import CallAxes, find_axes
-from regard.trace.doors.call_site import place_of
+from regard.trace.doors import features, handwritten, products
+from regard.trace.doors.axes import NO_LEAD, find_axes
+from regard.trace.doors.below import Hear, Run, kernels_below
+from regard.trace.doors.call_site import CallSite, is_mapped, place_of
 from regard.trace.doors.change import apply_changes, tell_listeners
+from regard.trace.doors.einsum_axes import product_axes
+from regard.trace.doors.elsewhere import notice_thread
+from regard.trace.doors.library import Library, backends
 from regard.trace.doors.scope import Call, ListenerScope, current_scope, paused
+from regard.trace.doors.weighted_sum import hear_sum
 
 ATEN = torch.ops.aten
 COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
 ATTENTION: Callable[..., Tensor] = ATEN.scaled_dot_product_attention.default._op_dk
 OURS = "regard.attention"
-NO_LEAD = CallAxes(Layout(()))  # one batch entry, one head
-Kernels = dict[str, Callable[..., Any]]
-Below = dict[str, tuple[Callable[..., Any], Callable[..., Any]]]  # below autograd, and for inference tensors
 
 
 def is_ours(frame: FrameType) -> bool:
@@ -60,6 +59,7 @@ def attention_kernel(
     given = (COMPOSITE, query, key, value, attn_mask, dropout_p, is_causal)
     scope = current_scope()
     if scope is None:
+        notice_thread(sys._getframe(1), "torch's attention function")
         return ATTENTION(*given, scale=scale, enable_gqa=enable_gqa)
 
     def run() -> Tensor:
@@ -78,6 +78,9 @@ def attention_kernel(
     place = place_of(frame)
     owners = [] if place is None else scope.owners(place.module)
     if place is None or not owners:
+        products.miss(
+            scope, frame, f"torch's attention function ran in {name_of(place)}, which is no part of the model"
+        )
         return run()
     why_not = why_unreadable(query, key)
     if why_not:
@@ -106,6 +109,10 @@ def attention_kernel(
     )
     axes.tell(call)
     return tell(scope, owners, call, run, shape=layout.split, back=lambda mix: layout.merge(mix, lead))
+
+
+def name_of(place: CallSite | None) -> str:
+    return "" if place is None else type(place.module).__name__
 
 
 def tell(
@@ -158,159 +165,152 @@ def softmax_kernel(self: Tensor, dim: int, dtype: torch.dtype | None = None) -> 
     scope = current_scope()
     if scope is not None and out.ndim >= 3 and dim in (-1, out.ndim - 1) and not out.is_nested:
         frame = sys._getframe(1)
+        if is_mapped(frame):
+            return out
         if not is_ours(frame):
             handwritten.softmax_seen(scope, frame, out)
-            if scope.candidates and not scope.products:
-                PRODUCTS.open()
-                scope.products = PRODUCTS.close
-    elif scope is not None and out.ndim >= 3 and dim in (-2, out.ndim - 2) and not out.is_nested:
-        ours = features.keys_seen(scope, sys._getframe(1), out)
-        if ours and not scope.products:
-            PRODUCTS.open()
-            scope.products = PRODUCTS.close
+            if scope.candidates:
+                open_products(scope)
+    elif scope is not None and out.ndim >= 2 and not out.is_nested:
+        scope.ledger.remember(out)
+        frame = sys._getframe(1)
+        place = place_of(frame)
+        of_keys = out.ndim >= 3 and dim in (-2, out.ndim - 2) and features.keys_seen(scope, frame, out)
+        if of_keys or (place is not None and scope.owners(place.module) and handwritten.is_attention(place)):
+            open_products(scope)
     return out
 
 
+def open_products(scope: ListenerScope) -> None:
+    """From here on products may be those in which weights meet values."""
+    if not scope.products:
+        PRODUCTS.open()
+        scope.products = PRODUCTS.close
+    if not scope.around:
+        AROUND.open()
+        scope.around = AROUND.close
+
+
 def matmul_kernel(self: Tensor, other: Tensor) -> Tensor:
+    frame = sys._getframe(1)
+
     def run() -> Tensor:
         out: Tensor = ATEN.matmul.default._op_dk(COMPOSITE, self, other)
         return out
 
-    return handwritten.product(self, other, run, sys._getframe(1))
+    return handwritten.product(self, other, lambda: products.product(self, other, run, frame), frame)
 
 
 def einsum_kernel(equation: str, tensors: list[Tensor], *, path: list[int] | None = None) -> Tensor:
+    frame = sys._getframe(1)
+
     def run() -> Tensor:
         out: Tensor = ATEN.einsum.default._op_dk(COMPOSITE, equation, tensors, path=path)
         return out
 
-    if len(tensors) != 2 or not handwritten.is_mixing(equation):
-        return handwritten.keep_context(current_scope(), tensors, run) if len(tensors) == 2 else run()
-    order = handwritten.order_of(equation)
-    return handwritten.product(tensors[0], tensors[1], run, sys._getframe(1), order=order, named=True)
-
-
-def bmm_kernel(keys: Any, self: Tensor, mat2: Tensor) -> Tensor:
-    def run() -> Tensor:
-        out: Tensor = ATEN.bmm.default.redispatch(keys & torch._C._after_ADInplaceOrView_keyset, self, mat2)
-        return out
-
-    return handwritten.product(self, mat2, run, sys._getframe(1), recorded=False)
-
-
-@cache
-def own_kernel(name: str, backend: str) -> Any:
-    """torch's own kernel on this backend, taken before ours stands there."""
-    return torch.library.get_kernel(name, backend)
-
-
-def bmm_inference_kernel(keys: Any, self: Tensor, mat2: Tensor) -> Tensor:
-    """The same for inference tensors, which know no key above the backend's own."""
-
-    def run() -> Tensor:
-        out: Tensor = own_kernel("aten::bmm", self.device.type.upper()).call_boxed(keys, self, mat2)
-        return out
-
-    if not self.is_inference():  # told already, one key above
+    if len(tensors) != 2:
         return run()
-    return handwritten.product(self, mat2, run, sys._getframe(1), recorded=False)
+    left, right = tensors
+
+    def of_other_axes() -> Tensor:
+        return products.product(left, right, run, frame, axes=product_axes(equation))
+
+    if not handwritten.is_mixing(equation):
+        return handwritten.keep_context(current_scope(), tensors, of_other_axes)
+    order = handwritten.order_of(equation)
+    return handwritten.product(left, right, of_other_axes, frame, order=order, named=True)
 
 
-GRACE = 1.0  # seconds; far longer than any thread stands between looking a kernel up and running it
+def hear_bmm(run: Run, frame: FrameType, args: tuple[Any, ...]) -> Tensor:
+    """Every batched product passes here, also those that matmul and einsum are made of."""
+    scope = current_scope()
+    if scope is None:
+        if frame.f_code is not attention_kernel.__code__:
+            notice_thread(frame, "a product of activations", args[-2:])
+        out: Tensor = run()
+        return out
+    left, right = args[-2:]
+
+    def run_or_judge() -> Tensor:
+        return products.product(left, right, run, frame, batched=True)
+
+    out = handwritten.product(left, right, run_or_judge, frame, recorded=False)
+    if scope.ledger.scores and not scope.paused:
+        open_products(scope)
+    return out
 
 
-class Library:
-    """Kernels that are installed while at least one user lives in the process.
-
-    A kernel must not be taken away while another thread is on its way into it, and torch cannot say whether one is.
-    So it goes at once where there is only one thread, and otherwise a moment after the last user has gone; until
-    then it hands every call straight on.
-    """
-
-    def __init__(self, kernels: Kernels, below: Below | None = None) -> None:
-        self.kernels, self.below = kernels, below or {}
-        self.lock = threading.RLock()
-        self.users = 0
-        self.library: torch.library.Library | None = None
-        self.waiting: threading.Timer | None = None
-        self.others: list[Callable[[], Callable[[], None]]] = []  # further doors: open() gives close()
-        self.closing: list[Callable[[], None]] = []
-
-    def open(self) -> None:
-        with self.lock:
-            self.users += 1
-            if self.users == 1:
-                try:
-                    self.install()
-                except BaseException:
-                    self.close()
-                    raise
-
-    def install(self) -> None:
-        if self.library is None:
-            self.library = torch.library.Library("aten", "IMPL")
-            for name, kernel in self.kernels.items():
-                for backend in backends():
-                    for key in (f"Autograd{backend}", backend):
-                        self.library.impl(name, kernel, key)
-            for name, (kernel, of_inference) in self.below.items():
-                self.library.impl(name, kernel, "ADInplaceOrView", with_keyset=True)
-                if is_alone():  # beside other threads, which all pass this way, a kernel cannot be exchanged safely
-                    for backend in backends():
-                        own_kernel(f"aten::{name}", backend)
-                        with warnings.catch_warnings():  # torch warns, once, that a kernel is overridden
-                            warnings.simplefilter("ignore", UserWarning)
-                            self.library.impl(name, of_inference, backend, with_keyset=True)
-        for opening in self.others:
-            self.closing.append(opening())
-
-    def close(self) -> None:
-        with self.lock:
-            self.users -= 1
-            if self.users:
-                return
-            while self.closing:
-                self.closing.pop()()
-            if is_alone():
-                self.remove()
-            elif self.waiting is None:
-                self.wait()
-
-    def wait(self) -> None:
-        self.waiting = threading.Timer(GRACE, self.expire)
-        self.waiting.daemon = True
-        self.waiting.start()
-
-    def expire(self) -> None:
-        with self.lock:
-            self.waiting = None
-            if not self.users:
-                self.remove()
-
-    def remove(self) -> None:
-        if self.library is not None:
-            self.library._destroy()
-            self.library = None
+def hear_baddbmm(run: Run, frame: FrameType, args: tuple[Any, ...]) -> Tensor:
+    """Scores with a bias added, as BLOOM makes them."""
+    out: Tensor = run()
+    scope = current_scope()
+    if scope is not None and scope.pending is None:
+        products.judge(scope, args[1], args[2], out, frame)
+    return out
 
 
-def is_alone() -> bool:
-    """Whether no other thread could be calling a kernel now."""
-    return all(
-        isinstance(thread, threading.Timer) or thread is threading.current_thread() for thread in threading.enumerate()
-    )
+def hear_sigmoid(run: Run, frame: FrameType, args: tuple[Any, ...]) -> Tensor:
+    """A sigmoid of scores: weights that need not add up to one."""
+    out: Tensor = run()
+    scope = current_scope()
+    if scope is not None and scope.ledger.fitting(out):
+        scope.ledger.sigmoid = ref(out)
+    return out
 
 
-@cache
-def backends() -> tuple[str, ...]:
-    """The devices of this machine: a kernel for an absent one would only cost time."""
-    found = ["CPU"]
-    if torch.cuda.is_available():
-        found.append("CUDA")
-    if torch.backends.mps.is_available():
-        found.append("MPS")
-    return tuple(found)
+def hear_kernel(name: str) -> Hear:
+    """A fused kernel that is not called by torch's own attention function, but by hand."""
+
+    def hear(run: Run, frame: FrameType, args: tuple[Any, ...]) -> Any:
+        scope = current_scope()
+        if scope is None:
+            notice_thread(frame, f"torch's kernel {name}")
+        elif scope.pending is None:
+            products.miss(
+                scope, frame, f"torch's kernel {name} was called directly, on q of shape {tuple(args[0].shape)}"
+            )
+        return run()
+
+    return hear
 
 
-DOORS = Library({"scaled_dot_product_attention": attention_kernel, "softmax.int": softmax_kernel})
-# Products are many, also inside every linear layer, so they are intercepted only between a softmax and its values.
-PRODUCTS = Library({"matmul": matmul_kernel, "einsum": einsum_kernel}, {"bmm": (bmm_kernel, bmm_inference_kernel)})
+def nested_kernel(query: Tensor, key: Tensor, value: Tensor, *args: Any, **named: Any) -> Any:
+    """What torch takes on a CPU for jagged tensors: the sequences lie behind each other, and are no map together."""
+    scope = current_scope()
+    if scope is None:
+        return ATEN._scaled_dot_product_attention_math.default._op_dk(COMPOSITE, query, key, value, *args, **named)
+    if scope.pending is None:
+        products.miss(scope, sys._getframe(1), products.JAGGED)
+    with paused(scope):
+        return ATEN._scaled_dot_product_attention_math.default._op_dk(COMPOSITE, query, key, value, *args, **named)
+
+
+FUSED = {
+    "CPU": ("_scaled_dot_product_flash_attention_for_cpu",),
+    "CUDA": (
+        "_scaled_dot_product_flash_attention",
+        "_scaled_dot_product_efficient_attention",
+        "_scaled_dot_product_cudnn_attention",
+        "_flash_attention_forward",
+        "_efficient_attention_forward",
+    ),
+    "MPS": ("_scaled_dot_product_attention_math_for_mps",),
+}
+DIRECT = {name: kernels_below(name, hear_kernel(name)) for backend in backends() for name in FUSED[backend]}
+BATCHED = {"bmm": kernels_below("bmm", hear_bmm), "baddbmm": kernels_below("baddbmm", hear_baddbmm)}
+
+DOORS = Library(
+    {"scaled_dot_product_attention": attention_kernel, "softmax.int": softmax_kernel},
+    {**BATCHED, **DIRECT},
+    {"_scaled_dot_product_attention_math": nested_kernel},
+)
+# Products are many, also inside every linear layer, so they are intercepted only between scores and values.
+PRODUCTS = Library({"matmul": matmul_kernel, "einsum": einsum_kernel})
+# These are few, but a model with a fused kernel needs none of them.
+AROUND = Library(
+    {},
+    {
+        "sigmoid": kernels_below("sigmoid", hear_sigmoid),
+        "sum.dim_IntList": kernels_below("sum.dim_IntList", hear_sum),
+    },
+)

@@ -1,9 +1,8 @@
-"""The flex door: `flex_attention` is wrapped under the names by which the model's own source files call it."""
+"""The flex door: `flex_attention` is wrapped under the names by which the model's modules and source files call it."""
 
 import sys
 import threading
 from collections.abc import Callable
-from types import FunctionType, ModuleType
 from typing import Any
 
 import torch
@@ -12,74 +11,42 @@ from torch import Tensor, nn
 from regard.attention.axes.heads import multiply_grouped
 from regard.trace.doors.call_site import place_of
 from regard.trace.doors.dispatcher import tell, why_unreadable
+from regard.trace.doors.flex_names import HeldName, held_names, unwrap
 from regard.trace.doors.rows import SAMPLED, sample_rows
 from regard.trace.doors.scope import Call, current_scope, paused
 from regard.trace.record.findings import LayerState
 
 LOCK = threading.Lock()
-USED: dict[tuple[str, str], int] = {}  # how many watches hold a wrapped name of a source file
+USED: dict[tuple[str, str], int] = {}  # how many watches hold a wrapped name, by its owner
 
 
 def open_flex(modules: list[nn.Module]) -> Callable[[], None]:
-    """Wrap the name in the globals of the model's source files; gives back how to undo it.
+    """Wrap the names under which the model holds it; gives back how to undo it.
 
     A name is wrapped once, however many watches want it, and restored when the last of them is over.
     """
     library = sys.modules.get("torch.nn.attention.flex_attention")
     if library is None:
         return lambda: None
-    names = {kind.__module__ for kind in {type(module) for module in modules}} | {
-        "transformers.integrations.flex_attention",
-        library.__name__,
-    }
-    taken: list[tuple[dict[str, Any], tuple[str, str]]] = []
+    taken: list[HeldName] = []
     with LOCK:
-        original = unwrap(library.flex_attention)
-        for name in names:
-            source = sys.modules.get(name)
-            if source is None:
-                continue
-            for word in words_of(source, original):
-                place, key = vars(source), (name, word)
-                if place[word] is unwrap(place[word]):
-                    place[word] = wrap_flex(place[word])
-                USED[key] = USED.get(key, 0) + 1
-                taken.append((place, key))
+        for held in held_names(modules, unwrap(library.flex_attention)):
+            key = (held.owner, held.word)
+            if held.names[held.word] is unwrap(held.names[held.word]):
+                held.names[held.word] = wrap_flex(held.names[held.word])
+            USED[key] = USED.get(key, 0) + 1
+            taken.append(held)
 
     def close() -> None:
         with LOCK:
-            for place, key in taken:
-                USED[key] -= 1
-                if not USED[key]:
-                    del USED[key]
-                    if key[1] in place:  # somebody may have taken the name away meanwhile
-                        place[key[1]] = unwrap(place[key[1]])
+            for names, word, owner in taken:
+                USED[owner, word] -= 1
+                if not USED[owner, word]:
+                    del USED[owner, word]
+                    if word in names:  # somebody may have taken the name away meanwhile
+                        names[word] = unwrap(names[word])
 
     return close
-
-
-def unwrap(value: Any) -> Any:
-    """What stands behind a name that is wrapped here; anything else is itself."""
-    return getattr(value, "_regard_hears", value)
-
-
-KNOWN: dict[tuple[str, int], list[str]] = {}  # what a source file calls it: reading all its names takes a while
-
-
-def words_of(source: ModuleType, original: Any) -> list[str]:
-    """The names in a source file that mean `flex_attention`, compiled or not."""
-    names = vars(source)
-    key = (source.__name__, len(names))
-    if key not in KNOWN or any(not means(names.get(word), original) for word in KNOWN[key]):
-        KNOWN[key] = [word for word, value in list(names.items()) if means(value, original)]
-    return KNOWN[key]
-
-
-def means(value: Any, original: Any) -> bool:
-    value = unwrap(value) if isinstance(value, FunctionType) else value
-    if not callable(value):
-        return False
-    return value is original or getattr(value, "_torchdynamo_orig_callable", None) is original
 
 
 def wrap_flex(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -96,7 +96,7 @@ def product(
         scope.quiet()
         for listener in scope.owners(here.module):
             listener.refuse(here, LINEAR)
-        return run()
+        return run_explained(scope, right, run)
     if len(scope.candidates) > 1:  # BigBird has five softmaxes in one call, Nystromformer three: never a guess
         return run()
     owners = scope.owners(here.module)
@@ -112,7 +112,7 @@ def product(
         for listener in owners:
             listener.refuse(here, axes.refused)
         scope.quiet()
-        return run()
+        return run_explained(scope, left, run)
     shape = axes.layout.split
     call = Call(
         here,
@@ -127,7 +127,7 @@ def product(
     if left.data_ptr() != weights.data_ptr():
         call.used = shape(unmerge(left.detach(), lead))
     call.alive = shape(unmerge(left if notes else candidate.weights, lead))
-    mix = run()
+    mix = run_explained(scope, left, run)
     scope.quiet()
     ordered = order or tuple(range(mix.ndim))
     if mix.ndim == left.ndim == len(ordered):
@@ -140,6 +140,14 @@ def product(
         call.mix = None if call.raw_mix is None or call.to_bhqe is None else call.to_bhqe(call.raw_mix.detach())
         tell_listeners(owners, call)
     return mix
+
+
+def run_explained(scope: ListenerScope, made: Tensor, run: Callable[[], Tensor]) -> Tensor:
+    """A product that was told of or refused: nothing in it is told again, nor the product that `made` came of."""
+    with paused(scope):
+        out = run()
+    scope.ledger.take(made)
+    return out
 
 
 def keep_context(scope: ListenerScope | None, operands: list[Tensor], run: Callable[[], Tensor]) -> Tensor:
@@ -188,8 +196,12 @@ def common(here: CallSite | None, candidate: Candidate) -> CallSite | None:
 
 def looks_like_attention(candidate: Candidate) -> bool:
     """Whether an unexplained softmax is worth a word: routers and classifiers have one too, without heads."""
-    name = type(candidate.place.module).__name__.lower()
-    return candidate.weights.ndim >= 4 or heads_of(candidate.place.module) is not None or "att" in name
+    return candidate.weights.ndim >= 4 or is_attention(candidate.place)
+
+
+def is_attention(place: CallSite) -> bool:
+    """Whether a module says of itself that it attends: it has heads, or is called so."""
+    return heads_of(place.module) is not None or "att" in type(place.module).__name__.lower()
 
 
 def fits(weights: Tensor, left: Tensor, right: Tensor, *, shared: bool) -> bool:

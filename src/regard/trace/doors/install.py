@@ -1,6 +1,7 @@
 """Open every door for one listener while a block lasts, and close them all behind it."""
 
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -10,7 +11,8 @@ from torch import nn
 
 from regard.attention.observe import OBSERVER
 from regard.errors import WatchError
-from regard.trace.doors.dispatcher import DOORS
+from regard.trace.doors.dispatcher import DOORS, open_products
+from regard.trace.doors.elsewhere import OPEN
 from regard.trace.doors.fastpath import open_fastpath
 from regard.trace.doors.flex import open_flex
 from regard.trace.doors.own import announce_attend
@@ -28,17 +30,23 @@ def listening(listener: Listener) -> Iterator[ListenerScope]:
     with ExitStack() as undo:
         DOORS.open()
         undo.callback(DOORS.close)
+        scope.above = not DOORS.hears_inference and torch.is_inference_mode_enabled()
+        if scope.above:
+            open_products(scope)
         modules = list(listener.modules())
         undo.callback(open_flex(modules))
         if is_compiled(modules):
             undo.enter_context(torch.compiler.set_stance("force_eager"))
         undo.callback(SCOPE.reset, SCOPE.set(scope))
+        OPEN.append(mine := (threading.get_ident(), scope))
+        undo.callback(OPEN.remove, mine)
         undo.callback(OBSERVER.reset, OBSERVER.set(announce_attend))
         try:
             yield scope
         finally:
             scope.candidates.clear()
             scope.sums = None
+            scope.ledger.clear()
             scope.quiet(over=True)
             listener.release()
 

@@ -36,5 +36,8 @@ class ModelListener:
     def refuse(self, place: CallSite | None, why: str) -> None:
         return None
 
+    def miss(self, place: CallSite, what: str) -> None:
+        return None
+
     def change(self, call: Call) -> Tensor | None:
         return None

@@ -13,6 +13,7 @@ from regard.attention.axes.layout import Layout
 from regard.attention.map import AttentionMap
 from regard.trace.doors.axes_hint import AxesHint
 from regard.trace.doors.call_site import CallSite
+from regard.trace.doors.ledger import Ledger
 from regard.trace.record.findings import Findings
 
 
@@ -77,6 +78,10 @@ class Listener(Protocol):
 
     def refuse(self, place: CallSite | None, why: str) -> None: ...
 
+    def miss(self, place: CallSite, what: str) -> None:
+        """Something there computed attention in a way that is not heard."""
+        ...
+
     def retract(self, place: CallSite) -> None:
         """The last call told from there was only part of something else."""
         ...
@@ -116,10 +121,13 @@ class ListenerScope:
     listeners: tuple[Listener, ...]
     pending: Pending | None = None
     candidates: list[Candidate] = field(default_factory=list)
+    ledger: Ledger = field(default_factory=Ledger)  # products that may be attention
+    above: bool = False  # whether batched products of inference tensors are heard as matmul and einsum only
     paused: int = 0  # while we ourselves compute
     axes: dict[Any, Any] = field(default_factory=dict)  # which axes the calls of a module have (doors/axes.py)
     sums: Any = None  # of keys over positions, in a module that may be linear attention (doors/features.py)
     layouts: dict[Any, Layout] = field(default_factory=dict)  # the last layout that was found for a module
+    around: Callable[[], None] | None = None  # how to stop intercepting what stands around products by hand
     products: Callable[[], None] | None = None  # how to stop intercepting products, while one is waited for
 
     def quiet(self, *, over: bool = False) -> None:
@@ -127,6 +135,9 @@ class ListenerScope:
         if self.products is not None and (over or threading.active_count() == 1):
             self.products()
             self.products = None
+        if over and self.around is not None:
+            self.around()
+            self.around = None
 
     def owners(self, module: nn.Module) -> list[Listener]:
         return [listener for listener in self.listeners if listener.owns(module)]

@@ -128,12 +128,21 @@ class RefusedWords(Words):
     why: str
 
 
+class MissedWords(Words):
+    """Attention that ran and was not heard: where, what it looked like, how often."""
+
+    name: str
+    what: str
+    count: Annotated[int, Field(ge=1, lt=1 << 53)] = 1
+
+
 class RunWords(Words):
     """One call of the model."""
 
     layers: list[LayerWords] = []
     notes: list[str] = []
     refused: list[RefusedWords] = []
+    missed: list[MissedWords] = []
     edits: list[str] = []  # what was changed about the model
 
 

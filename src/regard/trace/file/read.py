@@ -32,6 +32,7 @@ from regard.trace.file.maps import FileBits, FileComputed, FileDiagonals, FileSt
 from regard.trace.record.even import WholeRows, even_softmax
 from regard.trace.record.findings import LayerState
 from regard.trace.record.layer import Layer
+from regard.trace.record.missed import MissedAttention
 from regard.trace.record.trace import Run, Trace
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -90,7 +91,8 @@ class TraceReader:
                 self.where = f"run {number}, {words.name}"
                 layers.append(self.layer(words))
             refused = {one.name: one.why for one in run.refused}
-            runs.append(Run(layers, list(run.notes), refused, list(run.edits)))
+            missed = [MissedAttention(one.name, one.what, one.count) for one in run.missed]
+            runs.append(Run(layers, list(run.notes), refused, list(run.edits), missed))
         said = self.manifest
         return Trace(runs, notes=list(said.notes), model=said.model, fingerprint=said.fingerprint)
 

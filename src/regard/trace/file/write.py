@@ -64,7 +64,9 @@ class ManifestWriter:
                 self.where = f"{number}/{layer.name}"
                 layers.append(self.layer(layer))
             refused = [{"name": name, "why": why} for name, why in run.refused.items()]
-            runs.append({"layers": layers, "notes": list(run.notes), "refused": refused, "edits": list(run.changes)})
+            missed = [{"name": one.name, "what": one.what, "count": one.count} for one in run.missed]
+            words = {"layers": layers, "notes": list(run.notes), "refused": refused, "missed": missed}
+            runs.append({**words, "edits": list(run.changes)})
         return {
             "version": VERSION,
             "model": trace.model,

@@ -22,6 +22,7 @@ from regard.attention.map.source import MapPiece, widen_dtype
 from regard.errors import MapError, Stale
 from regard.trace.record.findings import LayerState
 from regard.trace.record.layer import Layer, ProofSample
+from regard.trace.record.missed import MissedAttention
 from regard.trace.record.trace import Run
 
 ULPS = {torch.float64: 64.0, torch.float32: 64.0, torch.float16: 4.0, torch.bfloat16: 4.0}
@@ -70,9 +71,13 @@ class Proof:
 
 @dataclass(frozen=True)
 class Proofs:
-    """The proofs of all layers of a run, in order; `bool(proofs)` says whether every one is verified."""
+    """The proofs of all layers of a run, in order; `bool(proofs)`: every one is verified, and none is known to lack.
+
+    `missed` is the attention that ran and was not heard (`docs/decisions/0021-what-complete-means.md`).
+    """
 
     layers: list[Proof] = field(default_factory=list)
+    missed: list[MissedAttention] = field(default_factory=list)
 
     def __iter__(self):  # type: ignore[no-untyped-def]
         return iter(self.layers)
@@ -84,10 +89,16 @@ class Proofs:
         return self.layers[index]
 
     def __bool__(self) -> bool:
-        return bool(self.layers) and all(proof.status is Status.VERIFIED for proof in self.layers)
+        return self.complete and bool(self.layers) and all(proof.status is Status.VERIFIED for proof in self.layers)
+
+    @property
+    def complete(self) -> bool:
+        """Whether no attention is known to have run unheard."""
+        return not self.missed
 
     def __repr__(self) -> str:
-        return "\n".join(str(proof) for proof in self.layers) or "nothing to verify: no layer was seen"
+        lines = [*map(str, self.layers), *(f"incomplete: {one}" for one in self.missed)]
+        return "\n".join(lines) or "nothing to verify: no layer was seen"
 
     def records(self) -> list[dict[str, object]]:
         """One dictionary per layer, for tables."""
@@ -99,7 +110,7 @@ def verify(run: Run) -> Proofs:
     with torch.no_grad():
         proofs = [prove(layer) for layer in run.layers]
     refused = [Proof(name, "", Status.REFUSED, why=why) for name, why in run.refused.items()]
-    return Proofs([*proofs, *refused])
+    return Proofs([*proofs, *refused], list(run.missed))
 
 
 def prove(layer: Layer) -> Proof:

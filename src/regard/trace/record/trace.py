@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from regard.errors import TraceError
 from regard.trace.record.changes import edited_line
 from regard.trace.record.layer import Layer
+from regard.trace.record.missed import MissedAttention, incomplete_line
 
 if TYPE_CHECKING:
     from anywidget import AnyWidget
@@ -33,6 +34,7 @@ class Run:
     notes: list[str] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)  # layers that have no map, and why
     changes: list[str] = field(default_factory=list)  # edits, also those of layers that are not kept
+    missed: list[MissedAttention] = field(default_factory=list)  # attention that ran and was not heard
 
     @property
     def edits(self) -> list[str]:
@@ -41,7 +43,8 @@ class Run:
 
     def sentences(self) -> list[str]:
         """What could not be seen, for people to read."""
-        return [*(f"{name} was refused: {why}" for name, why in self.refused.items()), *self.notes]
+        refused = [f"{name} was refused: {why}" for name, why in self.refused.items()]
+        return [*refused, *(f"incomplete: {one}" for one in self.missed), *self.notes]
 
     def __getitem__(self, path: Path) -> Layer:
         return find(self.layers, path)
@@ -104,6 +107,12 @@ class Trace:
         """What was changed about the model in the last run; empty where it ran as it is."""
         runs = self.runs
         return runs[-1].edits if runs else []
+
+    @property
+    def missed(self) -> list[MissedAttention]:
+        """Attention of the last run that is known to have run and was not heard; `verify()` is then false."""
+        runs = self.runs
+        return runs[-1].missed if runs else []
 
     def __getitem__(self, path: Path) -> Layer:
         return find(self.layers, path)
@@ -304,7 +313,8 @@ class Trace:
         last = "the last " if len(layers) > 1 else ""
         edits = self.edits
         changed = f"{edited_line(edits)}; " if edits else ""
-        return f"Trace ({self.model or 'a model'}, {changed}{many}{count}; {last}b {b}, h {h}, q {q}, k {k})"
+        missed = f"; {incomplete_line(self.missed)}" if self.missed else ""
+        return f"Trace ({self.model or 'a model'}, {changed}{many}{count}; {last}b {b}, h {h}, q {q}, k {k}{missed})"
 
 
 def find(layers: list[Layer], path: Path) -> Layer:

@@ -104,7 +104,7 @@ def figure(
     else:
         sheet = draw_side_by_side(seen, head, trace.model if title is None else title, path)
     changed = [textwrap.fill(clean_label(edited_line(trace.edits), 400), FOOT)] if trace.edits else []
-    write_footer(sheet, "\n".join([*changed, READING, describe(seen, describe_proof(chosen))]))
+    write_footer(sheet, "\n".join([*changed, READING, describe(seen, describe_proof(chosen, trace.missed))]))
     if path is not None:
         write(sheet, path)
     return sheet

@@ -15,6 +15,7 @@ from regard.attention.map.grouped import GroupedSource
 from regard.errors import TraceError
 from regard.trace.proof.verify import prove
 from regard.trace.record.layer import Layer
+from regard.trace.record.missed import MissedAttention, incomplete_line
 from regard.trace.record.trace import Trace, find
 from regard.trace.record.words import MERGED, PART, merge_words, select, take_entry
 from regard.views.static.grid import Grid, as_grid, clean_label
@@ -117,13 +118,17 @@ def precision_of(layer: Layer) -> str:
     return str(layer.weights.dtype).removeprefix("torch.")
 
 
-def describe_proof(layers: Sequence[Layer]) -> str:
-    """Whether the maps are verified to be what the model used; needs the layers as they were watched."""
+def describe_proof(layers: Sequence[Layer], missed: Sequence[MissedAttention] = ()) -> str:
+    """Whether the maps are verified to be what the model used; needs the layers as they were watched.
+
+    `missed` is what ran beside them and was not heard.
+    """
     if all(layer.door == "given" for layer in layers):
         return "given, not watched, so unverified"
     with torch.no_grad():
         statuses = Counter(prove(layer).status for layer in layers)
-    return ", ".join(status if len(layers) == 1 else f"{count} {status}" for status, count in statuses.items())
+    said = ", ".join(status if len(layers) == 1 else f"{count} {status}" for status, count in statuses.items())
+    return f"{said}; {incomplete_line(missed)}" if missed else said
 
 
 class HeadSharpness(NamedTuple):

@@ -109,7 +109,7 @@ def trace_text(
         return overview_text(trace, [look(one, batch=batch) for one in trace.layers], width)
     chosen = choose(trace, layer)
     seen = look(chosen, rows=rows, cols=cols, batch=batch, words=words)
-    said = "\n".join(filter(None, [describe([seen], describe_proof([chosen])), edited_line(trace.edits)]))
+    said = "\n".join(filter(None, [describe([seen], describe_proof([chosen], trace.missed)), edited_line(trace.edits)]))
     if head is None and seen.heads > 1:
         return heads_text(seen, said, width)
     return head_text(seen, head or 0, said, width)
@@ -212,7 +212,7 @@ def overview_text(trace: Trace, layers: list[Layer], width: int) -> "Text":
     """The layers with their kinds, every head as a block, and the sharpest heads with what they look at."""
     heads = [[measure_sharpness(layer, head) for head in range(layer.heads)] for layer in layers]
     total = sum(map(len, heads))
-    said = f"{len(layers)} layers, {total} heads; {describe_proof(trace.layers)}"
+    said = f"{len(layers)} layers, {total} heads; {describe_proof(trace.layers, trace.missed)}"
     text = headline(trace.model or "a trace", "\n".join(filter(None, [said, edited_line(trace.edits)])))
     left = min(max(columns(visible(layer.name)) for layer in layers), max(width // 2, 20))
     digits = len(str(len(layers) - 1))

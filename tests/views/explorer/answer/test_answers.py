@@ -19,7 +19,7 @@ from tests.views.explorer.answer.cases import CASES, ask, asked, close, triangle
 from tests.views.traces import decoder, translator
 
 INFO = [
-    *("id", "name", "model", "run", "runs", "tokens", "layers", "notes", "edits"),
+    *("id", "name", "model", "run", "runs", "tokens", "layers", "notes", "edits", "missed"),
     *("precision", "error", "output", "picture"),
 ]
 LAYER = ["name", "kind", "side", "how", "shape", "queries", "keys", "scores", "values", "notes", "states", "edits"]

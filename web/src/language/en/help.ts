@@ -13,6 +13,6 @@ export const help = {
   "help.keys.escape": "Clear the selection",
   "help.views": "Views",
   "help.words": "Reading the labels",
-  "help.proof": "“verified: equals the model's output to 1.7 ulp (2e-7)” means: the model's output was recomputed with these weights and matches to 1.7 units in the last place, a relative error of 2e-7. “unverified” says why that could not be checked.",
+  "help.proof": "“verified: equals the model's output to 1.7 ulp (2e-7)” means: the model's output was recomputed with these weights and matches to 1.7 units in the last place, a relative error of 2e-7. “unverified” says why that could not be checked. “incomplete” names modules that also computed attention in this run, in a way that is not recorded.",
   "help.hatched": "Hatched cells are masked: by causality, padding or a mask. They are not zero; they do not exist.",
 };

@@ -17,7 +17,7 @@ import { mustChain, sidesOf, stacksOf } from "./stacks";
 import { thumbs } from "./thumbs";
 import type { HeadMap } from "./headMap";
 import { TraceError } from "./traceError";
-import type { LayerWords, Manifest, RunWords } from "../schema";
+import type { LayerWords, Manifest, MissedWords, RunWords } from "../schema";
 import {
   type Flow, type FlowAt, type HeadAt, type Kind, type LayerInfo, type Measures, type Proof, type Source, type Tile,
   type TileAt, type Tokens, type TraceInfo, tokensOf,
@@ -49,7 +49,7 @@ export function openLocalSource(bytes: ArrayBuffer | Uint8Array, more: KnownOfTr
     );
   const manifest = manifestOf(words);
   const number = more.run ?? manifest.runs.length - 1;
-  const run: RunWords = manifest.runs[number] ?? { layers: [], notes: [], refused: [], edits: [] };
+  const run: RunWords = manifest.runs[number] ?? { layers: [], notes: [], refused: [], missed: [], edits: [] };
   if (more.run !== undefined && !manifest.runs[number])
     throw new TraceError(
       `Run ${number} was asked for, but the trace has ${manifest.runs.length}.`, "run.none",
@@ -86,11 +86,18 @@ function infoOf(manifest: Manifest, run: RunWords, number: number, arrays: Array
   return {
     id: "", name: "", model: manifest.model, run: Math.max(0, number), runs: manifest.runs.length, tokens,
     layers: run.layers.map((layer, i) => layerInfo(layer, sides[i]!, arrays)),
-    notes: [...run.refused.map(({ name, why }) => `${name} was refused: ${why}`), ...run.notes, ...manifest.notes],
+    notes: [
+      ...run.refused.map(({ name, why }) => `${name} was refused: ${why}`),
+      ...run.missed.map(missedSentence), ...run.notes, ...manifest.notes,
+    ],
+    missed: [...new Set(run.missed.map(({ name }) => name))],
     edits: [...new Set([...run.edits, ...run.layers.flatMap((layer) => layer.edits)])],
     precision: NAMES[coarsest]!, error: null, output: null, picture: null, ...more.info,
   };
 }
+
+const missedSentence = ({ name, what, count }: MissedWords): string =>
+  `incomplete: ${name} was not heard: ${what}${count > 1 ? ` (${count} times)` : ""}`;
 
 const layerInfo = (layer: LayerWords, side: LayerInfo["side"], arrays: Arrays): LayerInfo => {
   const stored = layer.parts[0]!.weights !== null;

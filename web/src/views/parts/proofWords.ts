@@ -19,6 +19,14 @@ function errorWords(ulps: number, ulp: number | null, say: Say): string {
   return say("proof.error", { ulps: rounded, relative: (ulps * ulp).toExponential(0) });
 }
 
+/** The modules whose attention was not heard, the first few by name; "" where the trace is complete. */
+export function incompleteWords(missed: readonly string[], say: Say): string {
+  if (missed.length === 0) return "";
+  const list = missed.slice(0, 6).map((name) => name.slice(0, 200)).join(", ");
+  return missed.length > 6 ? say("proof.incomplete.more", { list, count: missed.length - 6 })
+    : say("proof.incomplete", { list });
+}
+
 /** "verified: equals the model's output to 1.7 ulp (2e-7)", or why it is not. */
 export function proofWords({ status, output, kernel, ulp, why }: Proof, say: Say): string {
   if (status !== "verified") {

@@ -76,6 +76,7 @@ class Answers:
             "layers": [describe_layer(layer, side, self.named) for layer, side in zip(layers, sides_of(layers))],
             "notes": self.notes,
             "edits": self.run.edits,
+            "missed": list(dict.fromkeys(one.name for one in self.run.missed)),
             "precision": precision_of(layers),
             "error": None,
             "output": self.output,

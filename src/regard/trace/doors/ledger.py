@@ -1,0 +1,133 @@
+"""What products of activations a run has made, until it is known which of them was attention.
+
+A product of activations is judged by three questions. Do the rows of one operand add up to one, so that it weighs the
+other? Is one operand as large as an earlier product, so that this is the second of q × k and weights × values? Does it
+take an earlier product as it is, as linear attention does? A linear layer is none: one operand is a parameter.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from weakref import ReferenceType, ref
+
+import torch
+from torch import Tensor, nn
+
+KEPT = 16  # products that may still be the first of two
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreProduct:
+    """A product that may be q × k: in which modules, its shape (cells of the batch, q, k), and how to tell it again."""
+
+    modules: tuple[int, ...]
+    shape: tuple[int, int, int]
+    mark: tuple[int, float, float]
+    square: bool  # whether all its sizes are one, as in a chain of square matrices
+
+    def fits(self, x: Tensor) -> bool:
+        """Whether x has these sizes, in any number of leading axes, as it is or transposed."""
+        cells, q, k = self.shape
+        return x.ndim >= 2 and x.numel() == cells * q * k and tuple(x.shape[-2:]) in ((q, k), (k, q))
+
+
+@dataclass(eq=False)
+class Ledger:
+    """`Ledger` holds the products, softmaxes and sigmoids of one context that may still turn out to be attention."""
+
+    scores: deque[ScoreProduct] = field(default_factory=lambda: deque(maxlen=KEPT))
+    softmaxes: deque["ReferenceType[Tensor]"] = field(default_factory=lambda: deque(maxlen=4))
+    sigmoid: "ReferenceType[Tensor] | None" = None
+    heard: Tensor | None = None  # the weights that were heard last: they may meet other values yet
+    inside: int = 0  # while torch computes a product out of others
+    fixed: frozenset[int] | None = None  # where parameters and buffers stand in memory
+    cast: dict[tuple[int, ...], torch.dtype] = field(default_factory=dict)  # parameters with three axes, by their sizes
+
+    def clear(self) -> None:
+        self.scores.clear()
+        self.softmaxes.clear()
+        self.sigmoid = self.heard = self.fixed = None
+
+    def remember(self, softmax: Tensor) -> None:
+        """A softmax that is no candidate, of another axis or of two axes; it is not kept alive."""
+        self.softmaxes.append(ref(softmax))
+
+    def is_activation(self, x: Tensor, modules: Iterable[nn.Module]) -> bool:
+        """Whether this was computed, and is no parameter, no buffer, and no view or cast of one."""
+        if self.fixed is None:
+            self.learn(modules)
+        assert self.fixed is not None
+        if place_in_memory(x) in self.fixed:
+            return False
+        return self.cast.get(sizes_of(x), x.dtype) == x.dtype  # stacked experts that were cast on the way
+
+    def learn(self, modules: Iterable[nn.Module]) -> None:
+        own = [x for module in modules for x in (*module._parameters.values(), *module._buffers.values())]
+        held = [x for x in own if x is not None and x.layout is torch.strided]
+        self.fixed = frozenset(place_in_memory(x) for x in held)
+        self.cast = {sizes_of(x): x.dtype for x in held if isinstance(x, nn.Parameter) and x.ndim > 2}
+
+    def is_softmax(self, x: Tensor) -> bool:
+        """Whether this is a softmax over two axes, as it is or as a view: one query for each entry of the batch.
+
+        One over positions of more axes may weigh features, whose map has no queries.
+        """
+        return any(found.ndim == 2 and is_same(x, found) for found in self.alive())
+
+    def alive(self) -> list[Tensor]:
+        return [found for one in self.softmaxes if (found := one()) is not None]
+
+    def is_sigmoid(self, x: Tensor) -> bool:
+        found = None if self.sigmoid is None else self.sigmoid()
+        return found is not None and is_same(x, found)
+
+    def take(self, x: Tensor, modules: tuple[int, ...] | None = None) -> ScoreProduct | None:
+        """The product that x was made of, by its sizes and its place; it is then explained, and forgotten."""
+        for one in reversed(self.scores):
+            if one.fits(x) and (modules is None or set(modules) & set(one.modules)):
+                self.scores.remove(one)
+                return one
+        return None
+
+    def fitting(self, x: Tensor) -> bool:
+        return any(one.fits(x) for one in self.scores)
+
+
+def mark_of(x: Tensor) -> tuple[int, float, float]:
+    """Where a tensor begins, its first number and its last: memory that was freed is used again by other numbers."""
+    return x.data_ptr(), float(x[(0,) * x.ndim]), float(x[(-1,) * x.ndim])
+
+
+def place_in_memory(x: Tensor) -> int:
+    """Where the numbers of a tensor begin, whichever of them it shows; −1 for tensors that hold none of their own."""
+    try:
+        return x.untyped_storage().data_ptr()
+    except (RuntimeError, NotImplementedError):
+        return -1
+
+
+def sizes_of(x: Tensor) -> tuple[int, ...]:
+    return tuple(sorted(size for size in x.shape if size > 1))
+
+
+def is_same(x: Tensor, y: Tensor) -> bool:
+    """Whether two tensors are the same numbers, as views of one another."""
+    return x.numel() == y.numel() and x.data_ptr() == y.data_ptr()
+
+
+def is_normalised(weights: Tensor) -> bool:
+    """Whether each row adds up to one, or is blind and adds up to nothing; and not all of it is an even mean.
+
+    Means, one-hot rows and other choices weigh what they choose alike, so they are no attention weights.
+    """
+    if weights.shape[-1] < 2 or not weights.numel() or not weights.is_floating_point():
+        return False
+    slack = 1e-3 if weights.dtype in (torch.float32, torch.float64) else 3e-2
+    last = float(weights[(0,) * (weights.ndim - 2)][-1].sum(dtype=torch.float32))  # one row says no of most tensors
+    if not (abs(last - 1) < slack or abs(last) < slack):
+        return False
+    total, least, most = weights.sum(-1, dtype=torch.float32), weights.amin(), weights.amax(-1, keepdim=True)
+    whole = (total - 1).abs() < slack
+    if float(least) < 0 or not bool((whole | (total.abs() < slack)).all()) or not bool(whole.any()):
+        return False
+    return bool(((weights > 0) & (weights < most * (1 - 1e-3))).any())

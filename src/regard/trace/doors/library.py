@@ -1,0 +1,120 @@
+"""Kernels in torch's dispatcher, there only while somebody uses them.
+
+Removing kernels uses a private method of torch: it stands in this file only.
+"""
+
+import threading
+import warnings
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import torch
+
+from regard.trace.doors.below import Below, own_kernel
+
+Kernels = dict[str, Callable[..., Any]]
+
+GRACE = 1.0  # seconds; far longer than any thread stands between looking a kernel up and running it
+
+
+class Library:
+    """Kernels that are installed while at least one user lives in the process.
+
+    A kernel must not be taken away while another thread is on its way into it, and torch cannot say whether one is.
+    So it goes at once where there is only one thread, and otherwise a moment after the last user has gone; until
+    then it hands every call straight on.
+    """
+
+    def __init__(self, kernels: Kernels, below: Below | None = None, nested: Kernels | None = None) -> None:
+        self.kernels, self.below, self.nested = kernels, below or {}, nested or {}
+        self.lock = threading.RLock()
+        self.users = 0
+        self.hears_inference = True  # whether kernels stand in the place of torch's own, for inference tensors
+        self.library: torch.library.Library | None = None
+        self.waiting: threading.Timer | None = None
+        self.others: list[Callable[[], Callable[[], None]]] = []  # further doors: open() gives close()
+        self.closing: list[Callable[[], None]] = []
+
+    def open(self) -> None:
+        with self.lock:
+            self.users += 1
+            if self.users == 1:
+                try:
+                    self.install()
+                except BaseException:
+                    self.close()
+                    raise
+
+    def install(self) -> None:
+        if self.library is None:
+            self.library = torch.library.Library("aten", "IMPL")
+            for name, kernel in self.kernels.items():
+                for backend in backends():
+                    for key in (f"Autograd{backend}", backend):
+                        self.library.impl(name, kernel, key)
+            for name, kernel in self.nested.items():  # one key: torch loses count where two are taken away
+                self.library.impl(name, kernel, "AutogradNestedTensor")
+            for name, (kernel, _) in self.below.items():
+                self.library.impl(name, kernel, "ADInplaceOrView", with_keyset=True)
+            # Beside other threads, which all pass this way, a kernel cannot be exchanged safely.
+            self.hears_inference = is_alone()
+            if self.below and self.hears_inference:
+                self.exchange(self.library)
+        for opening in self.others:
+            self.closing.append(opening())
+
+    def exchange(self, library: torch.library.Library) -> None:
+        """Put kernels for inference tensors in the place of torch's own, which they call."""
+        with warnings.catch_warnings():  # torch warns, once, that a kernel is overridden
+            warnings.simplefilter("ignore", UserWarning)
+            for name, (_, of_inference) in self.below.items():
+                for backend in backends():
+                    if own_kernel(f"aten::{name}", backend) is not None:
+                        library.impl(name, of_inference, backend, with_keyset=True)
+
+    def close(self) -> None:
+        with self.lock:
+            self.users -= 1
+            if self.users:
+                return
+            while self.closing:
+                self.closing.pop()()
+            if is_alone():
+                self.remove()
+            elif self.waiting is None:
+                self.wait()
+
+    def wait(self) -> None:
+        self.waiting = threading.Timer(GRACE, self.expire)
+        self.waiting.daemon = True
+        self.waiting.start()
+
+    def expire(self) -> None:
+        with self.lock:
+            self.waiting = None
+            if not self.users:
+                self.remove()
+
+    def remove(self) -> None:
+        if self.library is not None:
+            self.library._destroy()
+            self.library = None
+
+
+def is_alone() -> bool:
+    """Whether no other thread could be calling a kernel now."""
+    return all(
+        isinstance(thread, threading.Timer) or thread is threading.current_thread() for thread in threading.enumerate()
+    )
+
+
+@cache
+def backends() -> tuple[str, ...]:
+    """The devices of this machine: a kernel for an absent one would only cost time."""
+    found = ["CPU"]
+    if torch.cuda.is_available():
+        found.append("CUDA")
+    if torch.backends.mps.is_available():
+        found.append("MPS")
+    return tuple(found)

@@ -1,0 +1,238 @@
+"""Products of activations: those that are attention without a softmax over rows are heard, or missed by name."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import FrameType
+
+import torch
+from torch import Tensor, nn
+
+from regard.trace.doors.axes import NO_LEAD, find_axes
+from regard.trace.doors.call_site import CallSite, around, first_argument, is_mapped, place_of
+from regard.trace.doors.change import apply_changes, tell_listeners
+from regard.trace.doors.einsum_axes import ProductAxes, matmul_axes
+from regard.trace.doors.handwritten import no_gradient, run_explained, unmerge
+from regard.trace.doors.ledger import ScoreProduct, is_normalised, is_same, mark_of
+from regard.trace.doors.scope import Call, ListenerScope, current_scope, paused
+
+OURS = "regard.attention"  # our own mechanism announces itself
+MIXTURES = ("moe", "expert", "router")  # what a router weighs is no position
+JAGGED = "torch's attention function ran on nested (jagged) tensors"
+PLAIN = (Tensor, nn.Parameter)
+Run = Callable[[], Tensor]
+
+
+def product(
+    left: Tensor,
+    right: Tensor,
+    run: Run,
+    frame: FrameType,
+    *,
+    axes: ProductAxes | None = None,
+    batched: bool = False,
+) -> Tensor:
+    """Compute a product that no softmax waits for; `batched` says that it is `bmm` itself, below autograd."""
+    scope = current_scope()
+    if scope is None or scope.pending is not None or torch._C._current_graph_task_id() != -1:
+        return run()
+    if is_jagged(frame):  # inference tensors know no key of autograd
+        miss(scope, frame, JAGGED)
+        with paused(scope):
+            return run()
+    ledger = scope.ledger
+    if axes is None and left.ndim == right.ndim >= 3 and left.shape[:-2] == right.shape[:-2]:
+        axes = matmul_axes(left.ndim)
+    if axes is not None and not ledger.inside and (ledger.scores or ledger.softmaxes) and left.ndim < 5:
+        meeting = find_meeting(scope, left, right, axes, frame)  # of five axes, which are batch and heads is not known
+        place = None if meeting is None else site_of(frame)
+        if meeting is not None and place is not None and scope.owners(place.module):
+            return hear_meeting(scope, meeting, run, place, recorded=not batched)
+    if batched:
+        out = run()
+        judge(scope, left, right, out, frame)
+        return out
+    ledger.inside += 1
+    try:
+        out = run()
+    finally:
+        ledger.inside -= 1
+    if scope.above and left.is_inference() and not ledger.inside and axes is not None:  # nothing is heard below
+        operands = (left.permute(axes.left), right.permute(axes.right), out.permute(axes.out))
+        a, b, product_of_both = (x.flatten(0, -3) for x in operands)
+        judge(scope, a, b, product_of_both, frame)
+    return out
+
+
+def is_jagged(frame: FrameType) -> bool:
+    """Whether torch's own code for jagged tensors is calling."""
+    near: FrameType | None = frame
+    for _ in range(3):  # a checker of types may stand between
+        if near is not None and str(near.f_globals.get("__name__", "")).startswith("torch.nested"):
+            return True
+        near = None if near is None else near.f_back
+    return False
+
+
+@dataclass(frozen=True, eq=False)
+class Meeting:
+    """Weights that meet values: (…, q, k) and (…, k, e), and the axes of the outcome in the order (…, q, e)."""
+
+    weights: Tensor
+    values: Tensor
+    axes: tuple[int, ...]
+
+
+def find_meeting(
+    scope: ListenerScope, left: Tensor, right: Tensor, axes: ProductAxes, frame: FrameType
+) -> Meeting | None:
+    """Which operand are the weights that a product or a softmax of this context has led to."""
+    ledger = scope.ledger
+    if is_same(left, right):
+        return None
+    for weights, values, way in ((left, right, axes), (right, left, axes.transpose())):
+        w, v = weights.permute(way.left), values.permute(way.right)
+        of_scores = ledger.fitting(w)
+        if not of_scores and (weights is right or not ledger.is_softmax(weights)):
+            continue
+        with paused(scope), torch.no_grad():
+            if not is_normalised(w.detach()) and not (of_scores and ledger.is_sigmoid(weights)):
+                continue
+        if has_other_softmaxes(scope, weights, frame) or is_mapped(frame):
+            return None
+        return Meeting(w, v, way.out)
+    return None
+
+
+def has_other_softmaxes(scope: ListenerScope, weights: Tensor, frame: FrameType) -> bool:
+    """Whether this call has softmaxes besides: which of them is the map would be a guess."""
+    others = [one for one in scope.candidates if not one.met and not is_same(one.weights, weights)]
+    here = place_of(frame) if others else None
+    return here is not None and any(one.place.call is here.call for one in others)
+
+
+def hear_meeting(scope: ListenerScope, found: Meeting, run: Run, place: CallSite, *, recorded: bool) -> Tensor:
+    """Tell of weights that meet values, as `handwritten.product` does of a softmax over rows."""
+    weights, owners = found.weights, scope.owners(place.module)
+    lead = tuple(weights.shape[:-2])
+    v = unmerge(found.values, lead)
+    axes = find_axes(scope, owners, place, lead, v) if lead else NO_LEAD
+    if axes.refused:
+        for listener in owners:
+            listener.refuse(place, axes.refused)
+        scope.quiet()
+        return run_explained(scope, weights, run)
+    split = axes.layout.split
+    call = Call(place, "handwritten", v=split(v, grouped=True), weights=split(weights.detach()))
+    axes.tell(call)
+    call.alive = split(weights)
+    if scope.ledger.is_sigmoid(weights):
+        call.notes.append("its weights come from a sigmoid, so a row need not add up to one")
+    scope.ledger.heard = weights.detach()
+    for candidate in scope.candidates:
+        candidate.met = candidate.met or is_same(candidate.weights, weights)
+    mix = run_explained(scope, weights, run)
+    scope.quiet()
+    mine, shape = mix, mix.permute(found.axes).shape
+    undo = sorted(range(mix.ndim), key=found.axes.__getitem__)
+    call.raw_mix, call.to_bhqe = mix, lambda x: split(unmerge(x.permute(found.axes), lead))
+    mix = apply_changes(scope, owners, call, mix, lambda x: axes.layout.merge(x, lead).reshape(shape).permute(undo))
+    if mix is not mine and not recorded:
+        no_gradient(weights, found.values)
+    with paused(scope), torch.no_grad():
+        call.mix = call.to_bhqe(call.raw_mix.detach())
+        tell_listeners(owners, call)
+    return mix
+
+
+def judge(scope: ListenerScope, left: Tensor, right: Tensor, out: Tensor, frame: FrameType) -> None:
+    """After a batched product that nobody heard: was it attention, and who has missed it?"""
+    ledger = scope.ledger
+    if left.shape[-1] < 2 or not left.numel() or not right.numel():
+        return
+    if left.is_meta or not out.is_floating_point() or type(left) not in PLAIN or type(right) not in PLAIN:
+        return
+    modules = [module for listener in scope.listeners for module in listener.modules()] if ledger.fixed is None else []
+    if not ledger.is_activation(left, modules) or not ledger.is_activation(right, modules):
+        return
+    place = owned_site(scope, frame)
+    if place is None:
+        return
+    near = modules_near(place)
+    with paused(scope), torch.no_grad():
+        # Numbers times themselves may be weights twice: these have yet to meet values.
+        what = "" if is_same(left, right) else describe_attention(scope, left, right, near, place.module)
+    if what:
+        for listener in scope.owners(place.module):
+            listener.miss(place, f"{what}, inside torch.vmap" if is_mapped(frame) else what)
+        return
+    sizes = {*left.shape[-2:], *right.shape[-2:]}
+    b, q, k = out.shape
+    ledger.scores.append(ScoreProduct(near, (b, q, k), mark_of(out), len(sizes) == 1))
+
+
+def miss(scope: ListenerScope, frame: FrameType, what: str) -> None:
+    """Something in a watched module computed attention that is not heard."""
+    place = owned_site(scope, frame)
+    for listener in [] if place is None else scope.owners(place.module):
+        assert place is not None
+        listener.miss(place, what)
+
+
+def owned_site(scope: ListenerScope, frame: FrameType) -> CallSite | None:
+    """The innermost module around a product that is watched: it may call one that it never registered."""
+    place = site_of(frame)
+    while place is not None and not scope.owners(place.module):
+        place = around(place)
+    return place
+
+
+def describe_attention(
+    scope: ListenerScope, left: Tensor, right: Tensor, near: tuple[int, ...], module: nn.Module
+) -> str:
+    """What an unexplained product of activations looks like; empty where it is not like attention."""
+    ledger = scope.ledger
+    mixture = any(word in type(module).__name__.lower() for word in MIXTURES)
+    for weights, values in ((left, right), (right.mT, left.mT)):
+        if weights is not left and weights.shape[-2] == 1:
+            continue  # one row for each of many windows: a convolution with a kernel of its own at each place
+        shapes = f"{tuple(weights.shape)} and {tuple(values.shape)}"
+        if is_explained(scope, weights):
+            return ""
+        if not mixture and is_normalised(weights):
+            ledger.take(weights, near)
+            return f"weights and values, {shapes}, were multiplied, and how the weights were made was not seen"
+    for weights, values in ((left, right), (right, left)):
+        scores = ledger.take(weights, near)
+        if scores is None:
+            continue
+        shapes = f"{tuple(weights.shape)} and {tuple(values.shape)}"
+        straight = scores.mark == mark_of(weights)
+        if straight and scores.square:
+            continue  # a chain of square matrices
+        if straight:
+            return f"a product of activations was multiplied again, {shapes}, as linear attention does"
+        return f"queries × keys and then values were multiplied, {shapes}, with something else than a softmax between"
+    return ""
+
+
+def is_explained(scope: ListenerScope, weights: Tensor) -> bool:
+    """Whether these weights were heard already, and meet other values now."""
+    met = [one.weights for one in scope.candidates if one.met]
+    heard = scope.ledger.heard
+    return any(is_same(weights, one) for one in (met if heard is None else [*met, heard]))
+
+
+def site_of(frame: FrameType) -> CallSite | None:
+    """The module that makes a product; None where our own mechanism does, which announces itself."""
+    near: FrameType | None = frame
+    while near is not None and not isinstance(first_argument(near), nn.Module):
+        if str(near.f_globals.get("__name__", "")).startswith(OURS):
+            return None
+        near = near.f_back
+    return place_of(near)
+
+
+def modules_near(place: CallSite) -> tuple[int, ...]:
+    """A product and the next may stand in modules of their own, inside of one that calls both."""
+    outer = around(place)
+    return (id(place.module),) if outer is None else (id(place.module), id(outer.module))

@@ -1,0 +1,30 @@
+"""What computed attention in a run and was not heard."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+SHOWN = 6  # modules that are named in one line
+
+
+@dataclass(frozen=True)
+class MissedAttention:
+    """Attention-like products of one module that no door heard: where, what they looked like, and how many."""
+
+    name: str  # the path of the module
+    what: str  # what it looked like, with its shapes
+    count: int = 1
+
+    def __str__(self) -> str:
+        times = f" ({self.count} times)" if self.count > 1 else ""
+        return f"{self.name} was not heard: {self.what}{times}"
+
+
+def incomplete_line(missed: Sequence[MissedAttention]) -> str:
+    """One line that names the modules, the first few of them.
+
+    >>> incomplete_line([MissedAttention(name, "q × k …") for name in ("layers.1", "layers.1", "mix")])
+    'incomplete: attention in layers.1, mix was not heard'
+    """
+    names = list(dict.fromkeys(one.name for one in missed))
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"incomplete: attention in {', '.join(names[:SHOWN])}{more} was not heard"

@@ -1,0 +1,148 @@
+"""Nothing is missed in silence: attention is heard exactly, or the trace says that it is incomplete."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+import regard
+from tests.trace.by_hand import WAYS, build
+from tests.trace.watched import MODES, watched
+
+BELOW = {"sigmoid", "Bahdanau", "Bahdanau by sum", "weighted sum by exp", "direct kernel", "vmap", "jagged"}
+HEARD = [
+    "exp over sum",
+    "exp of log_softmax",
+    "softmax into a buffer",
+    "Transformer-XL",
+    "heads first",
+    "sigmoid",
+    "non-local",
+    "Bahdanau",
+]
+
+
+@MODES
+@pytest.mark.parametrize("way", HEARD)
+def test_attention_by_another_normaliser_or_axis_is_heard_exactly(way: str, mode: Any) -> None:
+    model, x, source = build(way)
+    with mode():
+        trace = watched(model, x, source)
+    if "torch.bmm" in "".join(trace.notes) and way in BELOW:  # beside other threads, which an earlier test left
+        return
+    assert [layer.name for layer in trace.layers] == ["first", "second"], trace.verify()
+    assert model.second.met is not None
+    assert_close(trace["second"].weights.dense(), model.second.met, atol=1e-6, rtol=0)
+    assert trace.verify(), trace.verify()
+
+
+@MODES
+@pytest.mark.parametrize("way", [way for way in WAYS if way not in HEARD])
+def test_attention_that_is_not_heard_makes_the_trace_incomplete(way: str, mode: Any) -> None:
+    model, x, source = build(way)
+    with mode():
+        trace = watched(model, x, source)
+    proofs = trace.verify()
+    if "torch.bmm" in "".join(trace.notes) and way in BELOW:
+        return
+    assert not proofs, proofs
+    assert "second" in repr(proofs)
+
+
+BESIDE = """
+import threading, torch, regard
+from tests.trace.by_hand import WAYS, build
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+for way in WAYS:
+    model, x, source = build(way)
+    with torch.inference_mode(), regard.watch(model) as trace:
+        model(x, source)
+    assert any("torch.bmm" in note for note in trace.notes)
+    heard = [layer.name for layer in trace.layers] == ["first", "second"] and bool(trace.verify())
+    print(way, heard or not trace.verify(), sep=": ")
+"""
+
+
+def test_beside_other_threads_little_is_missed_in_inference_mode_and_a_note_says_so() -> None:
+    done = subprocess.run([sys.executable, "-c", BESIDE], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    told = dict(line.split(": ") for line in done.stdout.splitlines())
+    assert {way for way, known in told.items() if known == "False"} <= BELOW
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_count_of_torch_itself_agrees(way: str) -> None:
+    model, x, source = build(way)
+    with torch.no_grad(), regard.watch(model) as trace:
+        model(x, source)
+    with torch.no_grad():
+        found = regard.audit(model, x, source)
+    assert bool(found) == trace.verify().complete, found
+    assert len(found.missed) == len(trace.missed)
+    assert found or "second" in repr(found)
+
+
+def test_a_trace_file_keeps_what_was_missed(tmp_path: Path) -> None:
+    model, x, source = build("squared ReLU")
+    with torch.no_grad(), regard.watch(model, to=tmp_path / "written.trace") as trace:
+        model(x, source)
+    trace.save(tmp_path / "saved.trace")
+    for name in ("written.trace", "saved.trace"):
+        read = regard.load(tmp_path / name)
+        assert read.missed == trace.missed
+        assert [one.name for one in read.missed] == ["second"]
+        assert not read.verify()
+        assert read.verify().layers
+        assert all(proof.status == "verified" for proof in read.verify())
+        assert "incomplete: attention in second was not heard" in repr(read)
+
+
+def test_the_terminal_says_that_a_trace_is_incomplete(capsys: pytest.CaptureFixture[str]) -> None:
+    model, x, source = build("squared ReLU")
+    with torch.no_grad(), regard.watch(model) as trace:
+        model(x, source)
+    for layer in (None, "first"):
+        trace.print(layer)
+        assert "verified; incomplete: attention in second was not heard" in " ".join(capsys.readouterr().out.split())
+
+
+def test_only_layers_that_were_asked_for_can_be_missed() -> None:
+    model, x, source = build("squared ReLU")
+    with torch.no_grad(), regard.watch(model, layers="first") as trace:
+        model(x, source)
+    assert trace.verify()
+    assert not trace.missed
+
+
+def test_each_run_has_missed_what_it_missed() -> None:
+    model, x, source = build("squared ReLU")
+    with torch.no_grad(), regard.watch(model) as trace:
+        model(x, source)
+        model(x + 1, source)
+        model.second(x, source)
+    assert [[(one.name, one.count) for one in run.missed] for run in trace.runs] == [[("second", 1)], [("second", 2)]]
+
+
+@pytest.mark.parametrize("way", ["exp over sum", "squared ReLU", "sdpa"])
+def test_attention_in_a_module_that_was_never_registered_is_missed_by_name(way: str) -> None:
+    class Hides(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            whole, self.x, self.source = build("linear" if way == "sdpa" else way)
+            self.first, self.rest = whole.first, [whole.first if way == "sdpa" else whole.second]
+            if way == "sdpa":
+                self.rest, self.first = [whole.first], build("sigmoid")[0].first
+
+        def forward(self) -> torch.Tensor:
+            return self.rest[0](self.x + self.first(self.x, self.source), self.source)
+
+    model = Hides()
+    with torch.no_grad(), regard.watch(model) as trace:
+        model()
+    assert [layer.name for layer in trace.layers] == ["first"]
+    assert [one.name for one in trace.missed] == ["Hides"]
+    assert not trace.verify()
