@@ -19,6 +19,7 @@ from regard.attention.score.bias import Bias
 from regard.eager import version
 from regard.trace.capture.key_buffer import KeyBuffer
 from regard.trace.capture.match import choose, match
+from regard.trace.capture.provenance import Origin
 from regard.trace.capture.retention import Retention
 from regard.trace.change.edits import PlacedEdit
 from regard.trace.doors.compact_form import CompactForm, Memo, ShiftedBias
@@ -73,6 +74,9 @@ class LayerCapture(Findings):
     dropout: float = 0.0
     rival: bool = False  # the call that was given its tokens was given others of the same length
     outermost: bool = False  # its tokens were given to the whole model, and to no part that it is in
+    rows_from: Origin | None = None  # which ids the rows of its first call were embedded from, where that is known
+    keys_from: Origin | None = None  # the same for keys that were handed to it
+    stream: tuple[int, ...] | None = None  # the shape of what its module was handed, in a run with a picture
     doubt: bool = False  # keys stood at two places, so that where some rows stand was a choice
 
     def first(self, call: Call, memo: Memo, ids: Tensor | None) -> None:

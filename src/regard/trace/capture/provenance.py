@@ -1,0 +1,348 @@
+"""Which ids the rows and the keys of a call were embedded from: told by what was handed to whom, never by a length.
+
+The stream of a module is the first tensor that it was handed. Where a module embeds ids itself, its rows are these;
+where it was handed its stream, the stream is followed outwards to the module that made it. Keys that were handed to a
+module beside its stream were made outside of it. What stays open is unknown, and says why.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any, NamedTuple
+from weakref import ReferenceType, ref
+
+import torch
+from torch import Tensor, nn
+
+from regard.trace.doors.call_site import CALL, WRAPPED, AttentionKind, CallSite, first_argument
+
+STREAMS = ("hidden_states", "inputs_embeds", "query", "tgt", "src", "x", "input", "inputs", "target")
+OTHERS = ("mask", "bias", "position", "type", "cos", "sin")
+UNKNOWN = "what its keys were made from is not known"
+MIXED = "there are other rows of this length, which are no tokens"
+FLOATS = "its rows were made from a tensor of numbers, not from tokens"
+
+
+class Around(NamedTuple):
+    """The calls of modules that stand around a call, innermost first, and the method around all; and their paths."""
+
+    frames: tuple[FrameType, ...]
+    paths: tuple[str, ...]
+
+
+class Origin(NamedTuple):
+    """Where rows or keys came from."""
+
+    ids: Tensor | None  # (b, n) or (n,); None where they are not known
+    why: str = ""  # why tokens of the same length are not theirs
+    followed: bool = False  # whether every tensor from the embedding to the attention was seen
+
+
+@dataclass(eq=False)
+class EmbeddedIds:
+    """Ids that were embedded in this run, and the tensors that are known to be made of them."""
+
+    ids: Tensor
+    vocabulary: int
+    frames: tuple[FrameType, ...]  # calls of modules around it, innermost first, and the method around all
+    given: bool  # whether some module was handed them, and they are no positions
+    step: int
+    number: int  # how many attention calls came before it
+    followed: bool = False  # whether all that is made of them is heard
+
+
+class AttendedRows(NamedTuple):
+    """An attention of this run whose rows have an origin."""
+
+    path: str
+    rows: int
+    origin: Origin | None
+    step: int
+
+
+@dataclass(eq=False)
+class Provenance:
+    """`Provenance` follows the ids of one run from where they are embedded to the attention calls they reach."""
+
+    embedded: list[EmbeddedIds] = field(default_factory=list)
+    attended: list[AttendedRows] = field(default_factory=list)
+    made: dict[int, tuple[ReferenceType[Tensor], tuple[EmbeddedIds, ...]]] = field(default_factory=dict)
+    sources: dict[int, tuple[ReferenceType[Tensor], Origin | None]] = field(default_factory=dict)
+    step: FrameType | None = None
+    session: FrameType | None = None
+    steps: int = 0
+    number: int = 0  # of attention calls
+
+    # What is heard
+
+    def enter(self, step: FrameType, session: FrameType) -> None:
+        """A call of the model begins, or goes on; of those before, in the same run, only the ids are remembered."""
+        if step is self.step:
+            return
+        if session is not self.session:
+            self.embedded, self.attended = [], []
+        self.sources = {}
+        self.made = {key: (to, of) for key, (to, of) in self.made.items() if to() is not None}
+        self.step, self.session, self.steps = step, session, self.steps + 1
+        for one in self.embedded:
+            one.frames = one.frames[-1:]
+        del self.embedded[:-REMEMBERED]
+        del self.attended[:-REMEMBERED]
+
+    def embed(self, ids: Tensor, vocabulary: int, out: Tensor, frames: list[FrameType]) -> bool:
+        """Ids were embedded. Gives whether other ids could be mixed up with them, so that more must be heard."""
+        outer = frames[1:] if isinstance(first_argument(frames[0]), nn.Embedding) else frames
+        around = [handed_to(frame) for frame in outer if frame.f_code is CALL]
+        given = any(shares(ids, x) for handed in around for x in handed.integers())
+        if not given and around and (stream := around[0].stream()) is not None and stream.ndim == 3:
+            return False  # positions or distances, made inside a module that works on a stream
+        one = EmbeddedIds(ids, vocabulary, tuple(frames), given and not counts_up(ids), self.steps, self.number)
+        rivals = [x for handed in around for x in handed.integers() if x.shape[-1:] == ids.shape[-1:]]
+        rivals += [other.ids for other in self.embedded if other.given and other.ids.shape[-1:] == ids.shape[-1:]]
+        one.followed = one.given and not all(shares(ids, x) for x in rivals)
+        self.embedded.append(one)
+        self.mark(out, (one,))
+        return one.followed
+
+    def mark(self, x: Tensor, of: tuple[EmbeddedIds, ...]) -> None:
+        self.made[id(x)] = (ref(x), of)
+
+    def derive(self, inputs: tuple[Any, ...], out: Tensor) -> None:
+        """A tensor was made of these."""
+        of = [one for x in inputs if isinstance(x, Tensor) for one in self.made_of(x)]
+        if of:
+            self.mark(out, tuple(dict.fromkeys(of)))
+
+    def made_of(self, x: Tensor) -> tuple[EmbeddedIds, ...]:
+        """What a tensor, or the one that it is a view of, was made of, where that was heard."""
+        for one in (x, x._base):
+            if one is not None and (known := self.made.get(id(one))) is not None and known[0]() is one:
+                return known[1]
+        return ()
+
+    # What is asked
+
+    def rows(self, around: Around, batch: int, n: int) -> Origin | None:
+        """The origin of the n rows of a call; None where nothing speaks of it. The way leads outwards."""
+        stream: Tensor | None = None
+        own = False
+        for place, frame in enumerate(around.frames):
+            handed = handed_to(frame)
+            own = stream is not None and handed.holds(stream)
+            if not own and (origin := choose(self.near(around, place, batch, n), n)) is not None:
+                return self.doubt(around, place, n) or self.beside(around, place, n, origin)
+            if frame.f_code is not CALL:
+                return None
+            if not own:
+                stream = handed.stream()
+            if stream is not None and (origin := self.told(stream, batch, n)) is not None:
+                return origin
+        return Origin(None, FLOATS) if own else None
+
+    def told(self, x: Tensor, batch: int, n: int) -> Origin | None:
+        """The origin of a tensor that was followed from its embedding."""
+        of = [one for one in self.made_of(x) if one.given and fits_rows(one.ids, batch, n)]
+        if not of:
+            return None
+        first = min(one.number for one in of)
+        missed = [
+            one for one in self.embedded
+            if one.given and not one.followed and one.step == self.steps and one.number == first
+            and one not in of and fits_rows(one.ids, batch, n)
+        ]  # fmt: skip
+        origin = choose([*of, *missed], n, together=not missed)
+        return None if origin is None else origin._replace(followed=True)
+
+    def doubt(self, around: Around, place: int, n: int) -> Origin | None:
+        """Whether inside this call other rows of this length were no tokens, so that these may be none either."""
+        other = any(
+            one.rows == n and one.step == self.steps and one.origin is not None and one.origin.ids is None
+            for one in self.attended if is_under(one.path, around.paths[place])
+        )  # fmt: skip
+        return Origin(None, MIXED) if other else None
+
+    def near(self, around: Around, place: int, batch: int, n: int) -> list[EmbeddedIds]:
+        """What was embedded inside this call, but not inside the one that it made, with so many rows."""
+        frame, inner = around.frames[place], around.frames[place - 1] if place else None
+        return [
+            one
+            for one in self.embedded
+            if frame in one.frames
+            and inner not in one.frames
+            and fits_rows(one.ids, batch, n)
+            and (one.step == self.steps or not any(one.step <= other.step < self.steps for other in self.attended))
+        ]
+
+    def beside(self, around: Around, place: int, n: int, origin: Origin) -> Origin:
+        """Where it is not known, the origin that all blocks before this one, in the same list of modules, share."""
+        if origin.ids is not None:
+            return origin
+        parent, _, number = around.paths[place - 1].rpartition(".") if place else ("", "", "")
+        if not number.isdigit():
+            return origin
+        same = [one for one in self.attended if one.rows == n and one.step == self.steps and is_under(one.path, parent)]
+        return shared([one.origin for one in same]) or origin
+
+    def keys(self, around: Around, source: Tensor | None, batch: int, n: int) -> Origin | None:
+        """The origin of the n keys of a call that looks at `source`; None where nothing speaks of it."""
+        if source is None:
+            return None
+        known = self.sources.get(id(source))
+        if known is not None and known[0]() is source:  # all layers of a decoder look at the same
+            return known[1]
+        origin = self.told(source, batch, n) or self.made_outside(around, source, batch, n)
+        self.sources[id(source)] = (ref(source), origin)
+        return origin
+
+    def made_outside(self, around: Around, source: Tensor, batch: int, n: int) -> Origin | None:
+        """The origin of a tensor that the calls around were handed: something made it in the one outside of them."""
+        holding = [place for place, frame in enumerate(around.frames) if handed_to(frame).holds(source)]
+        if not holding:
+            return None
+        last = holding[-1] + 1
+        outside = last == len(around.frames) or around.frames[last].f_code is not CALL
+        under = around.paths[last - 1]
+        if outside:  # an earlier call of the same run made it
+            others = [one.origin for one in self.attended if one.rows == n and one.step < self.steps]
+        else:
+            same = [one for one in self.attended if one.rows == n and one.step == self.steps]
+            same = [one for one in same if is_under(one.path, around.paths[last])]
+            others = [one.origin for one in same if not is_under(one.path, under)]
+        if others:
+            return shared(others) or Origin(None, UNKNOWN)
+        near = [] if last == len(around.frames) else self.near(around, last, batch, n)
+        return choose(near, n) or Origin(None, UNKNOWN)
+
+    def attend(self, path: str, rows: int, origin: Origin | None) -> None:
+        self.attended.append(AttendedRows(path, rows, origin, self.steps))
+        self.number += 1
+
+
+REMEMBERED = 256  # of earlier steps
+
+
+def shared(origins: list[Origin | None]) -> Origin | None:
+    """The one that all of these are; None where they differ, or some are not known."""
+    known = [one for one in origins if one is not None and one.ids is not None]
+    if not known or len(known) < len(origins):
+        return None
+    first = known[0].ids
+    assert first is not None
+    return known[0] if all(one.ids is not None and shares(first, one.ids) for one in known) else None
+
+
+def choose(of: list[EmbeddedIds], n: int, *, together: bool = False) -> Origin | None:
+    """The ids that name rows, among those that were embedded into them: the text, not its positions or its types.
+
+    `together` says that all of these were added up, so that the largest vocabulary is that of the text.
+    """
+    handed = [one for one in of if one.given]
+    texts = different([one for one in handed or of if not counts_up(one.ids)])
+    if len(texts) > 1 and together:
+        most = max(one.vocabulary for one in texts)
+        texts = [one for one in texts if one.vocabulary == most]
+    if len(texts) == 1:
+        return Origin(texts[0].ids)
+    if not texts:
+        return None
+    return Origin(None, f"{len(texts)} inputs of {n} tokens were embedded, and which of them these are is not known")
+
+
+def different(of: list[EmbeddedIds]) -> list[EmbeddedIds]:
+    found: list[EmbeddedIds] = []
+    for one in of:
+        if not any(shares(one.ids, other.ids) and one.vocabulary == other.vocabulary for other in found):
+            found.append(one)
+    return found
+
+
+def counts_up(ids: Tensor) -> bool:
+    """Whether these are positions: each one more than the one before it, in every line."""
+    return ids.shape[-1] > 1 and bool((ids.diff(dim=-1) == 1).all())
+
+
+def fits_rows(ids: Tensor, batch: int, n: int) -> bool:
+    """Whether ids have one for each of n rows of so many batch entries, which beams may share."""
+    lead = 1 if ids.ndim == 1 else ids.shape[0]
+    return ids.shape[-1] == n and batch % max(1, lead) == 0 and (ids.ndim == 2 or batch == 1)
+
+
+def shares(a: Tensor, b: Tensor) -> bool:
+    """Whether two tensors are the same numbers in memory."""
+    return a is b or (a.data_ptr() == b.data_ptr() and a.numel() == b.numel())
+
+
+def is_under(path: str, module: str) -> bool:
+    return not module or path == module or path.startswith(f"{module}.")
+
+
+class Handed(NamedTuple):
+    """What a call of a module was handed."""
+
+    args: tuple[Any, ...]
+    named: Mapping[str, Any]
+
+    def tensors(self) -> Iterator[tuple[str, Tensor]]:
+        for value in self.args:
+            yield from within("", value)
+        for name, value in self.named.items():
+            yield from within(name, value)
+
+    def integers(self) -> list[Tensor]:
+        """What may be ids."""
+        return [
+            x
+            for name, x in self.tensors()
+            if x.ndim in (1, 2) and x.dtype in (torch.int64, torch.int32) and not any(word in name for word in OTHERS)
+        ]
+
+    def stream(self) -> Tensor | None:
+        """The tensor that a module works on: the first one of numbers."""
+        for x in self.args:
+            if is_stream(x):
+                return x
+        for name in STREAMS:
+            if is_stream(x := self.named.get(name)):
+                return x
+        for name, x in self.named.items():
+            if is_stream(x) and not any(word in name for word in OTHERS):
+                return x
+        return None
+
+    def holds(self, x: Tensor) -> bool:
+        return any(x is other for _, other in self.tensors())
+
+
+def is_stream(x: Any) -> bool:
+    return isinstance(x, Tensor) and x.ndim >= 3 and x.is_floating_point()
+
+
+def within(name: str, value: Any) -> Iterator[tuple[str, Tensor]]:
+    """Tensors of an argument, also of a tuple or a dictionary of them."""
+    if isinstance(value, Tensor):
+        yield name, value
+    elif isinstance(value, Mapping):
+        yield from ((str(key), x) for key, x in value.items() if isinstance(x, Tensor))
+    elif isinstance(value, tuple | list) and len(value) < 9:
+        yield from ((name, x) for x in value if isinstance(x, Tensor))
+
+
+def source_of(place: CallSite, kind: AttentionKind) -> Tensor | None:
+    """The tensor that the keys of a call were made of, as it was handed over; None where it has none of its own."""
+    if kind.name != "cross" or not isinstance(place.module, nn.MultiheadAttention):
+        return kind.source if kind.name == "cross" else None
+    handed = handed_to(place.call)  # its method turns the axes
+    found = handed.named.get("key", handed.args[1] if len(handed.args) > 1 else None)
+    return found if isinstance(found, Tensor) else None
+
+
+def handed_to(frame: FrameType) -> Handed:
+    """Read from the frame of a module's call, or of a method of the model."""
+    code = frame.f_code
+    if code is not CALL:
+        here = frame.f_locals
+        return Handed(tuple(here.get(name) for name in code.co_varnames[1 : code.co_argcount]), {})
+    outer = frame.f_back  # holds the arguments and nothing else, so it is read in less time
+    here = (outer if outer is not None and outer.f_code is WRAPPED else frame).f_locals
+    args, named = here.get("args"), here.get("kwargs")
+    return Handed(args if isinstance(args, tuple) else (), named if isinstance(named, dict) else {})
