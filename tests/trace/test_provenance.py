@@ -126,6 +126,17 @@ def test_in_inference_mode_what_cannot_be_followed_is_unknown_and_said() -> None
         assert any("named by position" in note for note in layer.notes)
 
 
+@pytest.mark.parametrize("counted", ["source", "target", "both"])
+def test_a_text_that_counts_up_is_still_a_text(counted: str) -> None:
+    at = torch.arange(3, 3 + N).expand(B, N)
+    source, target = SOURCE if counted == "target" else at, TARGET if counted == "source" else at + 4
+    with torch.no_grad():
+        trace = watched(Tutorial().eval(), source.clone(), target.clone())
+    for layer in trace.layers:
+        inside = "decoder" in layer.name
+        must_be(layer, target if inside else source, target if inside and layer.kind == "self" else source)
+
+
 class Bare(nn.Module):
     """One table for both, nothing between it and the body."""
 

@@ -14,7 +14,8 @@ from weakref import ReferenceType, ref
 import torch
 from torch import Tensor, nn
 
-from regard.trace.doors.call_site import CALL, WRAPPED, AttentionKind, CallSite, first_argument
+from regard.trace.doors.call_site import CALL, WRAPPED, AttentionKind, Tree, first_argument
+from regard.trace.doors.scope import Call
 
 STREAMS = ("hidden_states", "inputs_embeds", "query", "tgt", "src", "x", "input", "inputs", "target")
 OTHERS = ("mask", "bias", "position", "type", "cos", "sin")
@@ -24,10 +25,15 @@ FLOATS = "its rows were made from a tensor of numbers, not from tokens"
 
 
 class Around(NamedTuple):
-    """The calls of modules that stand around a call, innermost first, and the method around all; and their paths."""
+    """The calls of modules that stand around a call, innermost first, and the method around all."""
 
     frames: tuple[FrameType, ...]
-    paths: tuple[str, ...]
+    tree: Tree
+
+    def path(self, place: int) -> str:
+        """The path of the module that a call is of."""
+        known = self.tree.get(id(first_argument(self.frames[place])))
+        return "?" if known is None else known[0]
 
 
 class Origin(NamedTuple):
@@ -72,6 +78,8 @@ class Provenance:
     session: FrameType | None = None
     steps: int = 0
     number: int = 0  # of attention calls
+    strangers: int = 0  # of those whose rows are no tokens that are known
+    answers: dict[tuple[int, int, int], tuple[FrameType, tuple[int, int], Origin]] = field(default_factory=dict)
 
     # What is heard
 
@@ -81,7 +89,7 @@ class Provenance:
             return
         if session is not self.session:
             self.embedded, self.attended = [], []
-        self.sources = {}
+        self.sources, self.answers = {}, {}
         self.made = {key: (to, of) for key, (to, of) in self.made.items() if to() is not None}
         self.step, self.session, self.steps = step, session, self.steps + 1
         for one in self.embedded:
@@ -93,10 +101,11 @@ class Provenance:
         """Ids were embedded. Gives whether other ids could be mixed up with them, so that more must be heard."""
         outer = frames[1:] if isinstance(first_argument(frames[0]), nn.Embedding) else frames
         around = [handed_to(frame) for frame in outer if frame.f_code is CALL]
-        given = any(shares(ids, x) for handed in around for x in handed.integers())
+        holding = [any(shares(ids, x) for x in handed.integers()) for handed in around]
+        given = any(holding) and (holding[-1] or not counts_up(ids))
         if not given and around and (stream := around[0].stream()) is not None and stream.ndim == 3:
             return False  # positions or distances, made inside a module that works on a stream
-        one = EmbeddedIds(ids, vocabulary, tuple(frames), given and not counts_up(ids), self.steps, self.number)
+        one = EmbeddedIds(ids, vocabulary, tuple(frames), given, self.steps, self.number)
         rivals = [x for handed in around for x in handed.integers() if x.shape[-1:] == ids.shape[-1:]]
         rivals += [other.ids for other in self.embedded if other.given and other.ids.shape[-1:] == ids.shape[-1:]]
         one.followed = one.given and not all(shares(ids, x) for x in rivals)
@@ -128,16 +137,36 @@ class Provenance:
         own = False
         for place, frame in enumerate(around.frames):
             handed = handed_to(frame)
-            own = stream is not None and handed.holds(stream)
-            if not own and (origin := choose(self.near(around, place, batch, n), n)) is not None:
-                return self.doubt(around, place, n) or self.beside(around, place, n, origin)
+            here = handed.stream() if frame.f_code is CALL else None
+            own = stream is not None and (here is stream or handed.holds(stream))
+            if not own and (origin := self.inside(around, place, batch, n)) is not None:
+                return origin
             if frame.f_code is not CALL:
                 return None
             if not own:
-                stream = handed.stream()
+                stream = here
             if stream is not None and (origin := self.told(stream, batch, n)) is not None:
                 return origin
         return Origin(None, FLOATS) if own else None
+
+    def inside(self, around: Around, place: int, batch: int, n: int) -> Origin | None:
+        """The origin of rows that this call embedded itself; the layers of a stack share the answer."""
+        frame = around.frames[place]
+        if not any(frame in one.frames for one in self.embedded):
+            return None
+        facts = (len(self.embedded), self.strangers)
+        known = self.answers.get((id(frame), batch, n))
+        if known is not None and known[0] is frame and known[1] == facts:
+            return known[2]
+        origin = choose(self.near(around, place, batch, n), n)
+        if origin is None:
+            return None
+        if self.doubt(around, place, n):
+            return Origin(None, MIXED)
+        if origin.ids is None:
+            return self.beside(around, place, n, origin)
+        self.answers[id(frame), batch, n] = (frame, facts, origin)
+        return origin
 
     def told(self, x: Tensor, batch: int, n: int) -> Origin | None:
         """The origin of a tensor that was followed from its embedding."""
@@ -153,13 +182,12 @@ class Provenance:
         origin = choose([*of, *missed], n, together=not missed)
         return None if origin is None else origin._replace(followed=True)
 
-    def doubt(self, around: Around, place: int, n: int) -> Origin | None:
+    def doubt(self, around: Around, place: int, n: int) -> bool:
         """Whether inside this call other rows of this length were no tokens, so that these may be none either."""
-        other = any(
+        return any(
             one.rows == n and one.step == self.steps and one.origin is not None and one.origin.ids is None
-            for one in self.attended if is_under(one.path, around.paths[place])
+            for one in self.attended if is_under(one.path, around.path(place))
         )  # fmt: skip
-        return Origin(None, MIXED) if other else None
 
     def near(self, around: Around, place: int, batch: int, n: int) -> list[EmbeddedIds]:
         """What was embedded inside this call, but not inside the one that it made, with so many rows."""
@@ -174,10 +202,8 @@ class Provenance:
         ]
 
     def beside(self, around: Around, place: int, n: int, origin: Origin) -> Origin:
-        """Where it is not known, the origin that all blocks before this one, in the same list of modules, share."""
-        if origin.ids is not None:
-            return origin
-        parent, _, number = around.paths[place - 1].rpartition(".") if place else ("", "", "")
+        """Instead of one that is not known, what all blocks before this one, in the same list of modules, share."""
+        parent, _, number = around.path(place - 1).rpartition(".") if place else ("", "", "")
         if not number.isdigit():
             return origin
         same = [one for one in self.attended if one.rows == n and one.step == self.steps and is_under(one.path, parent)]
@@ -201,12 +227,12 @@ class Provenance:
             return None
         last = holding[-1] + 1
         outside = last == len(around.frames) or around.frames[last].f_code is not CALL
-        under = around.paths[last - 1]
+        under = around.path(last - 1)
         if outside:  # an earlier call of the same run made it
             others = [one.origin for one in self.attended if one.rows == n and one.step < self.steps]
         else:
             same = [one for one in self.attended if one.rows == n and one.step == self.steps]
-            same = [one for one in same if is_under(one.path, around.paths[last])]
+            same = [one for one in same if is_under(one.path, around.path(last))]
             others = [one.origin for one in same if not is_under(one.path, under)]
         if others:
             return shared(others) or Origin(None, UNKNOWN)
@@ -216,6 +242,7 @@ class Provenance:
     def attend(self, path: str, rows: int, origin: Origin | None) -> None:
         self.attended.append(AttendedRows(path, rows, origin, self.steps))
         self.number += 1
+        self.strangers += origin is not None and origin.ids is None
 
 
 REMEMBERED = 256  # of earlier steps
@@ -237,7 +264,7 @@ def choose(of: list[EmbeddedIds], n: int, *, together: bool = False) -> Origin |
     `together` says that all of these were added up, so that the largest vocabulary is that of the text.
     """
     handed = [one for one in of if one.given]
-    texts = different([one for one in handed or of if not counts_up(one.ids)])
+    texts = different(handed or [one for one in of if not counts_up(one.ids)])
     if len(texts) > 1 and together:
         most = max(one.vocabulary for one in texts)
         texts = [one for one in texts if one.vocabulary == most]
@@ -310,7 +337,13 @@ class Handed(NamedTuple):
         return None
 
     def holds(self, x: Tensor) -> bool:
-        return any(x is other for _, other in self.tensors())
+        """Whether a tensor is among what was handed over, or in a tuple or dictionary of that."""
+        for value in (*self.args, *self.named.values()):
+            if x is value:
+                return True
+            if isinstance(value, tuple | list | Mapping) and any(x is other for _, other in within("", value)):
+                return True
+        return False
 
 
 def is_stream(x: Any) -> bool:
@@ -327,13 +360,28 @@ def within(name: str, value: Any) -> Iterator[tuple[str, Tensor]]:
         yield from ((name, x) for x in value if isinstance(x, Tensor))
 
 
-def source_of(place: CallSite, kind: AttentionKind) -> Tensor | None:
-    """The tensor that the keys of a call were made of, as it was handed over; None where it has none of its own."""
-    if kind.name != "cross" or not isinstance(place.module, nn.MultiheadAttention):
-        return kind.source if kind.name == "cross" else None
-    handed = handed_to(place.call)  # its method turns the axes
-    found = handed.named.get("key", handed.args[1] if len(handed.args) > 1 else None)
-    return found if isinstance(found, Tensor) else None
+def look_at_source(call: Call, kind: AttentionKind) -> AttentionKind:
+    """The kind of a call whose module was handed queries and a source apart, which may still end in the queries.
+
+    That is how a loop of one's own remembers what went in before: the module looks at itself.
+    """
+    if kind.name != "cross":
+        return kind
+    handed, axis, source = handed_to(call.place.call), 1, kind.source
+    if isinstance(call.place.module, nn.MultiheadAttention):  # its method turns the axes
+        found = handed.named.get("key", handed.args[1] if len(handed.args) > 1 else None)
+        source = found if isinstance(found, Tensor) else None
+        axis = 1 if call.place.module.batch_first else 0
+    stream = handed.stream()
+    if source is None or stream is None or stream is source or source.ndim != 3 or stream.ndim != 3:
+        return kind._replace(source=source)
+    n, gap = stream.shape[axis], source.shape[axis] - stream.shape[axis]
+    if gap < 0 or source.shape[2] != stream.shape[2] or source.shape[1 - axis] != stream.shape[1 - axis]:
+        return kind._replace(source=source)
+    with torch.no_grad():
+        ends = source.narrow(axis, gap, n)
+        same = torch.equal(ends.select(axis, n - 1), stream.select(axis, n - 1)) and torch.equal(ends, stream)
+    return AttentionKind("self", kind.cached) if same else kind._replace(source=source)
 
 
 def handed_to(frame: FrameType) -> Handed:

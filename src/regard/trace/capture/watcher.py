@@ -15,13 +15,12 @@ from regard.trace.capture.layer_capture import CapturedCall, LayerCapture
 from regard.trace.capture.match import drop_unmoved
 from regard.trace.capture.naming import Naming, ids_of
 from regard.trace.capture.pictures import PictureTokens
-from regard.trace.capture.provenance import MIXED, Around, Origin, Provenance, handed_to, source_of
+from regard.trace.capture.provenance import MIXED, Around, Origin, Provenance, handed_to, look_at_source
 from regard.trace.capture.retention import Retention
 from regard.trace.doors.call_site import (
     AttentionKind,
     CallSite,
     Stack,
-    first_argument,
     kind_of,
     place_of,
     stack_of,
@@ -116,7 +115,7 @@ class Watcher(ModelListener):
             self.note_changes(call)
             return
         stack = stack_of(call.place, self.tree, self.stack)
-        kind = kind_of(call.place, *call.lengths, call.causal)
+        kind = look_at_source(call, kind_of(call.place, *call.lengths, call.causal))
         call.cached = kind.cached
         stack = self.trace_rows(stack, path, call, kind)
         held, occurrence = self.enter(stack, path, call)
@@ -182,6 +181,9 @@ class Watcher(ModelListener):
             known = session.held.get((path, self.counts.get(path, 0)))
             if known is not None and known.looks_again(call):  # a recurrent decoder asks once per step
                 known.next_row(call, self.memo, self.ids_of(stack, call))
+                return known, self.counts[path]
+            if known is not None and known.goes_on(call):
+                known.extend(call, self.memo, self.ids_of(stack, call), same=True)
                 return known, self.counts[path]
             self.counts[path] = occurrence = self.counts.get(path, 0) + 1
             held = session.held.get((path, occurrence))
@@ -255,10 +257,10 @@ class Watcher(ModelListener):
         """
         self.provenance.enter(stack.step, stack.session)
         self.follow_no_more()
-        around = Around(stack.calls, tuple(self.path_of(frame) for frame in stack.calls))
+        around = Around(stack.calls, self.tree)
         (q, k), b = call.lengths, call.batch
         rows = self.provenance.rows(around, b, q)
-        keys = self.provenance.keys(around, source_of(call.place, kind), b, k)
+        keys = self.provenance.keys(around, kind.source, b, k)
         if rows is not None and keys is not None and rows.ids is keys.ids is not None and not rows.followed:
             rows = Origin(None, MIXED)  # queries that look at these tokens are others, such as learned ones
         self.provenance.attend(path, q, rows)
@@ -271,9 +273,6 @@ class Watcher(ModelListener):
     def as_now(self, origin: Origin | None) -> Origin | None:
         """The same with a copy of its ids, which somebody may write to later."""
         return origin if origin is None or origin.ids is None else origin._replace(ids=self.memo.copy(origin.ids))
-
-    def path_of(self, frame: FrameType) -> str:
-        return self.tree[id(first_argument(frame))][0] if id(first_argument(frame)) in self.tree else "?"
 
     def hear_embedding(self, weight: Tensor, ids: Tensor, out: Tensor, frame: FrameType) -> None:
         """Ids become the rows of something: remember which, and listen more closely where others are as many."""
