@@ -200,6 +200,8 @@ class LayerCapture(Findings):
             return self.renew(call, memo, ids)
         if found is None:
             return self.another(call, memo, ids, k, before) if same and call.cached else None
+        if not same and found.at + before < known:
+            return None  # two continuations of one prefix: within one `generate` the first would be a rejected draft
         self.doubt = self.doubt or found.doubt
         column = base + found.at
         row, stretch, new = column + before, last.stretch, before
@@ -264,7 +266,7 @@ class LayerCapture(Findings):
         return self.add(call, memo, ids, row=row, column=column, new=0, stretch=last.stretch + 1, origins=unknown)
 
     def renew(self, call: Call, memo: Memo, ids: Tensor | None) -> CapturedCall:
-        """The same keys, computed anew and rounded otherwise, by a loop that remembers inputs: each row keeps its own."""
+        """The same keys, computed and rounded anew by a loop that remembers inputs: each row keeps its own."""
         last = self.blocks[-1]
         self.keys = None
         row, column = last.row + last.sizes.q, self.beginning.column

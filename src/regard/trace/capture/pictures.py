@@ -54,7 +54,7 @@ class PictureTokens:
             near = [one for one in self.learned if not path or one[0] == path or one[0].startswith(f"{path}.")]
             if near:
                 counts = {sort: max((n for _, is_of, n in near if is_of == sort), default=0) for sort in SORTS}
-                before = (name for sort in BEFORE for name in numbered(sort, counts[sort]))
+                before = (name for sort in BEFORE for name in number_names(sort, counts[sort]))
                 return OtherTokens(tuple(before), counts["DET"])
         return OtherTokens(())
 
@@ -66,7 +66,7 @@ class PictureTokens:
             if grid is not None:
                 tokens = patches(*grid, prefix=prefix)
                 if suffix:
-                    extra = numbered("DET", suffix)
+                    extra = number_names("DET", suffix)
                     special = (*(tokens.special or ()), *(True,) * suffix)
                     tokens = Tokens((*tokens.shown, *extra), special=special)
                 return (tokens,) * batch
@@ -86,7 +86,7 @@ def grid_of(count: int, pixels: tuple[int, ...]) -> tuple[int, int] | None:
 FEW = 3  # so few rows are rarely a picture
 
 
-def numbered(name: str, count: int) -> tuple[str, ...]:
+def number_names(name: str, count: int) -> tuple[str, ...]:
     return (f"[{name}]",) if count == 1 else tuple(f"[{name} {n}]" for n in range(count))
 
 

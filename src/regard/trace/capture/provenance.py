@@ -5,7 +5,6 @@ where it was handed its stream, the stream is followed outwards to the module th
 module beside its stream were made outside of it. What stays open is unknown, and says why.
 """
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, NamedTuple
@@ -14,11 +13,10 @@ from weakref import ReferenceType, ref
 import torch
 from torch import Tensor, nn
 
-from regard.trace.doors.call_site import CALL, WRAPPED, AttentionKind, Tree, first_argument
+from regard.trace.doors.arguments import arguments_of
+from regard.trace.doors.call_site import CALL, AttentionKind, Tree, first_argument
 from regard.trace.doors.scope import Call
 
-STREAMS = ("hidden_states", "inputs_embeds", "query", "tgt", "src", "x", "input", "inputs", "target")
-OTHERS = ("mask", "bias", "position", "type", "cos", "sin")
 UNKNOWN = "what its keys were made from is not known"
 MIXED = "there are other rows of this length, which are no tokens"
 FLOATS = "its rows were made from a tensor of numbers, not from tokens"
@@ -100,7 +98,7 @@ class Provenance:
     def embed(self, ids: Tensor, vocabulary: int, out: Tensor, frames: list[FrameType]) -> bool:
         """Ids were embedded. Gives whether other ids could be mixed up with them, so that more must be heard."""
         outer = frames[1:] if isinstance(first_argument(frames[0]), nn.Embedding) else frames
-        around = [handed_to(frame) for frame in outer if frame.f_code is CALL]
+        around = [arguments_of(frame) for frame in outer if frame.f_code is CALL]
         holding = [any(shares(ids, x) for x in handed.integers()) for handed in around]
         given = any(holding) and (holding[-1] or not counts_up(ids))
         if not given and around and (stream := around[0].stream()) is not None and stream.ndim == 3:
@@ -136,7 +134,7 @@ class Provenance:
         stream: Tensor | None = None
         own = False
         for place, frame in enumerate(around.frames):
-            handed = handed_to(frame)
+            handed = arguments_of(frame)
             here = handed.stream() if frame.f_code is CALL else None
             own = stream is not None and (here is stream or handed.holds(stream))
             if not own and (origin := self.inside(around, place, batch, n)) is not None:
@@ -145,7 +143,7 @@ class Provenance:
                 return None
             if not own:
                 stream = here
-            if stream is not None and (origin := self.told(stream, batch, n)) is not None:
+            if stream is not None and (origin := self.origin_of(stream, batch, n)) is not None:
                 return origin
         return Origin(None, FLOATS) if own else None
 
@@ -168,7 +166,7 @@ class Provenance:
         self.answers[id(frame), batch, n] = (frame, facts, origin)
         return origin
 
-    def told(self, x: Tensor, batch: int, n: int) -> Origin | None:
+    def origin_of(self, x: Tensor, batch: int, n: int) -> Origin | None:
         """The origin of a tensor that was followed from its embedding."""
         of = [one for one in self.made_of(x) if one.given and fits_rows(one.ids, batch, n)]
         if not of:
@@ -207,7 +205,7 @@ class Provenance:
         if not number.isdigit():
             return origin
         same = [one for one in self.attended if one.rows == n and one.step == self.steps and is_under(one.path, parent)]
-        return shared([one.origin for one in same]) or origin
+        return common_origin([one.origin for one in same]) or origin
 
     def keys(self, around: Around, source: Tensor | None, batch: int, n: int) -> Origin | None:
         """The origin of the n keys of a call that looks at `source`; None where nothing speaks of it."""
@@ -216,13 +214,13 @@ class Provenance:
         known = self.sources.get(id(source))
         if known is not None and known[0]() is source:  # all layers of a decoder look at the same
             return known[1]
-        origin = self.told(source, batch, n) or self.made_outside(around, source, batch, n)
+        origin = self.origin_of(source, batch, n) or self.made_outside(around, source, batch, n)
         self.sources[id(source)] = (ref(source), origin)
         return origin
 
     def made_outside(self, around: Around, source: Tensor, batch: int, n: int) -> Origin | None:
         """The origin of a tensor that the calls around were handed: something made it in the one outside of them."""
-        holding = [place for place, frame in enumerate(around.frames) if handed_to(frame).holds(source)]
+        holding = [place for place, frame in enumerate(around.frames) if arguments_of(frame).holds(source)]
         if not holding:
             return None
         last = holding[-1] + 1
@@ -235,7 +233,7 @@ class Provenance:
             same = [one for one in same if is_under(one.path, around.path(last))]
             others = [one.origin for one in same if not is_under(one.path, under)]
         if others:
-            return shared(others) or Origin(None, UNKNOWN)
+            return common_origin(others) or Origin(None, UNKNOWN)
         near = [] if last == len(around.frames) else self.near(around, last, batch, n)
         return choose(near, n) or Origin(None, UNKNOWN)
 
@@ -248,7 +246,7 @@ class Provenance:
 REMEMBERED = 256  # of earlier steps
 
 
-def shared(origins: list[Origin | None]) -> Origin | None:
+def common_origin(origins: list[Origin | None]) -> Origin | None:
     """The one that all of these are; None where they differ, or some are not known."""
     known = [one for one in origins if one is not None and one.ids is not None]
     if not known or len(known) < len(origins):
@@ -303,63 +301,6 @@ def is_under(path: str, module: str) -> bool:
     return not module or path == module or path.startswith(f"{module}.")
 
 
-class Handed(NamedTuple):
-    """What a call of a module was handed."""
-
-    args: tuple[Any, ...]
-    named: Mapping[str, Any]
-
-    def tensors(self) -> Iterator[tuple[str, Tensor]]:
-        for value in self.args:
-            yield from within("", value)
-        for name, value in self.named.items():
-            yield from within(name, value)
-
-    def integers(self) -> list[Tensor]:
-        """What may be ids."""
-        return [
-            x
-            for name, x in self.tensors()
-            if x.ndim in (1, 2) and x.dtype in (torch.int64, torch.int32) and not any(word in name for word in OTHERS)
-        ]
-
-    def stream(self) -> Tensor | None:
-        """The tensor that a module works on: the first one of numbers."""
-        for x in self.args:
-            if is_stream(x):
-                return x
-        for name in STREAMS:
-            if is_stream(x := self.named.get(name)):
-                return x
-        for name, x in self.named.items():
-            if is_stream(x) and not any(word in name for word in OTHERS):
-                return x
-        return None
-
-    def holds(self, x: Tensor) -> bool:
-        """Whether a tensor is among what was handed over, or in a tuple or dictionary of that."""
-        for value in (*self.args, *self.named.values()):
-            if x is value:
-                return True
-            if isinstance(value, tuple | list | Mapping) and any(x is other for _, other in within("", value)):
-                return True
-        return False
-
-
-def is_stream(x: Any) -> bool:
-    return isinstance(x, Tensor) and x.ndim >= 3 and x.is_floating_point()
-
-
-def within(name: str, value: Any) -> Iterator[tuple[str, Tensor]]:
-    """Tensors of an argument, also of a tuple or a dictionary of them."""
-    if isinstance(value, Tensor):
-        yield name, value
-    elif isinstance(value, Mapping):
-        yield from ((str(key), x) for key, x in value.items() if isinstance(x, Tensor))
-    elif isinstance(value, tuple | list) and len(value) < 9:
-        yield from ((name, x) for x in value if isinstance(x, Tensor))
-
-
 def look_at_source(call: Call, kind: AttentionKind) -> AttentionKind:
     """The kind of a call whose module was handed queries and a source apart, which may still end in the queries.
 
@@ -367,7 +308,7 @@ def look_at_source(call: Call, kind: AttentionKind) -> AttentionKind:
     """
     if kind.name != "cross":
         return kind
-    handed, axis, source = handed_to(call.place.call), 1, kind.source
+    handed, axis, source = arguments_of(call.place.call), 1, kind.source
     if isinstance(call.place.module, nn.MultiheadAttention):  # its method turns the axes
         found = handed.named.get("key", handed.args[1] if len(handed.args) > 1 else None)
         source = found if isinstance(found, Tensor) else None
@@ -382,15 +323,3 @@ def look_at_source(call: Call, kind: AttentionKind) -> AttentionKind:
         ends = source.narrow(axis, gap, n)
         same = torch.equal(ends.select(axis, n - 1), stream.select(axis, n - 1)) and torch.equal(ends, stream)
     return AttentionKind("self", kind.cached) if same else kind._replace(source=source)
-
-
-def handed_to(frame: FrameType) -> Handed:
-    """Read from the frame of a module's call, or of a method of the model."""
-    code = frame.f_code
-    if code is not CALL:
-        here = frame.f_locals
-        return Handed(tuple(here.get(name) for name in code.co_varnames[1 : code.co_argcount]), {})
-    outer = frame.f_back  # holds the arguments and nothing else, so it is read in less time
-    here = (outer if outer is not None and outer.f_code is WRAPPED else frame).f_locals
-    args, named = here.get("args"), here.get("kwargs")
-    return Handed(args if isinstance(args, tuple) else (), named if isinstance(named, dict) else {})

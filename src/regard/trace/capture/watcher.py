@@ -15,8 +15,9 @@ from regard.trace.capture.layer_capture import CapturedCall, LayerCapture
 from regard.trace.capture.match import drop_unmoved
 from regard.trace.capture.naming import Naming, ids_of
 from regard.trace.capture.pictures import PictureTokens
-from regard.trace.capture.provenance import MIXED, Around, Origin, Provenance, handed_to, look_at_source
+from regard.trace.capture.provenance import MIXED, Around, Origin, Provenance, look_at_source
 from regard.trace.capture.retention import Retention
+from regard.trace.doors.arguments import arguments_of
 from regard.trace.doors.call_site import (
     AttentionKind,
     CallSite,
@@ -134,7 +135,7 @@ class Watcher(ModelListener):
             held = LayerCapture(name, kind.name, call.door, self.keeper)
             held.take_findings(call)
             held.first(call, self.memo, ids)
-            stream = None if session.pixels is None else handed_to(call.place.call).stream()
+            stream = None if session.pixels is None else arguments_of(call.place.call).stream()
             held.stream = None if stream is None else tuple(stream.shape)
             held.rows_from, held.keys_from = (self.as_now(origin) for origin in self.origins)
             session.held[path, occurrence] = held

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from regard.attention.axes.as_4d import as_4d
 from regard.trace.doors import handwritten
+from regard.trace.doors.broadcast import share_batch
 from regard.trace.doors.call_site import place_of
 from regard.trace.doors.change import apply_changes, tell_listeners
 from regard.trace.doors.scope import Call, ListenerScope, current_scope, paused
@@ -82,7 +83,7 @@ def attention_kernel(
         for listener in owners:
             listener.refuse(place, why_not)
         return run()
-    q, k, v = as_4d(query), as_4d(key), as_4d(value)
+    q, k, v = share_batch(as_4d(query), as_4d(key), as_4d(value))
     call = Call(
         place,
         "kernel",
@@ -99,7 +100,8 @@ def attention_kernel(
 
 
 def mix_shape(query: Tensor, value: Tensor) -> tuple[int, ...]:
-    return (*query.shape[:-1], value.shape[-1])
+    batch = (max(query.shape[0], value.shape[0]),) if query.ndim == 4 else query.shape[:1]
+    return (*batch, *query.shape[1:-1], value.shape[-1])
 
 
 def tell(
