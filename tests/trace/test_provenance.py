@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 import regard
+from regard.trace.doors.embedding import DERIVED
 from regard.trace.record.layer import Layer
 from regard.trace.record.trace import Trace
 
@@ -115,6 +116,34 @@ def test_a_source_and_a_target_of_equal_length_are_told_apart(
     with mode():
         trace = watched(model, SOURCE, TARGET)
     assert [layer.kind for layer in trace.layers] == ["self", "self", "self", "cross", "self", "cross"]
+    must_be_both_sides(trace)
+
+
+@pytest.mark.parametrize("way", ["lines", "inline"])
+def test_gradients_are_those_of_the_unwatched_model_while_tensors_are_followed(way: str) -> None:
+    model = Tutorial(way).train()
+
+    def gradients() -> list[Tensor]:
+        model.zero_grad()
+        torch.manual_seed(5)
+        model(SOURCE, TARGET).square().sum().backward()
+        return [parameter.grad.clone() for parameter in model.parameters() if parameter.grad is not None]
+
+    plain = gradients()
+    with regard.watch(model) as trace:
+        found = gradients()
+    assert all(torch.equal(a, b) for a, b in zip(plain, found, strict=True))
+    must_be_both_sides(trace)
+
+
+def test_nothing_follows_tensors_once_the_first_attention_was_heard() -> None:
+    model, open_then = Tutorial().eval(), []
+    model.body.encoder.layers[0].linear1.register_forward_hook(lambda *_: open_then.append(DERIVED.users))
+    model.positions.register_forward_hook(lambda *_: open_then.append(DERIVED.users))
+    with torch.no_grad(), regard.watch(model) as trace:
+        model(SOURCE, TARGET)
+    assert open_then == [1, 1, 0]
+    assert DERIVED.users == 0
     must_be_both_sides(trace)
 
 

@@ -98,7 +98,7 @@ class Provenance:
     def embed(self, ids: Tensor, vocabulary: int, out: Tensor, frames: list[FrameType]) -> bool:
         """Ids were embedded. Gives whether other ids could be mixed up with them, so that more must be heard."""
         outer = frames[1:] if isinstance(first_argument(frames[0]), nn.Embedding) else frames
-        around = [arguments_of(frame) for frame in outer if frame.f_code is CALL]
+        around = [arguments_of(frame) for frame in outer]
         holding = [any(shares(ids, x) for x in handed.integers()) for handed in around]
         given = any(holding) and (holding[-1] or not counts_up(ids))
         if not given and around and (stream := around[0].stream()) is not None and stream.ndim == 3:

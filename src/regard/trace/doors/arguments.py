@@ -10,7 +10,7 @@ from torch import Tensor
 from regard.trace.doors.call_site import CALL, WRAPPED
 
 STREAMS = ("hidden_states", "inputs_embeds", "query", "tgt", "src", "x", "input", "inputs", "target")
-OTHERS = ("mask", "bias", "position", "type", "cos", "sin")
+OTHERS = ("mask", "bias", "position", "type", "label", "cos", "sin")
 
 
 class CallArguments(NamedTuple):
