@@ -2,6 +2,8 @@
 
 import contextlib
 import math
+import threading
+import time
 from typing import Any
 
 import pytest
@@ -9,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 import regard
-from regard.trace.doors.embedding import DERIVED
+from regard.trace.doors.embedding import DERIVED, EMBEDDINGS
 from regard.trace.record.layer import Layer
 from regard.trace.record.trace import Trace
 
@@ -145,6 +147,36 @@ def test_nothing_follows_tensors_once_the_first_attention_was_heard() -> None:
     assert open_then == [1, 1, 0]
     assert DERIVED.users == 0
     must_be_both_sides(trace)
+
+
+def test_kernels_stay_while_another_thread_computes_and_go_when_it_waits() -> None:
+    """A kernel below autograd that vanishes on the way into it is an error of torch, in whatever thread."""
+    model, over, failed = Tutorial().eval(), threading.Event(), []
+
+    def compute() -> None:
+        x = torch.ones(2)
+        while not over.is_set():
+            try:
+                x = (x + x) * 0.5
+            except RuntimeError as error:
+                failed.append(error)
+                return
+
+    thread = threading.Thread(target=compute)
+    thread.start()
+    try:
+        with torch.no_grad():
+            for _ in range(40):
+                with regard.watch(model):
+                    model(SOURCE, TARGET)
+    finally:
+        over.set()
+        thread.join()
+    assert not failed
+    deadline = time.monotonic() + 20
+    while (DERIVED.library or EMBEDDINGS.library) and time.monotonic() < deadline:
+        threading.Event().wait(1.5)  # where it can be seen that this thread waits
+    assert (DERIVED.library, EMBEDDINGS.library) == (None, None)
 
 
 def test_in_inference_mode_what_cannot_be_followed_is_unknown_and_said() -> None:

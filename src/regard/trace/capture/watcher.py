@@ -28,7 +28,7 @@ from regard.trace.doors.call_site import (
     tree_of,
 )
 from regard.trace.doors.compact_form import Memo
-from regard.trace.doors.embedding import DERIVED
+from regard.trace.doors.embedding import DERIVED, others_wait
 from regard.trace.doors.listener import ModelListener
 from regard.trace.doors.scope import Call
 from regard.trace.record.trace import Run
@@ -284,7 +284,8 @@ class Watcher(ModelListener):
             return
         stack = stack_of(place, self.tree, self.stack)
         self.provenance.enter(stack.step, stack.session)
-        if self.provenance.embed(ids, weight.shape[0], out, list(stack.calls)) and self.closely is None:
+        rivals = self.provenance.embed(ids, weight.shape[0], out, list(stack.calls))
+        if rivals and self.closely is None and others_wait():
             DERIVED.open()
             self.closely = DERIVED.close
 

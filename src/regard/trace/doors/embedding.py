@@ -6,6 +6,7 @@ it, because an addition is met far too often for more.
 """
 
 import sys
+import threading
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -77,8 +78,22 @@ BELOW = ("add.Tensor", "sub.Tensor", "mul.Tensor", "div.Tensor", "cat", "clone")
 COMPOSITES = ("linear", "layer_norm", "rms_norm", "dropout")
 
 
+IDLE = ("threading.py", "queue.py", "selectors.py", "socket.py", "connection.py")
+
+
+def others_wait() -> bool:
+    """Whether every other thread waits for something, so that none of them is on its way into a kernel."""
+    mine = threading.get_ident()
+    frames = [frame for thread, frame in sys._current_frames().items() if thread != mine]
+    return all(frame.f_code.co_filename.endswith(IDLE) for frame in frames)
+
+
 class BelowLibrary(Library):
-    """Kernels of which some stand below autograd only, so that no kernel of a backend is exchanged."""
+    """Kernels of which some stand below autograd only, so that no kernel of a backend is exchanged.
+
+    Torch fails where such a kernel vanishes between being looked up and being run, and additions are looked up all the
+    time. So it goes only while every other thread waits; until then it hands every call straight on.
+    """
 
     def __init__(self, kernels: Kernels, lower: Kernels, *, keys: bool) -> None:
         super().__init__(kernels)
@@ -90,6 +105,25 @@ class BelowLibrary(Library):
         if fresh and (library := self.library) is not None:
             for name, kernel in self.lower.items():
                 library.impl(name, kernel, HERE, with_keyset=self.keys)
+
+    def close(self) -> None:
+        with self.lock:
+            self.users -= 1
+            if not self.users:
+                self.leave()
+
+    def expire(self) -> None:
+        with self.lock:
+            self.waiting = None
+            if not self.users:
+                self.leave()
+
+    def leave(self) -> None:
+        """Go now, or try again a moment later."""
+        if others_wait():
+            self.remove()
+        elif self.waiting is None:
+            self.wait()
 
 
 EMBEDDINGS = BelowLibrary({}, {"embedding": embedding_kernel}, keys=True)
