@@ -139,6 +139,19 @@ def test_two_prompts_one_of_them_padded_and_beams_that_end_early(kind: str, cach
     must_be_the_kept_text(model, trace, found, inputs, ends)
 
 
+@pytest.mark.parametrize("returned", [1, 4])
+@pytest.mark.parametrize("ends", [(), tuple(range(20, 27))], ids=["to the end", "ending early"])
+@pytest.mark.parametrize("kind", ["mistral", "gemma3"])
+def test_three_prompts_four_beams_and_fourteen_tokens(kind: str, ends: tuple[int, ...], returned: int) -> None:
+    model, inputs = model_of(kind), prompt(3, 7, padded=2)
+    found, trace = generated(
+        model, inputs, max_new_tokens=14, num_beams=4, num_return_sequences=returned, do_sample=False,
+        eos_token_id=list(ends) or None,
+    )  # fmt: skip
+    assert len(found) == 3 * returned
+    must_be_the_kept_text(model, trace, found, inputs, set(ends))
+
+
 @pytest.mark.parametrize(
     "how", [{}, {"num_beams": 3}, {"do_sample": True}, {"do_sample": True, "num_beams": 3}], ids=str
 )

@@ -229,7 +229,7 @@ def test_a_vision_transformer_of_timm_is_watched_fused_or_not() -> None:
     ("name", "size", "first"),
     [
         ("ViT", (48, 32), ("[CLS]", "0,0", "0,1")),
-        ("DeiT", (32, 32), ("[CLS]", "[EXTRA 1]", "0,0")),
+        ("DeiT", (32, 32), ("[CLS]", "[DIST]", "0,0")),
         ("Dinov2", (32, 32), ("[CLS]", "0,0", "0,1")),
         ("SiglipVision", (40, 40), ("0,0", "0,1", "0,2")),
     ],

@@ -44,27 +44,15 @@ def must_be(layer: Layer, rows: Tensor, columns: Tensor) -> None:
     assert not told(layer)
 
 
-def test_a_source_and_a_target_of_equal_length_are_named_by_position_and_it_is_said() -> None:
-    model = Pair(transformer()).eval()
+@pytest.mark.parametrize("n", [6, 5])
+def test_a_source_and_a_target_are_named_by_what_was_embedded_into_them(n: int) -> None:
+    model, source, target = Pair(transformer()).eval(), ids(2, 6, 1), ids(2, n, 2)
     with regard.watch(model) as trace:
-        model(ids(2, 6, 1), ids(2, 6, 2))
+        model(source, target)
     assert [layer.kind for layer in trace.layers] == ["self", "self", "self", "cross", "self", "cross"]
     for layer in trace.layers:
-        assert (layer.queries, layer.keys) == (None, None)
-        assert told(layer)
-
-
-def test_of_different_length_the_source_is_named_and_the_target_is_not() -> None:
-    model, source = Pair(transformer()).eval(), ids(2, 7, 1)
-    with regard.watch(model) as trace:
-        model(source, ids(2, 5, 2))
-    for layer in trace.layers[:2]:
-        must_be(layer, source, source)
-    for layer in trace.layers[2:]:
-        assert layer.queries is None
-        if layer.kind == "cross":
-            assert layer.keys is not None
-            assert layer.keys[1].ids == tuple(source[1].tolist())
+        inside = "decoder" in layer.name
+        must_be(layer, target if inside else source, target if inside and layer.kind == "self" else source)
 
 
 @pytest.mark.parametrize("body", ["transformer", "decoder"])

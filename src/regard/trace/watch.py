@@ -35,6 +35,8 @@ def watch(
     graph: bool = False,
     heads: Any = None,
     layout: Any = None,
+    queries: Any = None,
+    keys: Any = None,
 ) -> Iterator[Trace]:
     """A trace that fills with what the model attends to while the block runs; the model stays bit for bit the same.
 
@@ -43,7 +45,9 @@ def watch(
     v out, `dtype` and `device` say in what and where to keep, `to` names a file that is written while the model runs.
     `gradients=True` also keeps how a loss changes with each mix (for gradient × attention), `graph=True` keeps q and k
     with their graph. `heads` (a number) and `layout` ("batch-major" or "head-major") say how attention that merges
-    batch and heads is to be read where the run does not show it; both also as a table by parts of paths.
+    batch and heads is to be read where the run does not show it; both also as a table by parts of paths. `queries` and
+    `keys` name rows and columns where the run cannot tell which tokens they are: a list of tokens, or a dictionary from
+    parts of layer paths to such lists.
 
     Nothing is left behind, also after an error. Only this context is watched: other threads and tasks are not.
 
@@ -62,7 +66,7 @@ def watch(
     chosen = (layers,) if isinstance(layers, str) else None if layers is None else tuple(layers)
     writer = None if to is None else Writer(to)
     keeper = Retention(values, dtype, None if device is None else torch.device(device), graph, writer)
-    watcher = Watcher(model, keeper, Naming(tokenizer), layers=chosen, gradients=gradients)
+    watcher = Watcher(model, keeper, Naming(tokenizer, queries, keys), layers=chosen, gradients=gradients)
     watcher.hints = make_hints(heads, layout, (path for path, _ in watcher.tree.values()))
     if chosen is not None and not any(watcher.wants(path) for path, _ in watcher.tree.values()):
         known = ", ".join(path for path, _ in list(watcher.tree.values())[1:9])

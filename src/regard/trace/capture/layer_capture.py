@@ -19,6 +19,7 @@ from regard.attention.score.bias import Bias
 from regard.eager import version
 from regard.trace.capture.key_buffer import KeyBuffer
 from regard.trace.capture.match import choose, match
+from regard.trace.capture.provenance import Origin
 from regard.trace.capture.retention import Retention
 from regard.trace.change.edits import PlacedEdit
 from regard.trace.doors.compact_form import CompactForm, Memo, ShiftedBias
@@ -73,6 +74,9 @@ class LayerCapture(Findings):
     dropout: float = 0.0
     rival: bool = False  # the call that was given its tokens was given others of the same length
     outermost: bool = False  # its tokens were given to the whole model, and to no part that it is in
+    rows_from: Origin | None = None  # which ids the rows of its first call were embedded from, where that is known
+    keys_from: Origin | None = None  # the same for keys that were handed to it
+    stream: tuple[int, ...] | None = None  # the shape of what its module was handed, in a run with a picture
     doubt: bool = False  # keys stood at two places, so that where some rows stand was a choice
 
     def first(self, call: Call, memo: Memo, ids: Tensor | None) -> None:
@@ -170,7 +174,8 @@ class LayerCapture(Findings):
         q_length, k_length, known = sizes.q, k.shape[2], len(self.store)
         begin = self.beginning
         base, before = begin.column, k_length - q_length
-        if not same and (self.kind == "cross" or not call.cached):
+        grows = self.kind != "cross" and 0 < before == known  # fewer queries than keys: the others were remembered
+        if not same and (self.kind == "cross" or not (call.cached or grows)):
             return None  # two inputs may begin alike; only a cache says that one goes on with the other
         if self.kind == "cross" or (same and k_length == known and q_length < k_length):
             if k_length == known and self.store.equals(k, 0, known):
@@ -191,8 +196,12 @@ class LayerCapture(Findings):
             return None
         slides, whole = last.column > base, last.stretch == 0
         found = match(self.store, k, before, same=same, cached=call.cached, slides=slides, whole=whole)
+        if found is None and grows and not call.cached and self.store.near(k, before):
+            return self.renew(call, memo, ids)
         if found is None:
             return self.another(call, memo, ids, k, before) if same and call.cached else None
+        if not same and found.at + before < known:
+            return None  # two continuations of one prefix: within one `generate` the first would be a rejected draft
         self.doubt = self.doubt or found.doubt
         column = base + found.at
         row, stretch, new = column + before, last.stretch, before
@@ -255,6 +264,20 @@ class LayerCapture(Findings):
         b = k.shape[0]
         unknown = torch.ones(b, b, dtype=torch.bool) if b > 1 else None  # whose keys these were is not to be seen
         return self.add(call, memo, ids, row=row, column=column, new=0, stretch=last.stretch + 1, origins=unknown)
+
+    def renew(self, call: Call, memo: Memo, ids: Tensor | None) -> CapturedCall:
+        """The same keys, computed and rounded anew by a loop that remembers inputs: each row keeps its own."""
+        last = self.blocks[-1]
+        self.keys = None
+        row, column = last.row + last.sizes.q, self.beginning.column
+        return self.add(call, memo, ids, row=row, column=column, new=0, stretch=last.stretch + 1)
+
+    def goes_on(self, call: Call) -> bool:
+        """Whether a further call in the same step of the model is the next one of a decoding loop inside of it."""
+        if self.kind == "cross" or call.q is None or call.k is None or self.blocks[-1].q is None:
+            return False
+        before = call.k.shape[2] - call.q.shape[2]
+        return 0 < before == len(self.store) and self.store.near(call.k.detach().to(self.store.kept.dtype), before)
 
     def cut(self, position: int) -> None:
         """Forget rows and keys from this position on: they were fed again."""

@@ -7,9 +7,12 @@ import torch
 from torch import Tensor
 
 from regard.errors import TraceError
-from regard.tokens import Reader, Tokens, patches
+from regard.tokens import Reader, Tokens
 from regard.trace.capture.ancestry import BeamAncestry
+from regard.trace.capture.given_names import GivenNames, name_as_given
 from regard.trace.capture.layer_capture import LayerCapture
+from regard.trace.capture.pictures import PictureTokens, are_channels
+from regard.trace.capture.provenance import FLOATS, Origin
 from regard.trace.capture.windows import tell_windows
 from regard.trace.record.findings import LayerState
 from regard.trace.record.layer import Layer
@@ -25,7 +28,7 @@ class Naming:
     `given` is a tokenizer, one list of strings, `Tokens`, or nothing: then ids name themselves.
     """
 
-    def __init__(self, given: Any) -> None:
+    def __init__(self, given: Any, queries: Any = None, keys: Any = None) -> None:
         self.fixed: Tokens | None = None
         self.read: Callable[[Any], Tokens] | None = None
         if isinstance(given, Tokens):
@@ -34,7 +37,10 @@ class Naming:
             self.fixed = Tokens.of(list(given))
         elif given is not None:
             self.read = Reader(given)
+        self.pictures: PictureTokens | None = None  # what the model says of pictures, once it was handed one
         self.known: dict[tuple[int, ...], Tokens] = {}
+        self.queries = GivenNames("queries", queries, self.text)
+        self.keys = GivenNames("keys", keys, self.text)
         self.inputs: set[tuple[int, ...]] = set()  # all that was fed, where strings were given that fit its length
 
     def read_inputs(self, helds: Collection[LayerCapture]) -> None:
@@ -46,8 +52,11 @@ class Naming:
                 tuple(line) for ids in fed if ids is not None and ids.shape[1] == size for line in ids.tolist()
             }
 
-    def must_fit(self, lengths: Collection[tuple[int, int]]) -> None:
+    def must_fit(self, helds: Collection[LayerCapture]) -> None:
         """Raise where strings were given that fit no row and no column."""
+        self.queries.must_fit([(held.name, sum(block.sizes.q for block in held.blocks)) for held in helds])
+        self.keys.must_fit([(held.name, max(block.column + block.sizes.k for block in held.blocks)) for held in helds])
+        lengths = [(held.blocks[0].sizes.q, held.blocks[0].sizes.k) for held in helds]
         if self.fixed is None or not lengths or any(len(self.fixed) in pair for pair in lengths):
             return
         seen = ", ".join(sorted({f"{q} × {k}" for q, k in lengths})[:4])
@@ -61,31 +70,46 @@ class Naming:
     ) -> None:
         """Name rows and columns of every layer of a run, as far as they are known."""
         rows: list[Named | None] = []
-        by_position: list[bool] = []
+        reasons: list[str] = []
         tell_windows([layer for layer, held in zip(run.layers, helds) if reads_picture(layer, held)], pixels)
         for layer, held in zip(run.layers, helds):
-            ids = ids_of(held, kept)
-            found = None
             unsure = self.unsure(layer, held, run.layers, helds)
-            by_position.append(bool(unsure))
-            if unsure:
-                layer.notes.append(f"{POSITIONS}: {unsure}")
-            elif self.fixed is not None:
-                found = (self.fixed,) * layer.batch if len(self.fixed) == layer.weights.shape[-2] else None
-            elif ids is not None and ids.shape[-1] == layer.weights.shape[-2]:
-                ids = ids.expand(layer.batch, -1) if ids.shape[0] == 1 else ids
-                found = tuple(self.text(line) for line in ids.tolist()) if len(ids) == layer.batch else None
-            elif pixels is not None and reads_picture(layer, held) and LayerState.PARTS_OF_PICTURE not in layer.states:
-                found = self.picture(layer.weights.shape[-2], pixels, layer.batch)
-            rows.append(found)
-        for layer, named, unnamed in zip(run.layers, rows, by_position):
+            reasons.append(unsure)
+            rows.append(None if unsure else self.rows_of(layer, held, kept, pixels))
+        for layer, held, named, unsure in zip(run.layers, helds, rows, reasons):
             layer.queries = named
-            if unnamed:
-                continue
-            sources = self.sources(layer, named, rows)
-            layer.keys = self.columns(layer.kind, layer.weights.shape, named, sources)
-            if layer.kind == "cross" and layer.keys is None and len(sources) > 1:
-                layer.notes.append(f"{POSITIONS}: several inputs are as long as its keys")
+            if layer.kind == "cross" and held.keys_from is not None and self.fixed is None:
+                patches = [one for one in self.sources(layer, named, rows) if one[0].grid is not None]
+                layer.keys = self.keys_of(layer, held.keys_from) or self.columns(
+                    "cross", layer.weights.shape, named, patches
+                )
+                unsure = unsure or held.keys_from.why
+            elif not unsure:
+                sources = self.sources(layer, named, rows)
+                layer.keys = self.columns(layer.kind, layer.weights.shape, named, sources)
+                if layer.kind == "cross" and len(sources) > 1:
+                    unsure = "several inputs are as long as its keys"
+            name_as_given(layer, self.queries, self.keys)
+            if unsure and (layer.queries is None or layer.keys is None):
+                layer.notes.append(f"{POSITIONS}: {unsure}")
+
+    def rows_of(
+        self, layer: Layer, held: LayerCapture, kept: BeamAncestry | None, pixels: tuple[int, ...] | None
+    ) -> Named | None:
+        """Names of its rows: strings that were given, the ids that were fed, or the patches of a picture."""
+        count, ids = layer.weights.shape[-2], ids_of(held, kept)
+        if self.fixed is not None:
+            return (self.fixed,) * layer.batch if len(self.fixed) == count else None
+        if ids is not None and ids.shape[-1] == count:
+            ids = ids.expand(layer.batch, -1) if ids.shape[0] == 1 else ids
+            return tuple(self.text(line) for line in ids.tolist()) if len(ids) == layer.batch else None
+        if pixels is None or self.pictures is None or not self.pictures.reads(pixels):
+            return None
+        if not reads_picture(layer, held) or LayerState.PARTS_OF_PICTURE in layer.states:
+            return None
+        if are_channels(count, layer.heads, held.stream):
+            return None
+        return self.pictures.name(layer.name, count, pixels, layer.batch)
 
     def unsure(self, layer: Layer, held: LayerCapture, layers: Sequence[Layer], helds: Collection[LayerCapture]) -> str:
         """Why names of this length could be those of another input; empty where they cannot."""
@@ -97,6 +121,8 @@ class Naming:
             if len(self.fixed) == n and len(self.inputs) > 1:
                 return f"{len(self.inputs)} different inputs are as long as the tokens given"
             return ""
+        if held.rows_from is not None:
+            return held.rows_from.why if held.rows_from.why != FLOATS else ""
         if held.rival and crossed:
             return "source and target are equally long, and which of them these are is not known"
         ids = held.blocks[0].ids
@@ -128,6 +154,15 @@ class Naming:
             return None
         return tuple(tokens for tokens in sources[0] for _ in range(b // len(sources[0])))  # beams share their source
 
+    def keys_of(self, layer: Layer, origin: Origin) -> Named | None:
+        """Names of keys that were handed to a layer; beams share those of their entry."""
+        if origin.ids is None:
+            return None
+        ids = origin.ids[None] if origin.ids.ndim == 1 else origin.ids
+        if ids.shape[-1] != layer.weights.shape[-1] or layer.batch % len(ids):
+            return None
+        return tuple(self.text(line) for line in ids.tolist() for _ in range(layer.batch // len(ids)))
+
     def text(self, ids: list[int]) -> Tokens:
         key = tuple(ids)
         if key not in self.known:
@@ -136,17 +171,6 @@ class Naming:
             else:
                 self.known[key] = self.read(ids)
         return self.known[key]
-
-    @staticmethod
-    def picture(count: int, pixels: tuple[int, ...], batch: int) -> Named | None:
-        """Image patches, where their number says how they lie."""
-        height, width = pixels[-2:]
-        for prefix in range(6):
-            for side in range(1, min(height, width)):
-                rows, columns = height // side, width // side
-                if height % side == 0 and width % side == 0 and rows * columns + prefix == count > 4 + prefix:
-                    return (patches(rows, columns, prefix=prefix),) * batch
-        return None
 
 
 def reads_picture(layer: Layer, held: LayerCapture) -> bool:

@@ -1,7 +1,9 @@
 """The listener of `watch`: sorts attention calls into runs and layers, and captures what decides each map."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import FrameType
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,10 +14,23 @@ from regard.trace.capture.assemble import assemble_layer
 from regard.trace.capture.layer_capture import CapturedCall, LayerCapture
 from regard.trace.capture.match import drop_unmoved
 from regard.trace.capture.naming import Naming, ids_of
+from regard.trace.capture.pictures import PictureTokens
+from regard.trace.capture.provenance import MIXED, Around, Origin, Provenance, look_at_source
 from regard.trace.capture.retention import Retention
-from regard.trace.doors.call_site import CallSite, Stack, kind_of, stack_of, tree_of
+from regard.trace.doors.arguments import arguments_of
+from regard.trace.doors.call_site import (
+    AttentionKind,
+    CallSite,
+    Stack,
+    kind_of,
+    place_of,
+    stack_of,
+    tree_of,
+)
 from regard.trace.doors.compact_form import Memo
 from regard.trace.doors.dispatcher import DOORS
+from regard.trace.doors.embedding import DERIVED
+from regard.trace.doors.library import others_wait
 from regard.trace.doors.listener import ModelListener
 from regard.trace.doors.scope import Call
 from regard.trace.record.missed import MissedAttention
@@ -77,6 +92,9 @@ class Watcher(ModelListener):
         self.stack: Stack | None = None  # of the last call
         self.counts: dict[str, int] = {}
         self.memo = Memo()
+        self.provenance = Provenance()
+        self.origins: tuple[Origin | None, Origin | None] = (None, None)  # of the rows and keys of the last call
+        self.closely: Callable[[], None] | None = None  # how to stop following what is made of an embedding
         self.notes: list[str] = []
         self.missed: list[tuple[str, str]] = []  # in a run that no layer has begun yet
         self.changes: list[str] = []  # of a run that no layer which is kept has begun yet
@@ -126,12 +144,15 @@ class Watcher(ModelListener):
         if torch.is_inference_mode_enabled() and not DOORS.hears_inference:
             self.note(UNCOUNTED)
         stack = stack_of(call.place, self.tree, self.stack)
-        kind = kind_of(call.place, *call.lengths, call.causal)
+        kind = look_at_source(call, kind_of(call.place, *call.lengths, call.causal))
         call.cached = kind.cached
+        stack = self.trace_rows(stack, path, call, kind)
         held, occurrence = self.enter(stack, path, call)
         self.keep_missed()
         session = self.sessions[-1]
         session.pixels = session.pixels or stack.given.pixels
+        if session.pixels is not None and self.naming.pictures is None:
+            self.naming.pictures = PictureTokens(self.tree.values())
         session.changes |= dict.fromkeys([*self.changes, *call.edits])
         self.changes.clear()
         ids = self.ids_of(stack, call)
@@ -143,8 +164,11 @@ class Watcher(ModelListener):
             held = LayerCapture(name, kind.name, call.door, self.keeper)
             held.take_findings(call)
             held.first(call, self.memo, ids)
+            stream = None if session.pixels is None else arguments_of(call.place.call).stream()
+            held.stream = None if stream is None else tuple(stream.shape)
+            held.rows_from, held.keys_from = (self.as_now(origin) for origin in self.origins)
             session.held[path, occurrence] = held
-        at = self.which(stack, call)
+        at = self.which(stack, call) if held.rows_from is None else None
         if at is not None:
             held.rival = held.rival or stack.given.rivals[at]
             held.outermost = at >= len(stack.given.ids) - len(stack.outermost.ids)
@@ -182,11 +206,14 @@ class Watcher(ModelListener):
     def enter(self, stack: Stack, path: str, call: Call) -> tuple[LayerCapture | None, int]:
         """Which layer of which run a call belongs to: (what is held of it and was extended, or None; occurrence)."""
         session = self.sessions[-1] if self.sessions else None
-        before, self.stack = self.stack, stack
+        before, self.stack = self.stack, stack._replace(calls=())
         if session is not None and before is not None and stack.step is before.step:
             known = session.held.get((path, self.counts.get(path, 0)))
             if known is not None and known.looks_again(call):  # a recurrent decoder asks once per step
                 known.next_row(call, self.memo, self.ids_of(stack, call))
+                return known, self.counts[path]
+            if known is not None and known.goes_on(call):
+                known.extend(call, self.memo, self.ids_of(stack, call), same=True)
                 return known, self.counts[path]
             self.counts[path] = occurrence = self.counts.get(path, 0) + 1
             held = session.held.get((path, occurrence))
@@ -250,9 +277,55 @@ class Watcher(ModelListener):
         )
 
     def ids_of(self, stack: Stack, call: Call) -> Tensor | None:
-        """The token ids that went in around this call, where they are as many as its queries."""
+        """The token ids that its rows stand for."""
+        return None if stack.rows is None else self.memo.copy(stack.rows)
+
+    def trace_rows(self, stack: Stack, path: str, call: Call, kind: AttentionKind) -> Stack:
+        """Find out which ids the rows and the keys of a call were embedded from; they stay beside its stack.
+
+        Where nothing speaks of it, rows are the ids that went in around it, if they are as many.
+        """
+        self.provenance.enter(stack.step, stack.session)
+        self.follow_no_more()
+        around = Around(stack.calls, self.tree)
+        (q, k), b = call.lengths, call.batch
+        rows = self.provenance.rows(around, b, q)
+        keys = self.provenance.keys(around, kind.source, b, k)
+        if rows is not None and keys is not None and rows.ids is keys.ids is not None and not rows.followed:
+            rows = Origin(None, MIXED)  # queries that look at these tokens are others, such as learned ones
+        self.provenance.attend(path, q, rows)
+        self.origins = rows, keys
+        if rows is not None:
+            return stack._replace(rows=rows.ids)
         at = self.which(stack, call)
-        return None if at is None else self.memo.copy(stack.given.ids[at])
+        return stack if at is None else stack._replace(rows=stack.given.ids[at])
+
+    def as_now(self, origin: Origin | None) -> Origin | None:
+        """The same with a copy of its ids, which somebody may write to later."""
+        return origin if origin is None or origin.ids is None else origin._replace(ids=self.memo.copy(origin.ids))
+
+    def hear_embedding(self, weight: Tensor, ids: Tensor, out: Tensor, frame: FrameType) -> None:
+        """Ids become the rows of something: remember which, and listen more closely where others are as many."""
+        place = place_of(frame)
+        if place is None or not self.owns(place.module) or torch._C._current_graph_task_id() != -1:
+            return
+        if ids.ndim not in (1, 2) or not ids.numel() or ids.dtype not in (torch.int64, torch.int32):
+            return
+        stack = stack_of(place, self.tree, self.stack)
+        self.provenance.enter(stack.step, stack.session)
+        rivals = self.provenance.embed(ids, weight.shape[0], out, list(stack.calls))
+        if rivals and self.closely is None and others_wait():
+            DERIVED.open()
+            self.closely = DERIVED.close
+
+    def hear_derived(self, inputs: tuple[Any, ...], out: Tensor) -> None:
+        if self.closely is not None:
+            self.provenance.derive(inputs, out)
+
+    def follow_no_more(self) -> None:
+        if self.closely is not None:
+            closely, self.closely = self.closely, None
+            closely()
 
     @staticmethod
     def which(stack: Stack, call: Call) -> int | None:
@@ -284,10 +357,10 @@ class Watcher(ModelListener):
 
     def finish(self) -> None:
         """The block is over without an error: say so where there was nothing to see."""
-        seen = [held.blocks[0].sizes for session in self.sessions for held in session.held.values() if held.blocks]
-        self.naming.must_fit([(sizes.q, sizes.k) for sizes in seen])
+        helds = [held for session in self.sessions for held in session.held.values() if held.blocks]
+        self.naming.must_fit(helds)
         missed = [*self.missed, *(one for session in self.sessions for one in session.missed)]
-        if not seen and not self.notes and not any(session.refused for session in self.sessions):
+        if not helds and not self.notes and not any(session.refused for session in self.sessions):
             raise WatchError(
                 "the watch saw no attention: the model was not called in this thread inside the block, it ran under "
                 "torch.func or as an exported program, or it has no attention (recurrent mixers have none)"
@@ -297,7 +370,9 @@ class Watcher(ModelListener):
     def release(self) -> None:
         """Let go of the model and of every frame."""
         self.settle()
+        self.follow_no_more()
         self.tree, self.stack = {}, None
+        self.provenance, self.origins = Provenance(), (None, None)
         self.memo = Memo()
         for session in self.sessions:
             session.frame = None

@@ -114,6 +114,8 @@ class Stack(NamedTuple):
     session: FrameType  # the outermost method of a module: `generate`, or the same as step
     outermost: CallInputs  # what the step was given
     given: CallInputs  # what it and the calls in it, around this one, were given
+    calls: tuple[FrameType, ...] = ()  # calls of modules around this one, innermost first, and the session
+    rows: Tensor | None = None  # the ids that its rows were embedded from
 
 
 def stack_of(place: CallSite, tree: Tree, known: Stack | None) -> Stack:
@@ -127,7 +129,8 @@ def stack_of(place: CallSite, tree: Tree, known: Stack | None) -> Stack:
                 calls.append(frame)
             frame = frame.f_back
         if frame is not None:
-            return known._replace(given=given_to(calls, known.outermost))
+            around = unite_calls([*calls, step], known.session)
+            return known._replace(given=given_to(calls, known.outermost), calls=around, rows=None)
     outer_call = outer_method = place.call
     calls, frame = [], place.call
     while frame is not None:
@@ -140,7 +143,13 @@ def stack_of(place: CallSite, tree: Tree, known: Stack | None) -> Stack:
                 outer_method = frame
         frame = frame.f_back
     outermost = given_to(calls[-1:], CallInputs())
-    return Stack(outer_call, outer_method, outermost, given_to(calls[:-1], outermost))
+    around = unite_calls(calls or [outer_call], outer_method)
+    return Stack(outer_call, outer_method, outermost, given_to(calls[:-1], outermost), around)
+
+
+def unite_calls(calls: list[FrameType], session: FrameType) -> tuple[FrameType, ...]:
+    """Calls of modules, innermost first, and the method around all of them where that is another."""
+    return tuple(calls) if session in calls or session.f_code is WRAPPED else (*calls, session)
 
 
 def given_to(calls: list[FrameType], around: CallInputs) -> CallInputs:
@@ -198,7 +207,9 @@ def names_rows(x: Tensor) -> bool:
 
 CROSSED = ("is_cross_attention", "encoder_decoder_attention")
 CACHES = ("past_key_values", "past_key_value", "layer_past", "cache", "kv_cache")
-SOURCES = ("key_value_states", "encoder_hidden_states", "context", "memory", "source", "kv")
+SOURCES = (
+    "key_value_states", "encoder_hidden_states", "cross_attention_states", "context", "memory", "source", "kv",
+)  # fmt: skip
 
 
 class AttentionKind(NamedTuple):
@@ -206,11 +217,32 @@ class AttentionKind(NamedTuple):
 
     name: str  # "self", "cross" or "unknown"
     cached: bool
+    source: Tensor | None = None  # what its keys are made of, where that was handed over beside its queries
 
 
 def kind_of(place: CallSite, q_length: int, k_length: int, causal: bool) -> AttentionKind:
     """Shapes alone cannot tell self from cross, so the arguments of the module are asked."""
-    name, cached = "", False
+    name, cached, source = ask_arguments(place)
+    if not name and is_helper(place) and (outer := around(place)) is not None:
+        name, more, source = ask_arguments(outer)
+        cached = cached or more
+    own, shared = place.module.__dict__, type(place.module)
+    if any(own.get(word) is True or getattr(shared, word, False) is True for word in CROSSED):
+        name = "cross"
+    return AttentionKind(name or ("self" if causal or cached or q_length == k_length else "unknown"), cached, source)
+
+
+def is_helper(place: CallSite) -> bool:
+    """Whether a module is handed q, k and v, and makes none of them: then the one around it knows what they are."""
+    if isinstance(place.module, nn.MultiheadAttention):
+        return False
+    first = [name[:1] for name in place.method.f_code.co_varnames[1:4]]
+    return first == ["q", "k", "v"] and not any(isinstance(x, nn.Linear) for x in place.module._modules.values())
+
+
+def ask_arguments(place: CallSite) -> AttentionKind:
+    """What the arguments of a module's methods say; no name where they say nothing."""
+    name, cached, source = "", False, None
     frame: FrameType | None = place.method
     while frame is not None and frame is not place.call:
         code = frame.f_code
@@ -218,15 +250,14 @@ def kind_of(place: CallSite, q_length: int, k_length: int, causal: bool) -> Atte
         if code.co_argcount and here.get(code.co_varnames[0]) is place.module:
             given = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
             asked = next((here.get(word) for word in given[1:2]), None)  # it may be deleted by now
-            sources = [here.get(word) for word in SOURCES if word in given]
-            if any(isinstance(source, Tensor) and source is not asked for source in sources):
-                name = "cross"
+            for word in SOURCES:
+                other = here.get(word) if word in given else None
+                if isinstance(other, Tensor) and other is not asked:
+                    name, source = "cross", other
             q, k = here.get("query"), here.get("key")
             if isinstance(place.module, nn.MultiheadAttention) and isinstance(q, Tensor) and isinstance(k, Tensor):
                 name = name or ("self" if q is k else "cross")
+                source = source if q is k else k
             cached = cached or any(here.get(word) is not None for word in CACHES)
         frame = frame.f_back
-    own, shared = place.module.__dict__, type(place.module)
-    if any(own.get(word) is True or getattr(shared, word, False) is True for word in CROSSED):
-        name = "cross"
-    return AttentionKind(name or ("self" if causal or cached or q_length == k_length else "unknown"), cached)
+    return AttentionKind(name, cached, source)

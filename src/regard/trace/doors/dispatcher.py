@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from regard.trace.doors import features, handwritten, products
 from regard.trace.doors.axes import NO_LEAD, find_axes
 from regard.trace.doors.below import Hear, Run, kernels_below
+from regard.trace.doors.broadcast import find_lead, share_batch
 from regard.trace.doors.call_site import CallSite, is_mapped, place_of
 from regard.trace.doors.change import apply_changes, tell_listeners
 from regard.trace.doors.einsum_axes import product_axes
@@ -87,7 +88,7 @@ def attention_kernel(
         for listener in owners:
             listener.refuse(place, why_not)
         return run()
-    lead = () if query.is_nested else tuple(query.shape[:-2])
+    lead = () if query.is_nested else find_lead(query, key, value)
     axes = find_axes(scope, owners, place, lead, value, key, query) if lead else NO_LEAD
     if axes.refused:
         for listener in owners:
@@ -95,12 +96,13 @@ def attention_kernel(
         return run()
     layout = axes.layout
     mask = attn_mask if attn_mask is None or attn_mask.ndim < 3 else layout.split(attn_mask)
+    q, k, v = share_batch(layout.split(query), layout.split(key, grouped=True), layout.split(value, grouped=True))
     call = Call(
         place,
         "kernel",
-        q=layout.split(query),
-        k=layout.split(key, grouped=True),
-        v=layout.split(value, grouped=True),
+        q=q,
+        k=k,
+        v=v,
         scale=query.shape[-1] ** -0.5 if scale is None else scale,
         mask=mask,
         causal=is_causal,

@@ -13,13 +13,14 @@ from regard.attention.observe import OBSERVER
 from regard.errors import WatchError
 from regard.trace.doors.dispatcher import DOORS, open_products
 from regard.trace.doors.elsewhere import OPEN
+from regard.trace.doors.embedding import open_embedding
 from regard.trace.doors.fastpath import open_fastpath
 from regard.trace.doors.flex import open_flex
 from regard.trace.doors.own import announce_attend
 from regard.trace.doors.registry import open_registry
 from regard.trace.doors.scope import SCOPE, Listener, ListenerScope
 
-DOORS.others = [open_registry, open_fastpath]
+DOORS.others = [open_registry, open_fastpath, open_embedding]
 
 
 @contextmanager

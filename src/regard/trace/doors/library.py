@@ -3,6 +3,7 @@
 Removing kernels uses a private method of torch: it stands in this file only.
 """
 
+import sys
 import threading
 import warnings
 from collections.abc import Callable
@@ -15,19 +16,31 @@ from regard.trace.doors.below import Below, own_kernel
 
 Kernels = dict[str, Callable[..., Any]]
 
-GRACE = 1.0  # seconds; far longer than any thread stands between looking a kernel up and running it
+GRACE = 0.5  # seconds until it is asked again whether other threads wait
+IDLE = ("threading.py", "queue.py", "selectors.py", "socket.py", "connection.py", "futures/thread.py")  # where they do
 
 
 class Library:
     """Kernels that are installed while at least one user lives in the process.
 
-    A kernel must not be taken away while another thread is on its way into it, and torch cannot say whether one is.
-    So it goes at once where there is only one thread, and otherwise a moment after the last user has gone; until
-    then it hands every call straight on.
+    A kernel must not be taken away while another thread is on its way into it: torch fails where one vanishes between
+    being looked up and being run. So it goes only while every other thread waits for something, at once or some moment
+    after the last user has gone; until then it hands every call straight on.
+
+    `kernels` stand above autograd, `below` below it, for inference tensors in the place of torch's own; `plain_below`
+    below it only, without the set of keys where they call by name; `nested` serve torch's nested tensors.
     """
 
-    def __init__(self, kernels: Kernels, below: Below | None = None, nested: Kernels | None = None) -> None:
+    def __init__(
+        self,
+        kernels: Kernels,
+        below: Below | None = None,
+        nested: Kernels | None = None,
+        *,
+        plain_below: Kernels | None = None,
+    ) -> None:
         self.kernels, self.below, self.nested = kernels, below or {}, nested or {}
+        self.plain_below = plain_below or {}
         self.lock = threading.RLock()
         self.users = 0
         self.hears_inference = True  # whether kernels stand in the place of torch's own, for inference tensors
@@ -55,6 +68,8 @@ class Library:
                         self.library.impl(name, kernel, key)
             for name, kernel in self.nested.items():  # one key: torch loses count where two are taken away
                 self.library.impl(name, kernel, "AutogradNestedTensor")
+            for name, kernel in self.plain_below.items():
+                self.library.impl(name, kernel, "ADInplaceOrView")
             for name, (kernel, _) in self.below.items():
                 self.library.impl(name, kernel, "ADInplaceOrView", with_keyset=True)
             # Beside other threads, which all pass this way, a kernel cannot be exchanged safely.
@@ -80,10 +95,14 @@ class Library:
                 return
             while self.closing:
                 self.closing.pop()()
-            if is_alone():
-                self.remove()
-            elif self.waiting is None:
-                self.wait()
+            self.leave()
+
+    def leave(self) -> None:
+        """Go now, or look again a moment later."""
+        if others_wait():
+            self.remove()
+        elif self.waiting is None:
+            self.wait()
 
     def wait(self) -> None:
         self.waiting = threading.Timer(GRACE, self.expire)
@@ -94,12 +113,19 @@ class Library:
         with self.lock:
             self.waiting = None
             if not self.users:
-                self.remove()
+                self.leave()
 
     def remove(self) -> None:
         if self.library is not None:
             self.library._destroy()
             self.library = None
+
+
+def others_wait() -> bool:
+    """Whether every other thread waits for something, so that none of them is on its way into a kernel."""
+    mine = threading.get_ident()
+    frames = [frame for thread, frame in sys._current_frames().items() if thread != mine]
+    return all(frame.f_code.co_filename.endswith(IDLE) for frame in frames)
 
 
 def is_alone() -> bool:

@@ -59,6 +59,14 @@ class Call(Findings):
         shape = self.map.shape if self.map is not None else (0, 0) if self.weights is None else self.weights.shape
         return shape[-2], shape[-1]
 
+    @property
+    def batch(self) -> int:
+        """How many batch entries it has."""
+        shape = (
+            self.map.shape if self.map is not None else next(x.shape for x in (self.q, self.weights) if x is not None)
+        )
+        return shape[0] if len(shape) == 4 else 1
+
 
 @runtime_checkable
 class Listener(Protocol):

@@ -1,0 +1,82 @@
+"""What a call of a module was handed, read from its frame."""
+
+from collections.abc import Iterator, Mapping
+from types import FrameType
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from regard.trace.doors.call_site import CALL, WRAPPED
+
+STREAMS = ("hidden_states", "inputs_embeds", "query", "tgt", "src", "x", "input", "inputs", "target")
+OTHERS = ("mask", "bias", "position", "type", "label", "cos", "sin")
+
+
+class CallArguments(NamedTuple):
+    """What a call of a module was handed."""
+
+    args: tuple[Any, ...]
+    named: Mapping[str, Any]
+
+    def tensors(self) -> Iterator[tuple[str, Tensor]]:
+        for value in self.args:
+            yield from within("", value)
+        for name, value in self.named.items():
+            yield from within(name, value)
+
+    def integers(self) -> list[Tensor]:
+        """What may be ids."""
+        return [
+            x
+            for name, x in self.tensors()
+            if x.ndim in (1, 2) and x.dtype in (torch.int64, torch.int32) and not any(word in name for word in OTHERS)
+        ]
+
+    def stream(self) -> Tensor | None:
+        """The tensor that a module works on: the first one of numbers."""
+        for x in self.args:
+            if is_stream(x):
+                return x
+        for name in STREAMS:
+            if is_stream(x := self.named.get(name)):
+                return x
+        for name, x in self.named.items():
+            if is_stream(x) and not any(word in name for word in OTHERS):
+                return x
+        return None
+
+    def holds(self, x: Tensor) -> bool:
+        """Whether a tensor is among what was handed over, or in a tuple or dictionary of that."""
+        for value in (*self.args, *self.named.values()):
+            if x is value:
+                return True
+            if isinstance(value, tuple | list | Mapping) and any(x is other for _, other in within("", value)):
+                return True
+        return False
+
+
+def is_stream(x: Any) -> bool:
+    return isinstance(x, Tensor) and x.ndim >= 3 and x.is_floating_point()
+
+
+def within(name: str, value: Any) -> Iterator[tuple[str, Tensor]]:
+    """Tensors of an argument, also of a tuple or a dictionary of them."""
+    if isinstance(value, Tensor):
+        yield name, value
+    elif isinstance(value, Mapping):
+        yield from ((str(key), x) for key, x in value.items() if isinstance(x, Tensor))
+    elif isinstance(value, tuple | list) and len(value) < 9:
+        yield from ((name, x) for x in value if isinstance(x, Tensor))
+
+
+def arguments_of(frame: FrameType) -> CallArguments:
+    """Read from the frame of a module's call, or of a method of the model."""
+    code = frame.f_code
+    if code is not CALL:
+        here = frame.f_locals
+        return CallArguments(tuple(here.get(name) for name in code.co_varnames[1 : code.co_argcount]), {})
+    outer = frame.f_back  # holds the arguments and nothing else, so it is read in less time
+    here = (outer if outer is not None and outer.f_code is WRAPPED else frame).f_locals
+    args, named = here.get("args"), here.get("kwargs")
+    return CallArguments(args if isinstance(args, tuple) else (), named if isinstance(named, dict) else {})
