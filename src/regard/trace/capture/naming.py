@@ -105,7 +105,7 @@ class Naming:
             return tuple(self.text(line) for line in ids.tolist()) if len(ids) == layer.batch else None
         if pixels is None or self.pictures is None or not self.pictures.reads(pixels):
             return None
-        if not reads_picture(layer, held) or LayerState.PARTS_OF_PICTURE in layer.states:
+        if not reads_picture(layer, held) or {LayerState.PARTS_OF_PICTURE, LayerState.CHANNELS} & set(layer.states):
             return None
         if are_channels(count, layer.heads, held.stream):
             return None
