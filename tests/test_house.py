@@ -19,6 +19,7 @@ MANY_PARAMETERS = {
     "regard.attention.attend.attend",
     "regard.attention.reference.mechanism.attend",
     "regard.layers.multihead.MultiHead.__init__",
+    "regard.trace.watch.watch",  # hints that only the caller can give: heads, layout, queries, keys
 }
 # Imported inside a function, or for types only, against the order of folders: (who, whom), beginnings of module names.
 LAZY = [

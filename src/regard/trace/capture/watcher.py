@@ -18,15 +18,7 @@ from regard.trace.capture.pictures import PictureTokens
 from regard.trace.capture.provenance import MIXED, Around, Origin, Provenance, look_at_source
 from regard.trace.capture.retention import Retention
 from regard.trace.doors.arguments import arguments_of
-from regard.trace.doors.call_site import (
-    AttentionKind,
-    CallSite,
-    Stack,
-    kind_of,
-    place_of,
-    stack_of,
-    tree_of,
-)
+from regard.trace.doors.call_site import AttentionKind, CallSite, Stack, kind_of, place_of, stack_of, tree_of
 from regard.trace.doors.compact_form import Memo
 from regard.trace.doors.dispatcher import DOORS
 from regard.trace.doors.embedding import DERIVED

@@ -26,7 +26,7 @@ LOSES = ("linear", "convolution", "embedding", "native_layer_norm", "mean", "var
 
 
 @dataclass(eq=False)
-class Origin:
+class ProductOrigin:
     """A product of activations or a softmax, from which other tensors are made."""
 
     counted: bool  # as a softmax over rows, which is a map of its own
@@ -66,7 +66,7 @@ class AttentionCounter(TorchDispatchMode):
             left, right = (args[i] for i in PRODUCTS[name])
             origin = self.product(name, left, right, made[0])
         elif name in SOFTMAX and made[0].ndim > 1:
-            origin = Origin(rows)
+            origin = ProductOrigin(rows)
         elif not name.startswith((*FUSED, *LOSES)):
             origin = next((self.origins[x] for x in given if x in self.origins), None)
         if origin is not None and name == "mul" and made[0].ndim > 2:
@@ -85,7 +85,7 @@ class AttentionCounter(TorchDispatchMode):
             if origin is not None and x.is_floating_point():
                 self.origins[x] = origin
 
-    def product(self, name: str, left: Tensor, right: Tensor, out: Tensor) -> Origin | None:
+    def product(self, name: str, left: Tensor, right: Tensor, out: Tensor) -> ProductOrigin | None:
         """A product of matrices: the second of two, or perhaps the first."""
         if left.shape[-1] < 2 or left not in self.active or right not in self.active:
             return None
@@ -97,12 +97,12 @@ class AttentionCounter(TorchDispatchMode):
             return None
         for weights in (left, right.mT):
             if (weights is left or weights.shape[-2] > 1) and weights.ndim > 2 and is_normalised(weights):
-                self.count(Origin(False), name)
+                self.count(ProductOrigin(False), name)
                 return None
         square = len({*left.shape[-2:], *right.shape[-2:]}) == 1
-        return Origin(False, square, out.data_ptr())
+        return ProductOrigin(False, square, out.data_ptr())
 
-    def count(self, origin: Origin, name: str, *, one_query: bool = False) -> None:
+    def count(self, origin: ProductOrigin, name: str, *, one_query: bool = False) -> None:
         """Once for each map, which may meet more than one tensor of values.
 
         `one_query` is a softmax by which experts, layers and branches are mixed as well as keys.
