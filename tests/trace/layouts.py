@@ -189,6 +189,30 @@ class LocalWindows(Oracle):
         return self.out(rearrange(mix, "(b w) h n d -> b (w n) (h d)", w=2))
 
 
+class Local(nn.Module):
+    """The module of local-attention: it merges what it is given under the same names, and knows of no heads."""
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        shape, d = q.shape, q.shape[-1]
+        (q, k, v) = (rearrange(t, "b h (w n) d -> (b h) w n d", w=2) for t in (q, k, v))
+        weights = (q @ k.mT / math.sqrt(d)).softmax(-1)
+        return (weights @ v).reshape(shape), weights
+
+
+class LocalModule(Oracle):
+    """The same windows in a module of their own."""
+
+    def __init__(self, heads: int = 4) -> None:
+        super().__init__(heads)
+        self.local = Local()
+
+    def forward(self, x: Tensor) -> Tensor:
+        parts = (rearrange(t, "b n (h d) -> b h n d", h=self.num_heads) for t in (self.q(x), self.k(x), self.v(x)))
+        mix, weights = self.local(*parts)
+        self.keep(rearrange(weights, "(b h) w q k -> (b w) h q k", h=self.num_heads))
+        return self.out(rearrange(self.silence(mix), "b h n d -> b n (h d)"))
+
+
 class HeadsFirst(Oracle):
     """Four axes with heads before the batch: (h, b, n, d)."""
 

@@ -15,6 +15,7 @@ from tests.trace.layouts import (
     GroupedFive,
     HeadsFirst,
     InnerModule,
+    LocalModule,
     LocalWindows,
     OneHeadInWindows,
     Oracle,
@@ -45,6 +46,7 @@ WIDER: dict[str, Callable[..., Oracle]] = {
     },
     **{f"windows, {how}": lambda how=how, **more: Windows(how, **more) for how in ("kernel", "by hand")},
     "merged heads beside windows": LocalWindows,
+    "merged heads beside windows, in a module of their own": LocalModule,
     **{f"shared keys {order}": lambda order=order, **more: SharedKeys(order, **more) for order in ORDERS},
     **{f"heads first, {how}": lambda how=how, **more: HeadsFirst(how, **more) for how in ("kernel", "by hand")},
 }

@@ -18,7 +18,7 @@ from regard.trace.doors.axes_hint import AxesHint
 from regard.trace.doors.call_site import CallSite
 from regard.trace.doors.recognise import recognise
 from regard.trace.doors.scope import Call, ListenerScope, paused
-from regard.trace.doors.surroundings import Surroundings, batch_sizes, surroundings_of
+from regard.trace.doors.surroundings import Surroundings, batch_sizes, first_given, surroundings_of
 from regard.trace.record.findings import LayerState
 
 HEADS = (
@@ -84,9 +84,8 @@ def is_usual(place: CallSite, lead: tuple[int, ...], positions: set[int]) -> boo
     """Whether four axes have as large a batch as what the method was given first, and as many heads as it says."""
     if len(lead) != 2 or lead[0] == lead[1]:
         return False
-    code = place.method.f_code
-    given = place.here.get(code.co_varnames[1]) if code.co_argcount > 1 else None
-    if not isinstance(given, Tensor) or given.ndim < 2:
+    given = first_given(place)
+    if given is None or given.ndim < 2:
         return False
     batches = batch_sizes(given, positions) if given.ndim == 3 else {given.shape[0]}
     return batches == {lead[0]} and heads_of(place.module) in (None, lead[1])
@@ -207,6 +206,7 @@ def grouped_axes(lead: tuple[int, ...], xs: tuple[Tensor, ...]) -> set[int]:
 
 def fit_sizes(readings: list[Layout], batches: set[int], heads: int | None, grouped: set[int]) -> list[Layout]:
     """The readings of several axes that fit the batch that the module was given, its heads, and shared keys."""
+    usual = any(reading.is_plain and (not batches or reading.batch in batches) for reading in readings)
 
     def fits(reading: Layout) -> bool:
         roles = [axis[0][0] for axis in reading.axes]
@@ -214,8 +214,8 @@ def fit_sizes(readings: list[Layout], batches: set[int], heads: int | None, grou
             return False
         if batches and reading.batch not in batches:
             return False
-        if heads is None and reading.windows > 1 and len(roles) == 2:
-            return False  # four axes are heads, unless their number says otherwise
+        if usual and heads is None and reading.windows > 1 and len(roles) == 2:
+            return False  # four axes are heads, unless their number or the batch says otherwise
         return all(roles[axis] == "h" for axis in grouped if axis)
 
     return [reading for reading in readings if fits(reading)]
@@ -223,7 +223,7 @@ def fit_sizes(readings: list[Layout], batches: set[int], heads: int | None, grou
 
 def speaks_against(lead: tuple[int, ...], batches: set[int], heads: int | None) -> bool:
     """Whether four axes cannot be (b, h, n, d): neither their batch nor their heads are those of the module."""
-    return bool(batches) and lead[0] not in batches and heads is not None and lead[1] != heads
+    return bool(batches) and lead[0] not in batches and (heads is None or lead[1] != heads)
 
 
 def fit_batch(around: list[Surroundings], positions: set[int], readings: list[Layout]) -> list[Layout]:

@@ -52,6 +52,16 @@ def batch_sizes(x: Tensor, positions: set[int]) -> set[int]:
     return {first} if second in positions and first not in positions else {first, second}
 
 
+def first_given(place: CallSite) -> Tensor | None:
+    """The first tensor that the call of a module was given: its method may call another one by that name by now."""
+    if place.call.f_code is CALL or place.call.f_code is WRAPPED:
+        local = place.call.f_locals
+        return next(tensors_in([local.get("args"), local.get("kwargs")]), None)
+    code = place.method.f_code
+    given = place.here.get(code.co_varnames[1]) if code.co_argcount > 1 else None
+    return given if isinstance(given, Tensor) else None
+
+
 def surroundings_of(place: CallSite, owns: Callable[[nn.Module], bool]) -> Iterator[Surroundings]:
     """The calls of modules around an attention call, from the inside out, as far as they are watched."""
     frame: FrameType | None = place.method
