@@ -57,6 +57,36 @@ def test_a_softmax_over_features_is_no_map(how: str, d: int, first: str) -> None
     assert not trace.verify()
 
 
+class Factorised(nn.Module):
+    """CoaT: only the keys get a softmax, over positions; each row of what meets the values is a feature."""
+
+    num_heads = H
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.q, self.k, self.v = nn.Linear(6, H * D), nn.Linear(6, H * D), nn.Linear(6, H * D)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = (part(x).unflatten(-1, (H, -1)).transpose(1, 2) for part in (self.q, self.k, self.v))
+        return (q @ (k.softmax(2).transpose(-1, -2) @ v)).transpose(1, 2).flatten(2)[..., :6]
+
+
+def test_keys_that_are_summed_over_by_a_softmax_make_no_map_in_any_of_several_layers() -> None:
+    """The product of one layer has the sizes of the keys of the next, and is nothing that these came of."""
+    model = nn.Sequential(Factorised(), Factorised(), Factorised()).eval()
+    with (
+        torch.no_grad(),
+        pytest.raises(WatchError, match=r"no attention that has a map it can show: 0 .* 2 more modules"),
+    ):
+        watched(model, torch.randn(B, N, 6))
+    heard = nn.Sequential(nn.TransformerEncoderLayer(6, 2, 8, batch_first=True), *model).eval()
+    with torch.no_grad():
+        trace = watched(heard, torch.randn(B, N, 6))
+    assert [layer.name for layer in trace.layers] == ["0.self_attn"]
+    assert {one.name for one in trace.missed} == {"1", "2", "3"}
+    assert not trace.verify()
+
+
 class Squared(nn.Module):
     """Two steps of attention at once: (a @ a) @ v."""
 

@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from regard.errors import WatchError
 from regard.trace.capture.ancestry import add_doubts, ancestry
 from regard.trace.capture.assemble import assemble_layer
 from regard.trace.capture.layer_capture import CapturedCall, LayerCapture
@@ -25,7 +24,7 @@ from regard.trace.doors.embedding import DERIVED
 from regard.trace.doors.library import others_wait
 from regard.trace.doors.listener import ModelListener
 from regard.trace.doors.scope import Call
-from regard.trace.record.missed import MissedAttention
+from regard.trace.record.missed import MissedAttention, no_attention_error
 from regard.trace.record.trace import Run
 
 Key = tuple[str, int]
@@ -353,11 +352,7 @@ class Watcher(ModelListener):
         self.naming.must_fit(helds)
         missed = [*self.missed, *(one for session in self.sessions for one in session.missed)]
         if not helds and not self.notes and not any(session.refused for session in self.sessions):
-            raise WatchError(
-                "the watch saw no attention: the model was not called in this thread inside the block, it ran under "
-                "torch.func or as an exported program, or it has no attention (recurrent mixers have none)"
-                + "".join(f"; {MissedAttention(name, what)}" for name, what in missed)
-            )
+            raise no_attention_error([MissedAttention(name, what) for name, what in missed])
 
     def release(self) -> None:
         """Let go of the model and of every frame."""

@@ -173,6 +173,9 @@ def all_readings(lead: tuple[int, ...], heads: int | None) -> Iterator[Layout]:
             yield Layout((first, *((("w", size),) for size in lead[1:])))
     if len(lead) == 1:
         return
+    for batch in (b for b in range(2, lead[0]) if lead[0] % b == 0 and len(lead) == 2):
+        b, w = ("b", batch), ("w", lead[0] // batch)
+        yield from (Layout((axis, (("h", lead[1]),))) for axis in ((b, w), (w, b)))
     for roles in combinations("bhw", repeat=len(lead)):
         if roles.count("b") <= 1 and "w" * len(lead) != "".join(roles):
             yield Layout(tuple(((role, size),) for role, size in zip(roles, lead)))
@@ -222,8 +225,8 @@ def fit_sizes(readings: list[Layout], batches: set[int], heads: int | None, grou
 
 
 def speaks_against(lead: tuple[int, ...], batches: set[int], heads: int | None) -> bool:
-    """Whether four axes cannot be (b, h, n, d): neither their batch nor their heads are those of the module."""
-    return bool(batches) and lead[0] not in batches and (heads is None or lead[1] != heads)
+    """Whether four axes cannot be (b, h, n, d): their batch is not that of the module."""
+    return bool(batches) and lead[0] not in batches
 
 
 def fit_batch(around: list[Surroundings], positions: set[int], readings: list[Layout]) -> list[Layout]:

@@ -6,7 +6,7 @@ take an earlier product as it is, as linear attention does? A linear layer is no
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from weakref import ReferenceType, ref
 
@@ -29,6 +29,15 @@ class ScoreProduct:
         """Whether x has these sizes, in any number of leading axes, as it is or transposed."""
         cells, q, k = self.shape
         return x.ndim >= 2 and x.numel() == cells * q * k and tuple(x.shape[-2:]) in ((q, k), (k, q))
+
+    def is_near(self, x: Tensor, modules: tuple[int, ...]) -> bool:
+        """Whether a product in these modules, the innermost first, may go on with this one.
+
+        Two modules inside of a third may share the work; but transposed it is more likely what the layer before gave.
+        """
+        if modules[0] in self.modules or self.modules[0] in modules:
+            return True
+        return tuple(x.shape[-2:]) == self.shape[1:] and bool(set(modules) & set(self.modules))
 
 
 @dataclass(eq=False)
@@ -83,14 +92,18 @@ class Ledger:
 
     def take(self, x: Tensor, modules: tuple[int, ...] | None = None) -> ScoreProduct | None:
         """The product that x was made of, by its sizes and its place; it is then explained, and forgotten."""
-        for one in reversed(self.scores):
-            if one.fits(x) and (modules is None or set(modules) & set(one.modules)):
-                self.scores.remove(one)
-                return one
-        return None
+        found = next(self.find(x, modules), None)
+        if found is not None:
+            self.scores.remove(found)
+        return found
 
-    def fitting(self, x: Tensor) -> bool:
-        return any(one.fits(x) for one in self.scores)
+    def fitting(self, x: Tensor, modules: tuple[int, ...] | None = None) -> bool:
+        """Whether there is such a product, in one of these modules."""
+        return any(True for _ in self.find(x, modules))
+
+    def find(self, x: Tensor, modules: tuple[int, ...] | None) -> Iterator[ScoreProduct]:
+        """Such products, the last first."""
+        return (one for one in reversed(self.scores) if one.fits(x) and (modules is None or one.is_near(x, modules)))
 
 
 def mark_of(x: Tensor) -> tuple[int, float, float]:

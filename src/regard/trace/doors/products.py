@@ -43,8 +43,8 @@ def product(
     if axes is None and left.ndim == right.ndim >= 3 and left.shape[:-2] == right.shape[:-2]:
         axes = matmul_axes(left.ndim)
     if axes is not None and not ledger.inside and (ledger.scores or ledger.softmaxes) and left.ndim < 5:
-        meeting = find_meeting(scope, left, right, axes, frame)  # of five axes, which are batch and heads is not known
-        place = None if meeting is None else site_of(frame)
+        place = site_of(frame)  # of five axes, which are batch and heads is not known
+        meeting = None if place is None else find_meeting(scope, left, right, axes, frame, modules_near(place))
         if meeting is not None and place is not None and scope.owners(place.module):
             return hear_meeting(scope, meeting, run, place, recorded=not batched)
     if batched:
@@ -83,17 +83,17 @@ class Meeting:
 
 
 def find_meeting(
-    scope: ListenerScope, left: Tensor, right: Tensor, axes: ProductAxes, frame: FrameType
+    scope: ListenerScope, left: Tensor, right: Tensor, axes: ProductAxes, frame: FrameType, near: tuple[int, ...]
 ) -> Meeting | None:
-    """Which operand are the weights that a product or a softmax of this context has led to."""
+    """Which operand are the weights that a product in the modules `near`, or a softmax, has led to."""
     ledger = scope.ledger
     if is_same(left, right):
         return None
     for weights, values, way in ((left, right, axes), (right, left, axes.transpose())):
         w, v = weights.permute(way.left), values.permute(way.right)
-        of_scores = ledger.fitting(w)
-        if not of_scores and (weights is right or not ledger.is_softmax(weights)):
-            continue
+        of_scores = ledger.fitting(w, near)
+        if not of_scores and (weights is right or w.shape[-2] > 1 or not ledger.is_softmax(weights)):
+            continue  # rows that no product of queries and keys has led to may be features, as in linear attention
         with paused(scope), torch.no_grad():
             if not is_normalised(w.detach()) and not (of_scores and ledger.is_sigmoid(weights)):
                 continue
@@ -162,8 +162,7 @@ def judge(scope: ListenerScope, left: Tensor, right: Tensor, out: Tensor, frame:
         # Numbers times themselves may be weights twice: these have yet to meet values.
         what = "" if is_same(left, right) else describe_attention(scope, left, right, near, place.module)
     if what:
-        for listener in scope.owners(place.module):
-            listener.miss(place, f"{what}, inside torch.vmap" if is_mapped(frame) else what)
+        tell_missed(scope, place, what, frame)
         return
     sizes = {*left.shape[-2:], *right.shape[-2:]}
     b, q, k = out.shape
@@ -173,9 +172,13 @@ def judge(scope: ListenerScope, left: Tensor, right: Tensor, out: Tensor, frame:
 def miss(scope: ListenerScope, frame: FrameType, what: str) -> None:
     """Something in a watched module computed attention that is not heard."""
     place = owned_site(scope, frame)
-    for listener in [] if place is None else scope.owners(place.module):
-        assert place is not None
-        listener.miss(place, what)
+    if place is not None:
+        tell_missed(scope, place, what, frame)
+
+
+def tell_missed(scope: ListenerScope, place: CallSite, what: str, frame: FrameType) -> None:
+    for listener in scope.owners(place.module):
+        listener.miss(place, f"{what}, inside torch.vmap (torch.func)" if is_mapped(frame) else what)
 
 
 def owned_site(scope: ListenerScope, frame: FrameType) -> CallSite | None:

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from regard.errors import WatchError
+
 SHOWN = 6  # modules that are named in one line
 
 
@@ -28,3 +30,15 @@ def incomplete_line(missed: Sequence[MissedAttention]) -> str:
     names = list(dict.fromkeys(one.name for one in missed))
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return f"incomplete: attention in {', '.join(names[:SHOWN])}{more} was not heard"
+
+
+def no_attention_error(missed: Sequence[MissedAttention]) -> WatchError:
+    """Why a trace would be empty."""
+    if missed:
+        others = len({one.name for one in missed}) - 1
+        more = f", and the like in {others} more modules" if others else ""
+        return WatchError(f"the watch saw no attention that has a map it can show: {missed[0]}{more}")
+    return WatchError(
+        "the watch saw no attention: the model was not called in this thread inside the block, it ran under "
+        "torch.func or as an exported program, or it has no attention (recurrent mixers have none)"
+    )
