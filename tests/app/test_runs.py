@@ -44,6 +44,7 @@ def test_every_embedded_model_is_listed_with_an_example_that_it_can_run(client):
         "read",
         "read",
         "read",
+        "summarise",
         "generate",
     ]
     for model in listed:
