@@ -8,6 +8,7 @@ import threading
 import warnings
 from collections.abc import Callable
 from functools import cache
+from types import FrameType
 from typing import Any
 
 import torch
@@ -24,8 +25,8 @@ class Library:
     """Kernels that are installed while at least one user lives in the process.
 
     A kernel must not be taken away while another thread is on its way into it: torch fails where one vanishes between
-    being looked up and being run. So it goes only while every other thread waits for something, at once or some moment
-    after the last user has gone; until then it hands every call straight on.
+    being looked up and being run. So it goes only while every other thread waits, or has nothing to do with torch, at
+    once or some moment after the last user has gone; until then it hands every call straight on.
 
     `kernels` stand above autograd, `below` below it, for inference tensors in the place of torch's own; `plain_below`
     below it only, without the set of keys where they call by name; `nested` serve torch's nested tensors.
@@ -122,10 +123,23 @@ class Library:
 
 
 def others_wait() -> bool:
-    """Whether every other thread waits for something, so that none of them is on its way into a kernel."""
+    """Whether every other thread waits, or has nothing to do with torch, so that none is on its way into a kernel."""
     mine = threading.get_ident()
-    frames = [frame for thread, frame in sys._current_frames().items() if thread != mine]
-    return all(frame.f_code.co_filename.endswith(IDLE) for frame in frames)
+    return not any(may_compute(frame) for thread, frame in sys._current_frames().items() if thread != mine)
+
+
+def may_compute(frame: FrameType) -> bool:
+    """Whether a thread that stands here does not wait, and some code on its way knows torch or holds a tensor."""
+    if frame.f_code.co_filename.endswith(IDLE):
+        return False
+    near: FrameType | None = frame
+    while near is not None:
+        if "torch" in near.f_globals or str(near.f_globals.get("__name__", "")).startswith("torch"):
+            return True
+        if any(isinstance(x, torch.Tensor | torch.nn.Module) for x in list(near.f_locals.values())):
+            return True
+        near = near.f_back
+    return False
 
 
 def is_alone() -> bool:
