@@ -67,6 +67,8 @@ def find_axes(scope: ListenerScope, owners: list[Any], place: CallSite, lead: tu
 
     What was found once for a module holds for its later calls of the same sizes.
     """
+    if not lead:
+        return NO_LEAD
     key = (id(place.module), place.method.f_code, lead)
     known: CallAxes | None = scope.axes.get(key)
     if known is None:

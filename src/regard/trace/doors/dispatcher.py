@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.trace.doors import features, handwritten, products
-from regard.trace.doors.axes import NO_LEAD, find_axes
+from regard.trace.doors.axes import find_axes
 from regard.trace.doors.below import Hear, Run, kernels_below
 from regard.trace.doors.broadcast import find_lead, share_batch
 from regard.trace.doors.call_site import CallSite, is_mapped, place_of
@@ -89,7 +89,7 @@ def attention_kernel(
             listener.refuse(place, why_not)
         return run()
     lead = () if query.is_nested else find_lead(query, key, value)
-    axes = find_axes(scope, owners, place, lead, value, key, query) if lead else NO_LEAD
+    axes = find_axes(scope, owners, place, lead, value, key, query)
     if axes.refused:
         for listener in owners:
             listener.refuse(place, axes.refused)

@@ -7,7 +7,7 @@ from types import FrameType
 import torch
 from torch import Tensor, nn
 
-from regard.trace.doors.axes import NO_LEAD, find_axes
+from regard.trace.doors.axes import find_axes
 from regard.trace.doors.call_site import CallSite, around, first_argument, is_mapped, place_of
 from regard.trace.doors.change import apply_changes, tell_listeners
 from regard.trace.doors.einsum_axes import ProductAxes, matmul_axes
@@ -115,7 +115,7 @@ def hear_meeting(scope: ListenerScope, found: Meeting, run: Run, place: CallSite
     weights, owners = found.weights, scope.owners(place.module)
     lead = tuple(weights.shape[:-2])
     v = unmerge(found.values, lead)
-    axes = find_axes(scope, owners, place, lead, v) if lead else NO_LEAD
+    axes = find_axes(scope, owners, place, lead, v)
     if axes.refused:
         for listener in owners:
             listener.refuse(place, axes.refused)
