@@ -20,6 +20,7 @@ from regard.tasks.encoder_tokens import EncoderTokenizer
 from regard.tasks.evaluate import evaluate, task_of
 from regard.tasks.labelled_examples import cut_middle, encode_labelled
 from regard.tasks.trained_classifier import open_classifier
+from regard.tasks.word_importance import explain_ids
 from regard.trace.file import load
 from regard.training import checkpoint
 from regard.training.fit import fit
@@ -81,6 +82,34 @@ def test_it_learns_a_small_set_in_seconds(films, tmp_path):
         found = fit(Classify(), settings(films, pooling=pooling, **more), tmp_path / pooling)
         assert found.scores["accuracy"] == 1.0
         assert store.describe(tmp_path / pooling / "model")["config"]["pooling"] == pooling
+
+
+def test_a_recurrent_model_learns_resumes_to_the_bit_and_says_which_words_mattered(films, tmp_path):
+    more = {
+        "model": "recurrent",
+        "cell": "gru",
+        "eval_every": 30,
+        "save_every": 30,
+        "dropout": 0.0,
+        "word_dropout": 0.0,
+    }
+    found = fit(Classify(), settings(films, steps=60, **more), tmp_path / "run")
+    assert found.scores["accuracy"] == 1.0
+    fit(Classify(), settings(films, steps=30, **more), tmp_path / "again")
+    fit(Classify(), settings(films, steps=60, **more), tmp_path / "again", resume=True)
+    assert_close(weights(tmp_path / "again", 60), weights(tmp_path / "run", 60), rtol=0, atol=0)
+    assert store.describe(tmp_path / "run" / "model")["kind"] == "recurrent_classifier"
+    opened = open_classifier(tmp_path / "run")
+    said = explain_ids(opened, opened.tokens.tokenizer.encode("the film was really awful").ids)
+    assert said.words[int(said.leave_one_out.argmax())] == "awful"
+    assert evaluate(str(tmp_path / "run"))["scores"]["accuracy"] == 1.0
+
+
+def test_what_a_recurrent_model_cannot_be_is_refused(films, tmp_path):
+    with pytest.raises(ConfigError, match="model is 'recurrent', but filler is to be fine-tuned"):
+        PreparedClassification(settings(films, model="recurrent", pretrained="filler"), tmp_path)
+    with pytest.raises(ConfigError, match="a recurrent model pools by attention, but pooling is 'max'"):
+        PreparedClassification(settings(films, model="recurrent", pooling="max"), tmp_path)
 
 
 def test_parts_of_a_batch_add_up_with_their_gradients(films, tmp_path):

@@ -14,6 +14,7 @@ from regard.models.gpt import GPT, GPTConfig
 from regard.models.gpt2 import Gpt2, Gpt2Config
 from regard.models.llama import Llama, LlamaConfig
 from regard.models.pointer_generator import PointerGenerator, PointerGeneratorConfig
+from regard.models.recurrent_classifier import RecurrentClassifier, RecurrentClassifierConfig
 from regard.models.sentence_encoder import SentenceEncoder, SentenceEncoderConfig
 from regard.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from regard.models.t5 import T5, T5Config
@@ -32,6 +33,8 @@ __all__ = [
     "LlamaConfig",
     "PointerGenerator",
     "PointerGeneratorConfig",
+    "RecurrentClassifier",
+    "RecurrentClassifierConfig",
     "SentenceEncoder",
     "SentenceEncoderConfig",
     "Seq2Seq",

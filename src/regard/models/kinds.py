@@ -144,6 +144,15 @@ KINDS: dict[str, Kind] = {
             opener="regard.app.runners.readers:open_reader",
         ),
         Kind(
+            name="recurrent_classifier",
+            config="regard.models.recurrent_classifier:RecurrentClassifierConfig",
+            model="regard.models.recurrent_classifier:RecurrentClassifier",
+            reads="text",
+            writes=None,
+            tasks=("read",),
+            opener="regard.app.runners.readers:open_reader",
+        ),
+        Kind(
             name="t5",
             config="regard.models.t5:T5Config",
             model="regard.models.t5:T5",

@@ -13,13 +13,16 @@ from torch import Tensor, nn
 from regard.data.label_survey import TRAIN, VALIDATION
 from regard.errors import ConfigError
 from regard.models import store
+from regard.models.config import ModelConfig
 from regard.models.read_tokenizer import TOKENIZER
+from regard.models.recurrent_classifier import RecurrentClassifierConfig
 from regard.models.text_classifier import TextClassifierConfig
 from regard.tasks.base import BaseTask, EvaluationOptions
 from regard.tasks.classification_scores import judge_examples
 from regard.tasks.encoder import EncoderSettings, make_encoder
 from regard.tasks.labelled_examples import encode_labelled, tell_cut
 from regard.tasks.labelled_parts import find_texts
+from regard.tasks.model_settings import Hyperparameter, with_hyperparameters
 from regard.tasks.prepared_examples import PreparedExamples
 from regard.tasks.read_and_written import ShownExample, save_examples
 from regard.tokens import read
@@ -33,6 +36,10 @@ IGNORED = -100  # the label of a row that does not count
 SHOWN = 4  # texts
 
 
+@with_hyperparameters(
+    RecurrentClassifierConfig,
+    cell=Hyperparameter("recurrent cell (recurrent)", choices=("gru", "lstm")),
+)
 @with_defaults(max_length=256, batch_tokens=2048, steps=2000, warmup_steps=200)
 class ClassifySettings(EncoderSettings):
     """Which texts, where their labels stand, and how the classifier learns from them."""
@@ -48,6 +55,10 @@ class ClassifySettings(EncoderSettings):
     text_field: str = Field("", description="column of the texts; by default the usual names are looked for")
     label_field: str = Field("", description="column of the labels; by default the usual names are looked for")
     label_names: str = Field("", description="what labels are called, such as '0=negative,1=positive'")
+    model: Literal["transformer", "recurrent"] = Field(
+        "transformer",
+        description="model type, unless pretrained: self-attention, or a recurrent network read both ways",
+    )
     pooling: Literal["auto", "attention", "mean", "max", "cls"] = Field(
         "auto", description="how tokens become one vector; auto: attention from scratch, mean if pretrained"
     )
@@ -74,19 +85,11 @@ class PreparedClassification(PreparedExamples):
     def __init__(self, settings: ClassifySettings, folder: Path) -> None:
         found = find_texts(settings)
         self.classes = found.survey.classes
-        pooling = settings.pooling
-        if pooling == "auto":
-            pooling = "mean" if settings.pretrained else "attention"
         learned = (one.text for one, part in zip(found.texts, found.parts) if part == TRAIN)
+        config_class, more = choose_model(settings)
         made = make_encoder(
-            TextClassifierConfig,
-            settings,
-            folder,
-            learned,
-            prefix_space=True,
-            labels=len(self.classes),
-            pooling=pooling,
-        )
+            config_class, settings, folder, learned, prefix_space=True, labels=len(self.classes), **more
+        )  # fmt: skip
         self.tokens, self.config, self.model = made
         encoded = encode_labelled(
             found.texts, self.tokens, self.classes, max_length=settings.max_length, parts=found.parts
@@ -150,6 +153,16 @@ class PreparedClassification(PreparedExamples):
     def export(self, model: Any, folder: Path, facts: dict[str, Any]) -> None:
         files = {TOKENIZER: self.tokens.tokenizer.to_str().encode()}
         store.write(folder, model, self.config, facts | {"name": "classify", "classes": self.classes}, files=files)
+
+
+def choose_model(settings: ClassifySettings) -> tuple[type[ModelConfig], dict[str, Any]]:
+    """The config of the classifier that the settings ask for, and what only its kind is told."""
+    if settings.model == "transformer":
+        usual = "mean" if settings.pretrained else "attention"
+        return TextClassifierConfig, {"pooling": usual if settings.pooling == "auto" else settings.pooling}
+    if settings.pooling not in ("auto", "attention"):
+        raise ConfigError(f"a recurrent model pools by attention, but pooling is {settings.pooling!r}; leave it out")
+    return RecurrentClassifierConfig, {}
 
 
 def weigh_classes(labels: np.ndarray, classes: int, how: str) -> Tensor | None:

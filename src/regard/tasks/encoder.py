@@ -18,6 +18,7 @@ from regard.files import put
 from regard.models import store
 from regard.models.bert import Bert
 from regard.models.bert_config import BertConfig
+from regard.models.config import ModelConfig
 from regard.models.kinds import kind_named
 from regard.models.open.load_model import load_model
 from regard.models.read_tokenizer import TOKENIZER, read_tokenizer
@@ -25,7 +26,7 @@ from regard.tasks.encoder_tokens import EncoderTokenizer
 from regard.tasks.model_settings import Hyperparameter, fill_config, with_hyperparameters
 from regard.training.settings import Settings
 
-C = TypeVar("C", bound=BertConfig)
+C = TypeVar("C", bound=ModelConfig)
 TokenKind = Literal["bpe", "words"]
 KEPT = {  # of the config of a model that is fine-tuned; what is not here is the task's own or a setting
     *("vocab_size", "width", "heads", "layers", "context", "hidden", "embed_width", "token_types", "activation"),
@@ -95,6 +96,10 @@ def make_encoder(
         config = kind_named(told["kind"]).config_class(**told["config"])
         return MadeEncoder(EncoderTokenizer.wrap(read_tokenizer(folder)), config, config.build())
     if settings.pretrained:
+        if not issubclass(config_class, BertConfig):
+            raise ConfigError(
+                f"model is 'recurrent', but {settings.pretrained} is to be fine-tuned; leave pretrained or model out"
+            )
         return continue_encoder(config_class, settings, folder, segments, more)
     place = folder / TOKENIZER
     if not place.exists():
@@ -104,8 +109,14 @@ def make_encoder(
         put(place, learned.to_str().encode())
     tokens = EncoderTokenizer.wrap(Tokenizer.from_str(place.read_text(encoding="utf-8")))
     sizes = {"vocab_size": tokens.tokenizer.get_vocab_size(), "context": settings.max_length, "token_types": segments}
-    made = fill_config(config_class, settings, **sizes, **more)
+    made = fill_config(config_class, settings, **known_fields(config_class, sizes), **more)
     return MadeEncoder(tokens, made, made.build())
+
+
+def known_fields(config_class: type[ModelConfig], sizes: dict[str, Any]) -> dict[str, Any]:
+    """Those of the sizes that this config has a field for: a recurrent network has no segments, a head has no norm."""
+    known = {field.name for field in fields(config_class)}
+    return {name: value for name, value in sizes.items() if name in known}
 
 
 def train_tokenizer(
@@ -150,7 +161,7 @@ def train_pieces(texts: Iterable[str], size: int, *, lowercase: bool, prefix_spa
 
 
 def continue_encoder(
-    config_class: type[C], settings: EncoderSettings, folder: Path, segments: int, more: dict[str, Any]
+    config_class: type[BertConfig], settings: EncoderSettings, folder: Path, segments: int, more: dict[str, Any]
 ) -> MadeEncoder:
     """A model of this class with the weights of a pretrained one; only its head, if any, is new."""
     loaded = load_model(settings.pretrained)
@@ -168,13 +179,11 @@ def continue_encoder(
     old = loaded.model.config
     sizes = {name: getattr(old, name) for name in KEPT}
     sizes["token_types"] = max(segments, old.token_types) if old.token_types else 0
-    known = {field.name for field in fields(config_class)}
-    sizes = {name: value for name, value in sizes.items() if name in known}
-    config = config_class(**sizes | {"dropout": settings.dropout} | more)  # type: ignore[attr-defined]
-    model = config.build()
+    dropout = settings.dropout  # type: ignore[attr-defined]
+    model = config_class(**known_fields(config_class, sizes) | {"dropout": dropout} | more).build()
     put_encoder(model, loaded.model.state_dict())
     put(folder / TOKENIZER, tokens.tokenizer.to_str().encode())
-    return MadeEncoder(tokens, config, model)
+    return MadeEncoder(tokens, model.config, model)
 
 
 @torch.no_grad()

@@ -10,11 +10,10 @@ from torch import Tensor
 
 from regard.errors import ModelError
 from regard.models import store
-from regard.models.bert import Bert
+from regard.models.classifiers import gives_classes
 from regard.models.open.load_model import load_location, widen
 from regard.models.open.locate import UnknownModelError, locate
 from regard.models.read_labels import read_labels
-from regard.models.text_classifier import TextClassifier
 from regard.tasks.classify_texts import BATCH_TOKENS, classify_texts
 from regard.tasks.encoder_tokens import EncoderTokenizer
 
@@ -24,7 +23,7 @@ class TrainedClassifier:
     """A model that says which class a text is of, as `open_classifier` gives it."""
 
     name: str
-    model: Any  # a TextClassifier, or a Bert with the head "classify"
+    model: Any  # one that gives classes: a TextClassifier, a RecurrentClassifier, or a Bert with that head
     tokens: EncoderTokenizer
     classes: list[str]
     max_length: int  # tokens that are read of a text, special ones included
@@ -33,7 +32,7 @@ class TrainedClassifier:
     @property
     def pooling(self) -> str:
         """How its tokens become one vector; the first token's alone where it is a BERT of others."""
-        return str(self.model.config.pooling) if isinstance(self.model, TextClassifier) else "cls"
+        return str(getattr(self.model.config, "pooling", "cls"))
 
     def classify(self, texts: Iterable[str], *, batch_tokens: int = BATCH_TOKENS) -> Float[Tensor, "n classes"]:
         """The probability of each class for each text."""
@@ -53,8 +52,7 @@ def open_classifier(where: str | Path, *, download: bool = False) -> TrainedClas
         raise ModelError(f"{error}; or train one: regard train classify") from error
     loaded = widen(load_location(place))
     model, classes = loaded.model, read_labels(place.path) if place.layout != "gguf" else []
-    answers = isinstance(model, TextClassifier) or (isinstance(model, Bert) and model.config.head == "classify")
-    if not answers or not isinstance(model, Bert):
+    if not gives_classes(model):
         raise ModelError(
             f"{str(where)!r} is a {type(model).__name__} that says nothing of classes; name a classifier, or train "
             "one: regard train classify"

@@ -14,10 +14,10 @@ from regard.app.runners.runner import Inputs, Runner
 from regard.app.runners.spelling import Names
 from regard.app.runners.text import TextRunner
 from regard.models.bert import Bert
+from regard.models.classifiers import gives_classes
 from regard.models.context import max_tokens
 from regard.models.open.open_model import open_model
 from regard.models.read_labels import read_labels
-from regard.models.text_classifier import TextClassifier
 from regard.tasks.text_answerer import answers_questions
 from regard.tokens.mask_token import find_mask_id
 from regard.trace.census.corpus import encode
@@ -39,22 +39,20 @@ class ReaderRunner(TextRunner):
 
     def forward(self, inputs: Inputs) -> Prediction | None:
         ids = torch.tensor([inputs["ids"]])
-        if not isinstance(self.model, Bert):
+        if not isinstance(self.model, Bert) and not gives_classes(self.model):
             self.model(ids)
             return None
         return self.predict(inputs["ids"], self.model(ids, lengths=[len(inputs["ids"])]))
 
     def predict(self, ids: Sequence[int], answer: Tensor | tuple[Tensor, ...]) -> Prediction | None:
         """The words of the first masked token, or of all positions where none is masked; classes; else None."""
-        head = self.model.config.head
-        if head in ("masked_words", "pretrain"):
+        if getattr(self.model.config, "head", "none") in ("masked_words", "pretrain"):
             logits = (answer[0] if isinstance(answer, tuple) else answer)[0]  # t n
             mask = find_mask_id(self.tokenizer)
             if mask in ids:
                 return Prediction(logits[ids.index(mask)], self.token_name, "masked")
             return Prediction(logits, self.token_name)
-        classifies = head == "classify" or isinstance(self.model, TextClassifier)
-        if classifies and len(self.labels) == self.model.config.labels:
+        if gives_classes(self.model) and len(self.labels) == self.model.config.labels:
             return Prediction(answer[0], self.labels.__getitem__, "classes")
         return None
 
