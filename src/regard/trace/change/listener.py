@@ -76,6 +76,9 @@ class ChangeListener(CountingListener):
     def refuse(self, place: CallSite | None, why: str) -> None:
         self.refused.setdefault(self.path(place), why)
 
+    def miss(self, place: CallSite, what: str) -> None:
+        self.refused.setdefault(self.path(place), f"its attention was not heard: {what}")
+
     def retract(self, place: CallSite) -> None:
         path = self.path(place)
         self.refused.setdefault(path, SEVERAL)
