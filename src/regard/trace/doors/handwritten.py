@@ -23,6 +23,7 @@ from regard.trace.doors.features import (
 )
 from regard.trace.doors.scope import Call, Candidate, ListenerScope, current_scope, paused
 from regard.trace.doors.second_sum import part_that_met, scale_between, sums_again
+from regard.trace.doors.surroundings import given_to_call
 from regard.trace.record.findings import LayerState
 
 
@@ -42,12 +43,16 @@ def softmax_seen(scope: ListenerScope, frame: FrameType, out: Tensor) -> None:
         scope.sums = None  # keys of another call's linear attention
     if mixes_streams(scope, place, tuple(out.shape)):
         return
-    for candidate in scope.candidates:
-        if candidate.met:  # what was told a moment ago is one of several softmaxes, so it is no whole map
-            candidate.met = False
+    candidate = Candidate(place, around(place), out, version(out))
+    if all(stand_alone(earlier, candidate) for earlier in scope.candidates):
+        scope.candidates.append(candidate)
+        return
+    for earlier in scope.candidates:
+        if earlier.met:  # what was told a moment ago is one of several softmaxes, so it is no whole map
+            earlier.met = False
             for listener in scope.owners(place.module):
                 listener.retract(place)
-    scope.candidates.append(Candidate(place, around(place), out, version(out)))
+    scope.candidates.append(candidate)
 
 
 def settle(scope: ListenerScope) -> None:
@@ -66,7 +71,7 @@ def settle(scope: ListenerScope) -> None:
             f"a softmax of shape {shapes} met values of each query's own only, so its columns are no keys that all "
             "queries share, and there is no map to show"
         )
-    if len(candidates) > 1:
+    if sum(not candidate.met for candidate in candidates) > 1:
         why = f"its call has {len(candidates)} softmaxes, so no single map can be told"
     for listener in scope.owners(place.module):
         listener.refuse(place, why)
@@ -105,8 +110,8 @@ def product(
         for listener in scope.owners(here.module):
             listener.refuse(here, LINEAR)
         return run_explained(scope, right, run)
-    if len(scope.candidates) > 1:  # BigBird has five softmaxes in one call, Nystromformer three: never a guess
-        return run()
+    if any(not earlier.met for earlier in scope.candidates[:-1]):
+        return run()  # BigBird has five softmaxes in one call, Nystromformer three: never a guess
     owners = scope.owners(here.module)
     candidate.met = True
     weights, notes = as_used(candidate.weights, left)
@@ -232,6 +237,25 @@ def no_gradient(*operands: Tensor) -> None:
     for x in operands:
         if x.requires_grad:
             x.register_hook(refuse)
+
+
+def stand_alone(earlier: Candidate, candidate: Candidate) -> bool:
+    """Whether two softmaxes in one call of a module are maps of their own, as in a loop over heads.
+
+    The first has met its values before the second was made, and both are of all positions, as many as the module was
+    given: what is one of several parts or factors of a map is not.
+    """
+    if not earlier.met or earlier.weights.shape != candidate.weights.shape:
+        return False
+    positions = {size for x in given_to_call(candidate.place) for size in positions_in(x, candidate.weights)}
+    return positions.issuperset(candidate.weights.shape[-2:])
+
+
+def positions_in(x: Tensor, weights: Tensor) -> list[int]:
+    """The sizes of `x`, (b, n, m) or (n, b, m), without its channels and the axis that may be the batch of weights."""
+    sizes = list(x.shape[:-1])
+    batch = next((at for at, size in enumerate(sizes) if size and weights.shape[0] % size == 0), None)
+    return sizes if batch is None else sizes[:batch] + sizes[batch + 1 :]
 
 
 def common(here: CallSite | None, candidate: Candidate) -> CallSite | None:
