@@ -7,6 +7,7 @@ that.
 import math
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import torch
 import torch.nn.functional as F
@@ -167,6 +168,14 @@ class InAThread(Written):
         return found[0]
 
 
+class HandedToAThread(Written):
+    """torch's own function, as it is: nothing in that thread's stack is of the model."""
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(F.scaled_dot_product_attention, q, k, v, scale=1.0).result()
+
+
 class DirectKernel(Written):
     def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         with torch.no_grad():
@@ -252,6 +261,7 @@ WAYS: dict[str, Callable[[], nn.Module]] = {
     "features": Features,
     "decayed": Decayed,
     "in a thread": InAThread,
+    "handed to a thread": HandedToAThread,
     "direct kernel": DirectKernel,
     "vmap": Mapped,
     "jagged": Jagged,

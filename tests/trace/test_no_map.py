@@ -76,7 +76,7 @@ def test_keys_that_are_summed_over_by_a_softmax_make_no_map_in_any_of_several_la
     model = nn.Sequential(Factorised(), Factorised(), Factorised()).eval()
     with (
         torch.no_grad(),
-        pytest.raises(WatchError, match=r"no attention that has a map it can show: 0 .* 2 more modules"),
+        pytest.raises(WatchError, match=r"map it can show: 0 .* softmax over positions .* 2 more modules"),
     ):
         watched(model, torch.randn(B, N, 6))
     heard = nn.Sequential(nn.TransformerEncoderLayer(6, 2, 8, batch_first=True), *model).eval()

@@ -97,3 +97,16 @@ def test_a_foreign_kernel_is_refused_and_the_model_runs_on() -> None:
         assert torch.equal(watched, model(ids, attention_mask=seen).last_hidden_state)
     assert {proof.status for proof in trace.verify()} == {"refused"}
     assert "attn_implementation='sdpa'" in trace.verify()[0].why
+
+
+def test_attention_that_no_door_can_hear_is_named_by_its_modules() -> None:
+    """SwiftFormer's additive attention: weights of one number for each position, summed by hand, and no softmax."""
+
+    class AdditiveAttention(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            weights = torch.nn.functional.normalize(x[..., :1], dim=1)
+            return (weights * x).sum(1, keepdim=True) * x
+
+    model = nn.Sequential(nn.Linear(8, 8), AdditiveAttention())
+    with pytest.raises(WatchError, match="what 1 compute cannot be heard"), watch(model):
+        model(torch.randn(2, 5, 8))

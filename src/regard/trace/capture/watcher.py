@@ -24,6 +24,7 @@ from regard.trace.doors.embedding import DERIVED
 from regard.trace.doors.library import others_wait
 from regard.trace.doors.listener import ModelListener
 from regard.trace.doors.scope import Call
+from regard.trace.doors.second_sum import NOTE as SECOND_SUM
 from regard.trace.record.missed import MissedAttention, no_attention_error
 from regard.trace.record.trace import Run
 
@@ -234,6 +235,12 @@ class Watcher(ModelListener):
         if self.sessions and self.sessions[-1].held.pop((path, self.counts.get(path, 0)), None) is not None:
             self.counts[path] -= 1
 
+    def sum_again(self, place: CallSite) -> None:
+        path = self.path(place)
+        held = self.sessions[-1].held.get((path, self.counts.get(path, 0))) if self.sessions else None
+        if held is not None and SECOND_SUM not in held.notes:
+            held.notes.append(SECOND_SUM)
+
     def begin(self, stack: Stack, occurrence: int, path: str) -> None:
         self.settle()
         if self.sessions and self.sessions[-1].frame is None and not self.sessions[-1].held:
@@ -352,7 +359,10 @@ class Watcher(ModelListener):
         self.naming.must_fit(helds)
         missed = [*self.missed, *(one for session in self.sessions for one in session.missed)]
         if not helds and not self.notes and not any(session.refused for session in self.sessions):
-            raise no_attention_error([MissedAttention(name, what) for name, what in missed])
+            called = [
+                path for path, module in self.tree.values() if path and "attention" in type(module).__name__.lower()
+            ]
+            raise no_attention_error([MissedAttention(name, what) for name, what in missed], called)
 
     def release(self) -> None:
         """Let go of the model and of every frame."""

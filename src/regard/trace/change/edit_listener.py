@@ -11,7 +11,7 @@ from regard.errors import WatchError
 from regard.trace.change.aim import LISTED, LayerName, Named, format_positions, heads_of, places_of
 from regard.trace.change.call_change import CallChange, edit_mix
 from regard.trace.change.edits import Edit, MapEdit, Mute, PlacedEdit, Replace
-from regard.trace.change.listener import NOT_CALLED, SEVERAL, CallName, ChangeListener, list_some
+from regard.trace.change.listener import NOT_CALLED, CallName, ChangeListener, list_some
 from regard.trace.change.positions import find_positions
 from regard.trace.doors.axes import UNKNOWN
 from regard.trace.doors.scope import Call
@@ -39,11 +39,11 @@ class EditListener(ChangeListener):
         self.headless: dict[str, str] = {}  # layers whose heads are unknown, and why
         self.heads: dict[CallName, int] = {}  # every layer that was heard, in order, and how many it has
 
-    def retract_call(self, name: CallName) -> None:
+    def retract_call(self, name: CallName, why: str) -> None:
         """What was edited a moment ago was only part of a map, and the model has gone on with it: an error."""
         self.heads.pop(name, None)
         if not self.resting and any(edit.at is None or name.fits(edit.at) for edit in self.edits):
-            raise WatchError(f"{name.path or 'the model'} cannot be edited: {SEVERAL}")
+            raise WatchError(f"{name.path or 'the model'} cannot be edited: {why}")
 
     def release(self) -> None:
         super().release()

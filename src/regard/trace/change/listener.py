@@ -8,6 +8,7 @@ from regard.trace.change.aim import LISTED, LayerName
 from regard.trace.doors.call_site import CallSite, Tree, stack_of, tree_of
 from regard.trace.doors.listener import ModelListener
 from regard.trace.doors.scope import Call
+from regard.trace.doors.second_sum import EDITED
 
 SEVERAL = "its call has several softmaxes, so no single map can be told"
 NOT_CALLED = (
@@ -82,7 +83,12 @@ class ChangeListener(CountingListener):
     def retract(self, place: CallSite) -> None:
         path = self.path(place)
         self.refused.setdefault(path, SEVERAL)
-        self.retract_call(self.counter.last(place, path))
+        self.retract_call(self.counter.last(place, path), SEVERAL)
+
+    def sum_again(self, place: CallSite) -> None:
+        path = self.path(place)
+        self.refused.setdefault(path, EDITED)
+        self.retract_call(self.counter.last(place, path), EDITED)
 
     def change(self, call: Call) -> Tensor | None:
         return self.change_call(call, self.counter.next(call.place, self.path(call.place)))
@@ -91,7 +97,7 @@ class ChangeListener(CountingListener):
         """Another mix (b, h, q, e), or None."""
         raise NotImplementedError
 
-    def retract_call(self, name: CallName) -> None:
+    def retract_call(self, name: CallName, why: str) -> None:
         """The last call of this name was only part of something else."""
         raise NotImplementedError
 

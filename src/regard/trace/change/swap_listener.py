@@ -74,7 +74,7 @@ class SwapListener(ChangeListener):
         self.memo, self.step = Memo(), self.counter.step
         self.layers: dict[str, LayerSwap] = {}
 
-    def retract_call(self, name: CallName) -> None:
+    def retract_call(self, name: CallName, why: str) -> None:
         """A softmax by hand was only part of something: such calls are never swapped, so nothing is to be undone."""
         self.layers.pop(name.layer, None)
 

@@ -21,7 +21,7 @@ from regard.trace.doors.below import Hear, Run, kernels_below
 from regard.trace.doors.broadcast import find_lead, share_batch
 from regard.trace.doors.call_site import CallSite, is_mapped, place_of
 from regard.trace.doors.change import apply_changes, tell_listeners
-from regard.trace.doors.einsum_axes import product_axes
+from regard.trace.doors.einsum_axes import mixing_axes, product_axes, spell_out, swap_operands
 from regard.trace.doors.elsewhere import notice_thread
 from regard.trace.doors.library import Library, backends
 from regard.trace.doors.scope import Call, ListenerScope, current_scope, paused
@@ -60,7 +60,7 @@ def attention_kernel(
     given = (COMPOSITE, query, key, value, attn_mask, dropout_p, is_causal)
     scope = current_scope()
     if scope is None:
-        notice_thread(sys._getframe(1), "torch's attention function")
+        notice_thread(sys._getframe(1), "torch's attention function", (query, key, value))
         return ATTENTION(*given, scale=scale, enable_gqa=enable_gqa)
 
     def run() -> Tensor:
@@ -210,17 +210,19 @@ def einsum_kernel(equation: str, tensors: list[Tensor], *, path: list[int] | Non
         out: Tensor = ATEN.einsum.default._op_dk(COMPOSITE, equation, tensors, path=path)
         return out
 
-    if len(tensors) != 2:
+    if len(tensors) != 2 or current_scope() is None:
         return run()
     left, right = tensors
 
     def of_other_axes() -> Tensor:
         return products.product(left, right, run, frame, axes=product_axes(equation))
 
-    if not handwritten.is_mixing(equation):
-        return handwritten.keep_context(current_scope(), tensors, of_other_axes)
-    order = handwritten.order_of(equation)
-    return handwritten.product(left, right, of_other_axes, frame, order=order, named=True)
+    explicit = spell_out(equation, left.ndim, right.ndim)
+    for way, weights, values in ((explicit, left, right), (swap_operands(explicit), right, left)):
+        axes = mixing_axes(way)
+        if axes is not None and handwritten.is_awaited(current_scope(), weights):
+            return handwritten.product(weights, axes.align(values), of_other_axes, frame, order=axes.out)
+    return handwritten.keep_context(current_scope(), tensors, of_other_axes)
 
 
 def hear_bmm(run: Run, frame: FrameType, args: tuple[Any, ...]) -> Tensor:
@@ -228,7 +230,7 @@ def hear_bmm(run: Run, frame: FrameType, args: tuple[Any, ...]) -> Tensor:
     scope = current_scope()
     if scope is None:
         if frame.f_code is not attention_kernel.__code__:
-            notice_thread(frame, "a product of activations", args[-2:])
+            notice_thread(frame, "a product of activations", args[-2:], product=True)
         out: Tensor = run()
         return out
     left, right = args[-2:]
@@ -266,7 +268,7 @@ def hear_kernel(name: str) -> Hear:
     def hear(run: Run, frame: FrameType, args: tuple[Any, ...]) -> Any:
         scope = current_scope()
         if scope is None:
-            notice_thread(frame, f"torch's kernel {name}")
+            notice_thread(frame, f"torch's kernel {name}", args[:3])
         elif scope.pending is None:
             products.miss(
                 scope, frame, f"torch's kernel {name} was called directly, on q of shape {tuple(args[0].shape)}"

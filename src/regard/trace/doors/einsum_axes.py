@@ -1,7 +1,9 @@
-"""The axes of an einsum of two operands that is a batched product, in whatever order its letters stand."""
+"""The axes of an einsum of two operands in which weights meet values, in whatever order its letters stand."""
 
 from functools import cache
 from typing import NamedTuple
+
+from torch import Tensor
 
 
 class ProductAxes(NamedTuple):
@@ -55,3 +57,76 @@ def matmul_axes(ndim: int) -> ProductAxes:
     """Those of a plain product of two tensors with this many axes."""
     axes = tuple(range(ndim))
     return ProductAxes(axes, axes, axes)
+
+
+class MixingAxes(NamedTuple):
+    """Where weights, the left operand, meet values: the axes of the values, and of the outcome in the order (…, q, e).
+
+    An axis of None is one that values have not, because all of them share it.
+    """
+
+    values: tuple[int | None, ...]
+    out: tuple[int, ...]
+
+    def align(self, values: Tensor) -> Tensor:
+        """Values as (…, k, e), with axes of size 1 where they are shared."""
+        aligned = values.permute([axis for axis in self.values if axis is not None])
+        for at, axis in enumerate(self.values):
+            aligned = aligned.unsqueeze(at) if axis is None else aligned
+        return aligned
+
+
+@cache
+def mixing_axes(equation: str) -> MixingAxes | None:
+    """How an einsum lets weights (…, q, k) meet values, whatever the order of their axes; None for any other einsum.
+
+    Values of each query's own have the letter of the queries, and are none.
+
+    >>> mixing_axes("bkgqs,bskd->bqkgd")
+    MixingAxes(values=(0, 2, None, 1, 3), out=(0, 2, 3, 1, 4))
+    >>> mixing_axes("bhqk,qkd->bhqd") is None
+    True
+    """
+    equation = equation.replace(" ", "")
+    if "->" not in equation or "." in equation:
+        return None
+    given, out = equation.split("->")
+    left, comma, right = given.partition(",")
+    if not comma or len(left) < 3 or any(len(set(letters)) != len(letters) for letters in (left, right, out)):
+        return None
+    lead, q, k = list(left[:-2]), left[-2], left[-1]
+    channels = [x for x in right if x not in left]
+    if len(channels) != 1 or k not in right or q in right or set(out) != {*lead, q, *channels}:
+        return None
+    at = {letter: i for i, letter in enumerate(right)}
+    values = (*(at.get(x) for x in lead), at[k], at[channels[0]])
+    return MixingAxes(values, tuple(out.index(x) for x in (*lead, q, *channels)))
+
+
+def swap_operands(equation: str) -> str:
+    """The same einsum with its two operands in each other's place.
+
+    >>> swap_operands("bkd, bqk -> bqd")
+    'bqk,bkd->bqd'
+    """
+    given, arrow, out = equation.replace(" ", "").partition("->")
+    left, _, right = given.partition(",")
+    return f"{right},{left}{arrow}{out}"
+
+
+@cache
+def spell_out(equation: str, left: int, right: int) -> str:
+    """The same einsum with letters for what "..." stands for, where its operands have so many axes.
+
+    >>> spell_out("... i j, ... j d -> ... i d", 4, 3)
+    'ABij,Bjd->ABid'
+    """
+    equation = equation.replace(" ", "")
+    given, _, out = equation.partition("->")
+    parts = given.split(",")
+    if "..." not in equation or len(parts) != 2:
+        return equation
+    counts = [ndim - len(part) + 3 for part, ndim in zip(parts, (left, right)) if "..." in part]
+    names = "ABCDEFGH"[: max(counts, default=0)]
+    told = [part.replace("...", names[len(names) + len(part) - 3 - n :]) for part, n in zip(parts, (left, right))]
+    return f"{','.join(told)}->{out.replace('...', names)}"

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from types import FrameType
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,6 +22,8 @@ from regard.trace.doors.features import (
     shares,
 )
 from regard.trace.doors.scope import Call, Candidate, ListenerScope, current_scope, paused
+from regard.trace.doors.second_sum import part_that_met, scale_between, sums_again
+from regard.trace.doors.surroundings import given_to_call
 from regard.trace.record.findings import LayerState
 
 
@@ -40,12 +43,16 @@ def softmax_seen(scope: ListenerScope, frame: FrameType, out: Tensor) -> None:
         scope.sums = None  # keys of another call's linear attention
     if mixes_streams(scope, place, tuple(out.shape)):
         return
-    for candidate in scope.candidates:
-        if candidate.met:  # what was told a moment ago is one of several softmaxes, so it is no whole map
-            candidate.met = False
+    candidate = Candidate(place, around(place), out, version(out))
+    if all(stand_alone(earlier, candidate) for earlier in scope.candidates):
+        scope.candidates.append(candidate)
+        return
+    for earlier in scope.candidates:
+        if earlier.met:  # what was told a moment ago is one of several softmaxes, so it is no whole map
+            earlier.met = False
             for listener in scope.owners(place.module):
                 listener.retract(place)
-    scope.candidates.append(Candidate(place, around(place), out, version(out)))
+    scope.candidates.append(candidate)
 
 
 def settle(scope: ListenerScope) -> None:
@@ -59,7 +66,12 @@ def settle(scope: ListenerScope) -> None:
         return
     shapes = ", ".join(str(tuple(candidate.weights.shape)) for candidate in candidates if not candidate.met)
     why = f"a softmax of shape {shapes} was never multiplied by values, so it was not taken for an attention map"
-    if len(candidates) > 1:
+    if any(candidate.again for candidate in candidates):
+        why = (
+            f"a softmax of shape {shapes} met values of each query's own only, so its columns are no keys that all "
+            "queries share, and there is no map to show"
+        )
+    if sum(not candidate.met for candidate in candidates) > 1:
         why = f"its call has {len(candidates)} softmaxes, so no single map can be told"
     for listener in scope.owners(place.module):
         listener.refuse(place, why)
@@ -73,12 +85,11 @@ def product(
     *,
     order: tuple[int, ...] | None = None,
     recorded: bool = True,
-    named: bool = False,
 ) -> Tensor:
     """A product, and perhaps the one in which weights meet values.
 
     `order` are the axes of the outcome that stand for those of `left`, the last for that of `right`; `recorded` says
-    whether autograd sees what is done here, `named` whether the axes were named, as in an einsum.
+    whether autograd sees what is done here.
     """
     scope = current_scope()
     if scope is not None and scope.pending is None and is_context(scope, left, right):
@@ -86,7 +97,9 @@ def product(
     if scope is None or not scope.candidates or scope.pending is not None:
         return run()
     candidate = scope.candidates[-1]
-    if candidate.met or not fits(candidate.weights, left, right, shared=named):
+    if is_second_sum(scope, candidate, left, right, frame):
+        return run_explained(scope, left, run)
+    if candidate.met or not meets(scope, candidate, left, right):
         return run()
     here = common(place_of(frame), candidate)
     if here is None or shares(candidate.weights, right):  # weights times weights: what met the values comes later
@@ -97,16 +110,19 @@ def product(
         for listener in scope.owners(here.module):
             listener.refuse(here, LINEAR)
         return run_explained(scope, right, run)
-    if len(scope.candidates) > 1:  # BigBird has five softmaxes in one call, Nystromformer three: never a guess
-        return run()
+    if any(not earlier.met for earlier in scope.candidates[:-1]):
+        return run()  # BigBird has five softmaxes in one call, Nystromformer three: never a guess
     owners = scope.owners(here.module)
     candidate.met = True
     weights, notes = as_used(candidate.weights, left)
+    notes += candidate.notes
     if version(candidate.weights) != candidate.version:
         notes = notes or ["the softmax was changed in place before it met the values; the map is what met them"]
     unmerged = left if left.ndim > weights.ndim else weights  # axes may be merged, or cut, between the two
     lead = tuple(unmerged.shape[:-2])
-    v = right.unsqueeze(1) if right.ndim < left.ndim else unmerge(right, lead)
+    if right.ndim == left.ndim < len(lead) + 2:
+        right = right.expand(*left.shape[:-2], -1, -1)
+    v = unmerge(right, lead)
     axes = find_axes(scope, owners, here, lead, v)
     if axes.refused:
         for listener in owners:
@@ -139,7 +155,47 @@ def product(
     with paused(scope), torch.no_grad():
         call.mix = None if call.raw_mix is None or call.to_bhqe is None else call.to_bhqe(call.raw_mix.detach())
         tell_listeners(owners, call)
+        if candidate.again:
+            tell_second_sum(owners, here)
     return mix
+
+
+def meets(scope: ListenerScope, candidate: Candidate, left: Tensor, right: Tensor) -> bool:
+    """Whether the weights of a softmax are the left operand of a product with values, or some of their columns are."""
+    if fits(candidate.weights, left, right):
+        return True
+    if left.shape[-1] >= candidate.weights.shape[-1] or left.ndim < 3:
+        return False
+    with paused(scope), torch.no_grad():
+        part = part_that_met(candidate.weights, left)
+    if part is None or not fits(part, left, right):
+        return False
+    more = candidate.weights.shape[-1] - part.shape[-1]
+    columns = "one more column" if more == 1 else f"{more} more columns"
+    candidate.weights = part
+    candidate.notes.append(
+        f"its softmax had {columns}, such as a learned sink, that met no values, so a row need not add up to one"
+    )
+    return True
+
+
+def is_second_sum(scope: ListenerScope, candidate: Candidate, left: Tensor, right: Tensor, frame: FrameType) -> bool:
+    """Whether the weights of a softmax meet values of each query's own here; who listens is told of it."""
+    with paused(scope), torch.no_grad():
+        if not sums_again(candidate.weights, left, right):
+            return False
+    here = common(place_of(frame), candidate)
+    if here is None:
+        return False
+    if candidate.met and not candidate.again:
+        tell_second_sum(scope.owners(here.module), here)
+    candidate.again = True
+    return True
+
+
+def tell_second_sum(owners: list[Any], place: CallSite) -> None:
+    for listener in owners:
+        listener.sum_again(place)
 
 
 def run_explained(scope: ListenerScope, made: Tensor, run: Callable[[], Tensor]) -> Tensor:
@@ -183,6 +239,25 @@ def no_gradient(*operands: Tensor) -> None:
             x.register_hook(refuse)
 
 
+def stand_alone(earlier: Candidate, candidate: Candidate) -> bool:
+    """Whether two softmaxes in one call of a module are maps of their own, as in a loop over heads.
+
+    The first has met its values before the second was made, and both are of all positions, as many as the module was
+    given: what is one of several parts or factors of a map is not.
+    """
+    if not earlier.met or earlier.weights.shape != candidate.weights.shape:
+        return False
+    positions = {size for x in given_to_call(candidate.place) for size in positions_in(x, candidate.weights)}
+    return positions.issuperset(candidate.weights.shape[-2:])
+
+
+def positions_in(x: Tensor, weights: Tensor) -> list[int]:
+    """The sizes of `x`, (b, n, m) or (n, b, m), without its channels and the axis that may be the batch of weights."""
+    sizes = list(x.shape[:-1])
+    batch = next((at for at, size in enumerate(sizes) if size and weights.shape[0] % size == 0), None)
+    return sizes if batch is None else sizes[:batch] + sizes[batch + 1 :]
+
+
 def common(here: CallSite | None, candidate: Candidate) -> CallSite | None:
     """The module call in which both the softmax and this product stand; None where there is none near."""
     if here is None or here.call is candidate.place.call:
@@ -204,11 +279,17 @@ def is_attention(place: CallSite) -> bool:
     return heads_of(place.module) is not None or "att" in type(place.module).__name__.lower()
 
 
-def fits(weights: Tensor, left: Tensor, right: Tensor, *, shared: bool) -> bool:
-    """`shared` says that values without a head axis serve all heads, as they may in an einsum."""
-    if left.ndim < 3 or left.shape[-2:] != weights.shape[-2:]:
+def is_awaited(scope: ListenerScope | None, weights: Tensor) -> bool:
+    """Whether a softmax was seen whose weights, or some columns of it, this may be."""
+    if scope is None or not scope.candidates or weights.ndim < 3 or scope.candidates[-1].met:
         return False
-    if left.ndim != right.ndim and not (shared and left.ndim == 4 and right.ndim == 3):
+    q, k = scope.candidates[-1].weights.shape[-2:]
+    return weights.shape[-2] == q and weights.shape[-1] <= k
+
+
+def fits(weights: Tensor, left: Tensor, right: Tensor) -> bool:
+    """Whether one operand has the sizes of these weights, and the other those of values."""
+    if left.ndim < 3 or left.ndim != right.ndim or left.shape[-2:] != weights.shape[-2:]:
         return False
     return left.numel() == weights.numel() and right.shape[-2] == left.shape[-1]
 
@@ -217,41 +298,6 @@ def as_used(softmax: Tensor, left: Tensor) -> tuple[Tensor, list[str]]:
     """The map: softmax's own output where the left operand is that, or that after dropout; else the operand itself."""
     if left.data_ptr() == softmax.data_ptr():
         return softmax.detach(), []
-    used, made = left.detach().reshape(softmax.shape).float(), softmax.detach().float()
-    full = left.dtype == softmax.dtype and left.dtype in (torch.float32, torch.float64)
-    slack = 1e-4 if full else 2e-2
-    there = made > 1e-30
-    kept = (used != 0) & there
-    if bool(kept.any()):
-        ratio = (used / made)[kept]
-        usual = float(ratio.median())
-        dropped = bool((~kept & there).any())  # dropout takes some and raises the others alike
-        alike = float((ratio / usual - 1).abs().max()) < slack
-        if alike and (usual > 1.0 + slack if dropped else abs(usual - 1.0) < slack):
-            return softmax.detach(), []
+    if scale_between(softmax, left.reshape(softmax.shape)) is not None:
+        return softmax.detach(), []
     return left.detach(), ["the softmax was changed before it met the values; the map is what met them"]
-
-
-def is_mixing(equation: str) -> bool:
-    """Whether an einsum is a batched product: "bhqk,bhke->bhqe" under any letters."""
-    equation = equation.replace(" ", "")
-    if "->" not in equation or "." in equation.replace("...", ""):
-        return False
-    given, out = equation.split("->")
-    parts = given.split(",")
-    if len(parts) != 2:
-        return False
-    left, right = parts
-    return len(left) >= 2 and left[-1] == right[-2:-1] and left[-1] not in out and out[-1:] == right[-1:]
-
-
-def order_of(equation: str) -> tuple[int, ...] | None:
-    """The axes of what a mixing einsum gives, in the order b h q e; None where they already stand so.
-
-    >>> order_of("bhqk,bhke->bqhe")
-    (0, 2, 1, 3)
-    """
-    given, out = equation.replace(" ", "").replace("...", ".").split("->")
-    left, right = given.split(",")
-    wanted = left[:-1] + right[-1]
-    return None if out == wanted else tuple(out.index(letter) for letter in wanted if letter in out)

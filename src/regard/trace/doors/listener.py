@@ -39,5 +39,8 @@ class ModelListener:
     def miss(self, place: CallSite, what: str) -> None:
         return None
 
+    def sum_again(self, place: CallSite) -> None:
+        return None
+
     def change(self, call: Call) -> Tensor | None:
         return None

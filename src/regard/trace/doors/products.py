@@ -11,6 +11,7 @@ from regard.trace.doors.axes import find_axes
 from regard.trace.doors.call_site import CallSite, around, first_argument, is_mapped, place_of
 from regard.trace.doors.change import apply_changes, tell_listeners
 from regard.trace.doors.einsum_axes import ProductAxes, matmul_axes
+from regard.trace.doors.features import is_context
 from regard.trace.doors.handwritten import no_gradient, run_explained, unmerge
 from regard.trace.doors.ledger import ScoreProduct, is_normalised, is_same, mark_of
 from regard.trace.doors.scope import Call, ListenerScope, current_scope, paused
@@ -94,8 +95,9 @@ def find_meeting(
         of_scores = ledger.fitting(w, near)
         if not of_scores and (weights is right or w.shape[-2] > 1 or not ledger.is_softmax(weights)):
             continue  # rows that no product of queries and keys has led to may be features, as in linear attention
+        awaited = any(is_same(weights, one.weights) for one in scope.candidates if not one.met)
         with paused(scope), torch.no_grad():
-            if not is_normalised(w.detach()) and not (of_scores and ledger.is_sigmoid(weights)):
+            if not awaited and not is_normalised(w.detach()) and not (of_scores and ledger.is_sigmoid(weights)):
                 continue
         if has_other_softmaxes(scope, weights, frame) or is_mapped(frame):
             return None
@@ -203,6 +205,10 @@ def describe_attention(
             return ""
         if not mixture and is_normalised(weights):
             ledger.take(weights, near)
+            if is_context(scope, left, right):
+                return (
+                    f"keys with a softmax over positions were multiplied by values, {shapes}, as linear attention does"
+                )
             return f"weights and values, {shapes}, were multiplied, and how the weights were made was not seen"
     for weights, values in ((left, right), (right, left)):
         scores = ledger.take(weights, near)

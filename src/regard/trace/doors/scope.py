@@ -94,6 +94,10 @@ class Listener(Protocol):
         """The last call told from there was only part of something else."""
         ...
 
+    def sum_again(self, place: CallSite) -> None:
+        """The weights of the last call told from there weigh values of each query's own, too."""
+        ...
+
     def release(self) -> None: ...
 
     def change(self, call: Call) -> Tensor | None:
@@ -120,6 +124,8 @@ class Candidate:
     weights: Tensor
     version: int | None  # of the weights when softmax gave them
     met: bool = False
+    again: bool = False  # whether it has met values of each query's own
+    notes: list[str] = field(default_factory=list)
 
 
 @dataclass(eq=False)

@@ -53,13 +53,18 @@ def batch_sizes(x: Tensor, positions: set[int]) -> set[int]:
 
 
 def first_given(place: CallSite) -> Tensor | None:
-    """The first tensor that the call of a module was given: its method may call another one by that name by now."""
+    """The first tensor that the call of a module was given."""
+    return next(given_to_call(place), None)
+
+
+def given_to_call(place: CallSite) -> Iterator[Tensor]:
+    """The tensors that the call of a module was given: its method may call others by their names by now."""
     if place.call.f_code is CALL or place.call.f_code is WRAPPED:
         local = place.call.f_locals
-        return next(tensors_in([local.get("args"), local.get("kwargs")]), None)
+        yield from tensors_in([local.get("args"), local.get("kwargs")])
+        return
     code = place.method.f_code
-    given = place.here.get(code.co_varnames[1]) if code.co_argcount > 1 else None
-    return given if isinstance(given, Tensor) else None
+    yield from (x for name in code.co_varnames[1 : code.co_argcount] if isinstance(x := place.here.get(name), Tensor))
 
 
 def surroundings_of(place: CallSite, owns: Callable[[nn.Module], bool]) -> Iterator[Surroundings]:

@@ -154,7 +154,7 @@ def prove(layer: Layer) -> Proof:
     elif kernel is None and (kind == "computed" or LayerState.COMPARED_BY_OUTPUT in layer.states):
         why = "only the output could be compared, which leaves freedom where values are alike"
     status = Status.UNVERIFIED if wrong or why or not found else Status.VERIFIED
-    return Proof(layer.name, kind, status, output, kernel, normaliser, why, torch.finfo(seen.mix.dtype).eps)
+    return Proof(layer.name, kind, status, output, kernel, normaliser, why, torch.finfo(as_rounded(seen).dtype).eps)
 
 
 def prove_pieces(layer: Layer, pieces: tuple[MapPiece, ...]) -> Proof:
@@ -201,9 +201,17 @@ def output_error(layer: Layer, weights: Tensor) -> tuple[float | None, str]:
             weights = layer.weights.used()[..., list(seen.rows), :]
         except MapError as error:
             return None, str(error)
-    weights, v = widen(weights), widen(layer.v)
+    dtype = torch.promote_types(widen(weights).dtype, widen(layer.v).dtype)  # a library may round its softmax
+    weights, v = weights.to(dtype), layer.v.to(dtype)
     mixed, bound = multiply_grouped(weights, v), multiply_grouped(weights, v.abs()) * size_of(layer)
-    return ulps(mixed, seen.mix, bound), ""
+    return ulps(mixed, seen.mix, bound, as_rounded(seen)), ""
+
+
+def as_rounded(seen: ProofSample) -> Tensor:
+    """What says how exact a call was: its output, or a softmax that was seen and is coarser."""
+    assert seen.mix is not None
+    made = (seen.mix, seen.mix if seen.weights is None else seen.weights)
+    return max(made, key=lambda x: torch.finfo(x.dtype).eps)
 
 
 def size_of(layer: Layer) -> Tensor | float:
@@ -222,7 +230,7 @@ def kernel_error(layer: Layer, weights: Tensor, rows: Tensor) -> float | None:
     seen = layer.seen
     assert seen is not None
     if seen.weights is not None:
-        return ulps(weights, seen.weights, torch.ones_like(weights) * size_of(layer), seen.mix)
+        return ulps(weights, seen.weights, torch.ones_like(weights) * size_of(layer), as_rounded(seen))
     facts = facts_of(layer, rows)
     if layer.door == "flex" and LayerState.COMPARED_BY_OUTPUT in layer.states:
         return None  # only flex itself could say what its function makes

@@ -32,12 +32,19 @@ def incomplete_line(missed: Sequence[MissedAttention]) -> str:
     return f"incomplete: attention in {', '.join(names[:SHOWN])}{more} was not heard"
 
 
-def no_attention_error(missed: Sequence[MissedAttention]) -> WatchError:
-    """Why a trace would be empty."""
+def no_attention_error(missed: Sequence[MissedAttention], called: Sequence[str] = ()) -> WatchError:
+    """Why a trace would be empty; `called` are the modules that are called attention."""
     if missed:
         others = len({one.name for one in missed}) - 1
         more = f", and the like in {others} more modules" if others else ""
         return WatchError(f"the watch saw no attention that has a map it can show: {missed[0]}{more}")
+    if called:
+        more = f" and {len(called) - SHOWN} more" if len(called) > SHOWN else ""
+        return WatchError(
+            "the watch saw no attention: the model was not called in this thread inside the block, it ran under "
+            f"torch.func or as an exported program, or what {', '.join(called[:SHOWN])}{more} compute cannot be heard, "
+            "as attention without a product of weights and values"
+        )
     return WatchError(
         "the watch saw no attention: the model was not called in this thread inside the block, it ran under "
         "torch.func or as an exported program, or it has no attention (recurrent mixers have none)"
