@@ -140,6 +140,29 @@ def test_a_mixer_of_residual_streams_is_no_attention_layer() -> None:
     with torch.no_grad():
         trace = watched(model, torch.randn(B, N, 6))
     assert [layer.name for layer in trace.layers] == ["attention"]
+    assert trace.verify(), trace.verify()
+
+
+class IndexedAttention(nn.Module):
+    """DeepSeek-V3.2's indexer: scores of a few heads, ReLU, and a weighted sum of the heads, which only picks keys."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.q, self.k, self.w = nn.Linear(6, 2 * D), nn.Linear(6, D), nn.Linear(6, 2)
+        self.attention = nn.MultiheadAttention(6, H, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        scores = (self.q(x).unflatten(-1, (2, D)) @ self.k(x).mT[:, None]).relu()  # b q h k
+        index = (self.w(x)[:, :, None] @ scores).squeeze(2)  # b q k
+        hidden = index < index.topk(3).values[..., -1:]
+        return self.attention(x, x, x, need_weights=False, attn_mask=hidden.repeat_interleave(H, 0))[0]
+
+
+def test_an_indexer_that_picks_keys_is_no_attention() -> None:
+    with torch.no_grad():
+        trace = watched(IndexedAttention().eval(), torch.randn(B, N, 6))
+    assert [layer.name for layer in trace.layers] == ["attention"]
+    assert trace.verify(), trace.verify()
 
 
 def test_an_edit_of_what_is_no_map_is_refused() -> None:
@@ -163,6 +186,7 @@ def test_deepseek_v4_shows_its_attention_and_not_its_streams() -> None:
     with torch.no_grad():
         trace = watched(model, ids)
     assert trace.layers
+    assert trace.verify(), trace.verify()
     assert not [layer.name for layer in trace.layers if "hc" in layer.name or layer.weights.shape[-2:] == (4, 4)]
 
 

@@ -89,6 +89,18 @@ def mixes_streams(scope: ListenerScope, place: CallSite, shape: tuple[int, ...])
     return bool(scope.axes[key])
 
 
+def weighs_streams(scope: ListenerScope, place: CallSite, weights: Tensor) -> bool:
+    """Whether square matrices (b · n, s, s), batched as `bmm` has them, are one for each position of such a text."""
+    cells, rows, columns = weights.shape
+    if rows != columns:
+        return False
+    key = (id(place.module), place.method.f_code, weights.shape)
+    if key not in scope.axes:
+        texts = (x.shape[:2] for x in outermost_texts(scope, place))
+        scope.axes[key] = any(b * n == cells and n != rows for b, n in texts)
+    return bool(scope.axes[key])
+
+
 def outermost_texts(scope: ListenerScope, place: CallSite) -> list[Tensor]:
     """Token ids, (b, n), or embeddings, (b, n, m), that the outermost watched module was given."""
     frame: FrameType | None = place.call

@@ -11,7 +11,7 @@ from regard.trace.doors.axes import find_axes
 from regard.trace.doors.call_site import CallSite, around, first_argument, is_mapped, place_of
 from regard.trace.doors.change import apply_changes, tell_listeners
 from regard.trace.doors.einsum_axes import ProductAxes, matmul_axes
-from regard.trace.doors.features import is_context
+from regard.trace.doors.features import is_context, weighs_streams
 from regard.trace.doors.handwritten import no_gradient, run_explained, unmerge
 from regard.trace.doors.ledger import ScoreProduct, is_normalised, is_same, mark_of
 from regard.trace.doors.scope import Call, ListenerScope, current_scope, paused
@@ -162,7 +162,7 @@ def judge(scope: ListenerScope, left: Tensor, right: Tensor, out: Tensor, frame:
     near = modules_near(place)
     with paused(scope), torch.no_grad():
         # Numbers times themselves may be weights twice: these have yet to meet values.
-        what = "" if is_same(left, right) else describe_attention(scope, left, right, near, place.module)
+        what = "" if is_same(left, right) else describe_attention(scope, left, right, near, place)
     if what:
         tell_missed(scope, place, what, frame)
         return
@@ -192,11 +192,11 @@ def owned_site(scope: ListenerScope, frame: FrameType) -> CallSite | None:
 
 
 def describe_attention(
-    scope: ListenerScope, left: Tensor, right: Tensor, near: tuple[int, ...], module: nn.Module
+    scope: ListenerScope, left: Tensor, right: Tensor, near: tuple[int, ...], place: CallSite
 ) -> str:
     """What an unexplained product of activations looks like; empty where it is not like attention."""
     ledger = scope.ledger
-    mixture = any(word in type(module).__name__.lower() for word in MIXTURES)
+    mixture = any(word in type(place.module).__name__.lower() for word in MIXTURES)
     for weights, values in ((left, right), (right.mT, left.mT)):
         if weights is not left and weights.shape[-2] == 1:
             continue  # one row for each of many windows: a convolution with a kernel of its own at each place
@@ -204,16 +204,18 @@ def describe_attention(
         if is_explained(scope, weights):
             return ""
         if not mixture and is_normalised(weights):
-            ledger.take(weights, near)
+            taken = ledger.take(weights, near)
             if is_context(scope, left, right):
                 return (
                     f"keys with a softmax over positions were multiplied by values, {shapes}, as linear attention does"
                 )
+            if taken is None and weighs_streams(scope, place, weights):
+                return ""
             return f"weights and values, {shapes}, were multiplied, and how the weights were made was not seen"
     for weights, values in ((left, right), (right, left)):
         scores = ledger.take(weights, near)
-        if scores is None:
-            continue
+        if scores is None or (weights is right and values.shape[-2] == 1):
+            continue  # one row that weighs the rows of scores: an indexer adds up its heads so
         shapes = f"{tuple(weights.shape)} and {tuple(values.shape)}"
         straight = scores.mark == mark_of(weights)
         if straight and scores.square:

@@ -1,0 +1,44 @@
+"""What a generic builder cannot know of single models: settings by configuration class, inputs by model class."""
+
+from typing import Any
+
+import torch
+
+from tests.trace.survey.inputs import BATCH, ids, noise
+
+RESNET = {
+    "use_timm_backbone": False,
+    "use_pretrained_backbone": False,
+    "backbone": None,
+    "backbone_config": {
+        "model_type": "resnet",
+        "embedding_size": 8,
+        "hidden_sizes": [8, 16, 24, 32],
+        "depths": [1, 1, 1, 1],
+        "out_features": ["stage2", "stage3", "stage4"],
+        "layer_type": "basic",
+    },
+}
+LAST = {**RESNET, "backbone_config": {**RESNET["backbone_config"], "out_features": ["stage4"]}}
+SETTINGS: dict[str, dict[str, Any]] = {
+    **{f"{name}Config": LAST for name in ("Detr", "ConditionalDetr", "DabDetr", "TableTransformer")},
+    **{f"{name}Config": RESNET for name in ("DeformableDetr", "RTDetr", "RTDetrV2", "DFine", "OmDetTurbo")},
+    "AutoformerConfig": {"prediction_length": 4},
+    "InformerConfig": {"prediction_length": 4},
+    "TimeSeriesTransformerConfig": {"prediction_length": 4},
+    "ChameleonConfig": {"vocabulary_map": {"<image>": 80}},
+    "DeepseekV2Config": {"num_experts_per_tok": 2, "n_group": 1, "topk_group": 1, "topk_method": "greedy"},
+    "Dots1Config": {"n_routed_experts": 4, "num_experts_per_tok": 2, "n_shared_experts": 1},
+}
+FEEDS: dict[str, Any] = {
+    "BrosModel": lambda config: {"input_ids": ids(BATCH, 11, seed=1), "bbox": torch.rand(BATCH, 11, 8)},
+    "TimesFmModel": lambda config: {
+        "past_values": noise(BATCH, 128),
+        "past_values_padding": torch.zeros(BATCH, 128),
+        "freq": torch.zeros(BATCH, 1, dtype=torch.long),
+    },
+    "TimesFmModelForPrediction": lambda config: {
+        "past_values": list(noise(BATCH, 96)),
+        "freq": torch.zeros(BATCH, dtype=torch.long),
+    },
+}
