@@ -14,7 +14,9 @@ from torch import Tensor
 from regard.attention.map.blocks import MapBlock, walk_blocks
 from regard.attention.map.computed import Computed
 from regard.attention.map.grid import PoolGrid
+from regard.attention.map.softmax_strips import has_strips
 from regard.attention.map.source import Source
+from regard.attention.map.strip_statistics import fold_all, number_all
 from regard.errors import MapError, ShapeError
 
 Place = tuple[int | slice | EllipsisType, ...]
@@ -36,6 +38,7 @@ class SoftmaxRows(NamedTuple):
     blind: Bool[Tensor, "*b r 1"]  # the row sees nothing
 
 
+NARROW = 16  # keys of a cell: cells of fewer are many small sums, which strips make one by one
 FAR = 1e4  # e to the −10,000 is 0 in every precision, and 0 · −10,000 is 0 where 0 · −inf would be NaN
 
 
@@ -101,6 +104,8 @@ def at(block: MapBlock) -> Place:
 
 @torch.no_grad()
 def entropy(source: Source) -> Float[Tensor, "*b q"]:
+    if has_strips(source):
+        return number_all(source).entropy
     out = fill_per_query(source)
     for block in walk_blocks(source):
         if not is_softmax(source):
@@ -119,6 +124,8 @@ def entropy(source: Source) -> Float[Tensor, "*b q"]:
 def log_normaliser(source: Source) -> Float[Tensor, "*b q"]:
     if not is_softmax(source):
         raise MapError("only a softmax computed from q and k has a log-normaliser; this map is " + source.describe())
+    if has_strips(source):
+        return number_all(source).log_normaliser
     out = fill_per_query(source, -torch.inf)
     for block in walk_blocks(source):
         shifted, top, extra, blind = soften(block)
@@ -227,6 +234,9 @@ def pool(source: Source, rows: int, columns: int) -> PooledMap:
     if rows < 1 or columns < 1:
         raise ShapeError(f"pool({rows}, {columns}) asks for no cells; give at least 1 × 1")
     rows, columns = min(rows, max(q, 1)), min(columns, max(k, 1))
+    if has_strips(source) and k >= NARROW * columns:
+        found = fold_all(source, rows, columns)
+        return PooledMap(found.highest, found.sums / found.seen.clamp_min(1))
     shape = (*source.shape[:-2], rows, columns)
     most = torch.zeros(shape, dtype=source.dtype, device=source.device)
     total, count = torch.zeros_like(most), torch.zeros_like(most)

@@ -11,10 +11,12 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from regard.attention.map.blocks import BUDGET, walk_blocks
+from regard.attention.map.softmax_strips import has_strips
 from regard.attention.map.source import Source
 from regard.attention.map.statistics import Place, weights_of
 from regard.errors import TraceError
 from regard.trace.measure.stacks import stacks_of
+from regard.trace.measure.strip_flow import gather_columns, send_rows
 from regard.trace.record.layer import Layer
 from regard.trace.record.trace import Trace
 
@@ -177,7 +179,13 @@ class RowsPart(NamedTuple):
 def down(layer: Layer, now: Float[Tensor, " q"], heads: str | Sequence[int], by: str, entry: int) -> FlowStep:
     """A row vector times the map of a layer: from its queries to its keys."""
     arrived, stayed = (torch.zeros(size, dtype=torch.float64) for size in reversed(layer.weights.shape[-2:]))
-    for part in parts(layer, heads, by, entry, now):
+    chosen = choose_heads(layer, heads, by, entry)
+    if heads != "max" and has_strips(chosen.source):
+        for rows, columns, given, kept in send_rows(chosen.source, now, chosen.norms):
+            arrived[columns] += given / chosen.number
+            stayed[rows] += kept / chosen.number
+        return FlowStep(arrived, stayed)
+    for part in parts(chosen, heads, now):
         there = now[part.rows].to(part.weights)
         total = part.total()
         blind = total == 0
@@ -191,7 +199,12 @@ def down(layer: Layer, now: Float[Tensor, " q"], heads: str | Sequence[int], by:
 def up(layer: Layer, now: Float[Tensor, " k"], heads: str | Sequence[int], by: str, entry: int) -> Float[Tensor, " q"]:
     """The map of a layer times a column vector: from its keys to its queries; a row that sees nothing keeps its own."""
     found = torch.zeros(layer.weights.shape[-2], dtype=torch.float64)
-    for part in parts(layer, heads, by, entry):
+    chosen = choose_heads(layer, heads, by, entry)
+    if heads != "max" and has_strips(chosen.source):
+        for rows, taken in gather_columns(chosen.source, now, chosen.norms):
+            found[rows] += taken / chosen.number
+        return found
+    for part in parts(chosen, heads):
         there, own = now[part.columns].to(part.weights), now[part.rows].to(part.weights)
         total = part.total()
         blind = total == 0
@@ -200,10 +213,15 @@ def up(layer: Layer, now: Float[Tensor, " k"], heads: str | Sequence[int], by: s
     return found
 
 
-def parts(
-    layer: Layer, heads: str | Sequence[int], by: str, entry: int, now: Float[Tensor, " q"] | None = None
-) -> Iterator[RowsPart]:
-    """The maps of the chosen heads part by part, without the rows from which nothing flows `now`."""
+class ChosenHeads(NamedTuple):
+    """The maps that a mean is taken over, h q k, what their columns are weighed by, and how many they are."""
+
+    source: Source
+    norms: Float[Tensor, "h k"] | None
+    number: int
+
+
+def choose_heads(layer: Layer, heads: str | Sequence[int], by: str, entry: int) -> ChosenHeads:
     source: Source = layer.weights.source.pick((entry % layer.batch,))
     norms = None if by == "weights" else norms_of(layer, by, entry).to(source.device, source.dtype)
     if not isinstance(heads, str):
@@ -211,6 +229,14 @@ def parts(
         source, norms = source.pick((which,)), None if norms is None else norms.index_select(0, which)
     elif heads not in ("mean", "max"):
         raise TraceError(f"heads is {heads!r}; give 'mean', 'max' or a list of heads")
+    return ChosenHeads(source, norms, source.shape[0])
+
+
+def parts(
+    chosen: ChosenHeads, heads: str | Sequence[int], now: Float[Tensor, " q"] | None = None
+) -> Iterator[RowsPart]:
+    """The maps of the chosen heads part by part, without the rows from which nothing flows `now`."""
+    source, norms, _ = chosen
     count, q, k = source.shape
     if heads != "max":
         for block in walk_blocks(source):

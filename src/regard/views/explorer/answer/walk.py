@@ -4,17 +4,16 @@ A block lies turned, (keys, queries): then what goes over keys goes over whole l
 is divided by the sum of its row only after the keys of its cell are one number.
 """
 
-import os
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.map.blocks import MapBlock, Scratch
-from regard.attention.map.deadline import check_time
+from regard.attention.map.blocks import Scratch
+from regard.attention.map.cores import count_cores, map_on_cores
+from regard.attention.map.product import multiply
+from regard.attention.map.softmax_strips import exp_, finite_maximum, hide_keys, is_product, scale_queries
 from regard.views.explorer.answer.fold import add_up, fold
 from regard.views.explorer.answer.head_rows import HeadRows
 
@@ -63,7 +62,7 @@ def walk_cells(head: HeadRows, rows: slice, columns: slice, size: int, scratch: 
         else:
             tops.append((here, powers.amax(0)))
             top = finite_maximum(tops[-1][1])
-        powers.sub_(top).exp_()
+        exp_(powers.sub_(top))
         most[here], total[here] = fold(powers, size, -2, torch.amax), fold(powers, size, -2, add_up)
     if not known:
         learn(head, rows, tops, most, total)
@@ -75,18 +74,13 @@ def block_scores(head: HeadRows, rows: slice, keys: slice, scratch: Scratch) -> 
     """The scores of a block, −inf where its queries may not look; to be written to."""
     source = head.source.computed
     assert source is not None
-    shape = (keys.stop - keys.start, rows.stop - rows.start)
-    scores = source.scores_into(scratch("scores", shape, source.dtype, source.device).mT, rows, keys).mT
-    for side in MapBlock((), source, rows, keys, scratch).fringe:
-        allowed = source.allowed(rows, side)
-        if allowed is not None:
-            scores[side.start - keys.start : side.stop - keys.start].masked_fill_(~allowed.mT, -torch.inf)
+    if is_product(source):
+        scores = multiply(source.keys(keys).to(source.dtype).contiguous(), scale_queries(source, rows))
+    else:
+        shape = (keys.stop - keys.start, rows.stop - rows.start)
+        scores = source.scores_into(scratch("scores", shape, source.dtype, source.device).mT, rows, keys).mT
+    hide_keys(scores, source, rows, keys)
     return scores
-
-
-def finite_maximum(top: Tensor) -> Tensor:
-    """What to take off the scores of each row: its maximum, 0 where nothing is seen."""
-    return top.masked_fill(top == -torch.inf, 0.0)
 
 
 def learn(head: HeadRows, rows: slice, tops: list[tuple[slice, Tensor]], most: Tensor, total: Tensor) -> None:
@@ -108,14 +102,7 @@ def learn(head: HeadRows, rows: slice, tops: list[tuple[slice, Tensor]], most: T
     head.keep(rows, top, sums.masked_fill_(blind, torch.inf))
 
 
-@cache
-def walk_threads() -> ThreadPoolExecutor:
-    """Threads, one for each core, that take one core each."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return ThreadPoolExecutor(min(cores, HELPERS), "regard-walk", initializer=torch.set_num_threads, initargs=(1,))
-
-
 def run_on_cores(work: Callable[[slice], None], parts: Iterable[slice]) -> None:
     """Do it for every part, on all cores; whoever calls this waits."""
-    for _ in walk_threads().map(torch.no_grad()(work), parts):
-        check_time()  # where it raises, the parts that are left are not begun
+    for _ in map_on_cores(work, parts, min(count_cores(), HELPERS)):
+        pass

@@ -1,0 +1,76 @@
+"""Products of a vector with a long softmax, strip by strip: the two steps that a rollout is made of.
+
+Both take the weights of each row as shares of what the row gives to keys, so that a learned sink's share is given back.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention.map.softmax_strips import QUERIES, HeadStrips, exp_, walk_strips
+from regard.attention.map.source import Source
+
+CELLS = 1 << 22  # powers of a strip that are kept until the sums of its rows are known: 16 MB
+FEW = 16  # rows of a strip at least: products of fewer are slow
+
+
+class SentRows(NamedTuple):
+    """What a strip of rows gave to its keys, and what stayed with rows that see nothing."""
+
+    rows: slice
+    columns: slice
+    given: Float[Tensor, " c"]
+    kept: Float[Tensor, " r"]
+
+
+def send_rows(source: Source, now: Float[Tensor, " q"], norms: Float[Tensor, "h k"] | None) -> Iterator[SentRows]:
+    """A row vector times each map, (h, q, k), strip by strip: from its queries to its keys."""
+
+    def work(head: HeadStrips, rows: slice) -> SentRows:
+        columns, there = head.span(rows), now[rows]
+        norm = None if norms is None else norms[head.index]
+        tops, totals, powers = [], [], []
+        for block in head.blocks(rows, columns):
+            tops.append(block.top)
+            powers.append(exp_(block.shifted))
+            totals.append(powers[-1].sum(0) if norm is None else norm[block.keys] @ powers[-1])
+        sums = head.sums(tops, totals, len(there))
+        blind = sums.seen == 0
+        shares = sums.scales * (there / sums.seen).masked_fill(blind, 0.0)
+        given = [part @ share.to(part) for part, share in zip(powers, shares, strict=True)]
+        whole = torch.cat(given).double() if given else there.new_zeros(0)
+        return SentRows(rows, columns, whole if norm is None else whole * norm[columns], there * blind)
+
+    height = max(FEW, min(QUERIES, CELLS // max(1, source.shape[-1])))
+    for _, _, sent in walk_strips(source, work, height=height, wanted=lambda rows: bool(now[rows].any())):
+        yield sent
+
+
+def gather_columns(
+    source: Source, now: Float[Tensor, " k"], norms: Float[Tensor, "h k"] | None
+) -> Iterator[tuple[slice, Float[Tensor, " r"]]]:
+    """Each map, (h, q, k), times a column vector: from its keys to its queries; a row that sees nothing keeps its own.
+
+    Rows and columns are one sequence.
+    """
+    there = now.to(source.dtype)
+
+    def work(head: HeadStrips, rows: slice) -> Float[Tensor, " r"]:
+        norm = None if norms is None else norms[head.index]
+        weighed = there if norm is None else there * norm
+        tops, totals, taken = [], [], []
+        for block in head.blocks(rows, head.span(rows)):
+            powers = exp_(block.shifted)
+            tops.append(block.top)
+            totals.append(powers.sum(0) if norm is None else norm[block.keys] @ powers)
+            taken.append(weighed[block.keys] @ powers)
+        sums = head.sums(tops, totals, rows.stop - rows.start)
+        blind = sums.seen == 0
+        whole = (torch.stack(taken).double() * sums.scales).sum(0) if taken else sums.seen
+        return (whole / sums.seen).masked_fill(blind, 0.0) + now[rows] * blind
+
+    for _, rows, found in walk_strips(source, work):
+        yield rows, found
