@@ -64,13 +64,16 @@ class StreamCapture:
     def hear(self, call: Call, held: LayerCapture, session: Session) -> None:
         """What heads gave, where the map that is kept can give it again."""
         self.session = session
-        if self.recorder is None or call.raw_mix is None or call.to_bhqe is None or call.v is None:
+        if self.recorder is None or call.raw_mix is None or call.to_bhqe is None:
             return
-        first = len(held.blocks) == 1 and held.keeper.values and not held.keeper.graph
-        if first and not call.dropout and call.used is None and LayerState.AXES_UNKNOWN not in call.states:
+        first = len(held.blocks) == 1 and held.keeper.values and not held.keeper.graph and call.v is not None
+        clear = not call.dropout and LayerState.AXES_UNKNOWN not in call.states and is_weights(call)
+        if first and clear and call.handed_on is None:
             found = self.recorder.mark(call.raw_mix, call.to_bhqe, held.name)
             if found is not None:
                 self.stream.mixes[held.name] = found
+        else:
+            self.recorder.mark_whole(call.raw_mix if call.handed_on is None else call.handed_on)
 
     def keep_module(self, path: str, output: Any) -> Any:
         """A module gave something: keep it, or the positions that were asked for."""
@@ -104,6 +107,13 @@ class StreamCapture:
                 self.session.residual = self.begin()
             self.session.residual.extend(self.stream)
         self.stream, self.session = self.begin(), None
+
+
+def is_weights(call: Call) -> bool:
+    """Whether what met the values are the weights themselves, perhaps in another type, and not those after dropout."""
+    if call.used is None or call.weights is None or call.used.shape != call.weights.shape:
+        return call.used is None
+    return torch.equal(call.used, call.weights.to(call.used.dtype))
 
 
 def read_asked(residual: Any, tree: Tree) -> tuple[Asked, bool]:

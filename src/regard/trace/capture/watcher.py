@@ -150,6 +150,11 @@ class Watcher(ModelListener):
         if self.stream is not None:
             self.stream.hear(call, held, session)
 
+    def follow_native(self, rest: Callable[[], Tensor], out: Tensor) -> None:
+        """What a native operator gave is also known as what its parts, computed one by one, make of the mix."""
+        if self.stream is not None and self.stream.recorder is not None:
+            self.stream.recorder.alias(out, rest())
+
     def note_changes(self, call: Call) -> None:
         """A layer that is not kept was edited: that is told of its run, which may not have begun yet."""
         if not call.edits:

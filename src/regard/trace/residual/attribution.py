@@ -1,5 +1,6 @@
 """Direct logit attribution: what each embedding, head and MLP adds to a logit through the residual stream."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +15,7 @@ from regard.trace.measure.table import Record
 from regard.trace.record.trace import Run, Trace, find
 from regard.trace.residual.known import MadeTensor
 from regard.trace.residual.stream import NOT_KEPT, ModelOutput, ResidualStream, in_order
-from regard.trace.residual.terms import Coefficients, MixTerm, NormTerm, PartTerm, ScaleTerm, Term
+from regard.trace.residual.terms import CastTerm, Coefficients, MixTerm, NormTerm, PartTerm, ScaleTerm, Term
 
 BIASES = "biases"
 
@@ -50,6 +51,9 @@ class LogitParts:
     magnitude: float = 0.0  # of all that was added, without signs: what rounding goes by
     held: dict[str, None] = field(default_factory=dict)
     steps: int = 0
+    eps: float = 0.0  # of the coarsest type on the way
+    heads: bool = False
+    whole: dict[str, None] = field(default_factory=dict)  # attention whose heads are not told apart
 
     def add(self, name: str, kind: str, head: int | None, summands: Tensor) -> None:
         key = (name, kind, head)
@@ -138,7 +142,6 @@ def walk_back(root: Term, begin: Coefficients, run: Run) -> LogitParts:
     """From some logits back to all that was added up."""
     found = LogitParts()
     known: dict[int, list[Coefficients]] = {id(root): [begin]}
-    heads = False
     for term in in_order(root):
         mine = known.pop(id(term), [])
         found.steps += 1
@@ -152,21 +155,25 @@ def walk_back(root: Term, begin: Coefficients, run: Run) -> LogitParts:
             summands = out.c * value[torch.unravel_index(out.at, term.shape)].to(out.c)
             name, kind = (BIASES, "bias") if term.kind == "bias" else (term.name, term.kind)
             found.add(name, kind, None, summands)
+            if kind == "attention":
+                found.whole[name] = None
             continue
         if isinstance(term, MixTerm):
-            heads = True
+            found.heads = True
             add_heads(found, term, out, run)
             continue
+        if isinstance(term, CastTerm):
+            found.eps = max(found.eps, torch.finfo(term.dtype).eps)
         if isinstance(term, NormTerm | ScaleTerm) and term.place is not None:
             found.held[term.place or "the model"] = None
         inner, constant = term.back(out)
         found.add(BIASES, "bias", None, out.c.new_tensor([constant]))
         for one, coefficients in zip(term.inputs, inner):
             known.setdefault(id(one), []).append(coefficients)
-    if not heads:
+    if not found.heads and not found.whole:
         raise TraceError(
-            "no head's output reaches this logit by steps that are linear or norms, so it cannot be taken apart into "
-            "heads"
+            "nothing that attention gave reaches this logit by steps that are linear or norms, so it cannot be taken "
+            "apart into heads"
         )
     return found
 
@@ -180,6 +187,7 @@ def add_heads(found: LogitParts, term: MixTerm, out: Coefficients, run: Run) -> 
     b, h, q, e = torch.unravel_index(place[out.at], tuple(numbers.shape))
     if layer.v is None or layer.weights.shape[-2] != numbers.shape[2]:
         raise TraceError(f"{layer.name} keeps no values of this call; watch it with values=True, in one call")
+    found.eps = max(found.eps, torch.finfo(layer.weights.dtype).eps)
     summands = torch.empty_like(out.c)
     for entry, row in torch.stack([b, q], 1).unique(dim=0).tolist():
         here = (b == entry) & (q == row)
@@ -200,7 +208,7 @@ def mix_row(layer: Any, entry: int, row: int) -> Tensor:
 def must_add_up(parts: LogitParts, logit: float, dtype: torch.dtype) -> None:
     """Raise where the parts are not the logit, by more than rounding explains."""
     total = sum(parts.sizes.values())
-    slack = torch.finfo(dtype).eps * parts.magnitude * (8 + parts.steps)
+    slack = max(parts.eps, torch.finfo(dtype).eps) * parts.magnitude * (8 + parts.steps)
     if not abs(total - logit) <= slack:
         raise TraceError(
             f"the parts add up to {total:.6g}, but the logit is {logit:.6g}, and rounding explains {slack:.1g} of that; "
@@ -253,9 +261,15 @@ def name_token(token: int, stream: ResidualStream) -> str:
 
 
 def notes_of(parts: LogitParts) -> list[str]:
-    """How norms were handled."""
-    if not parts.held:
-        return []
-    names = list(parts.held)
-    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-    return [f"– the scale by which a norm multiplies each row is held as it was: {shown}"]
+    """How norms were handled, and which heads are not told apart."""
+    notes = []
+    if parts.held:
+        notes.append(f"– the scale by which a norm multiplies each row is held as it was: {list_few(parts.held)}")
+    if parts.whole:
+        notes.append(f"– heads are not told apart, as edited, dropped or not heard, in {list_few(parts.whole)}")
+    return notes
+
+
+def list_few(names: Iterable[str]) -> str:
+    listed = list(names)
+    return ", ".join(listed[:3]) + (f" and {len(listed) - 3} more" if len(listed) > 3 else "")

@@ -19,7 +19,10 @@ from regard.trace.residual.kept import KeptTensor
 from regard.trace.residual.known import KnownTensors, MadeTensor, is_plain, weights_of
 from regard.trace.residual.terms import MixTerm, PartTerm, Term
 
+VIEWS = torch._C.DispatchKey.ADInplaceOrView
 AXES = (2, 3)  # of a stream, and of what is added to it
+LINEAR = ("addmm", "mm", "linear", "matmul", "bmm")
+KEEP_KIND = ("mul", "div", "native_layer_norm", "layer_norm", "rms_norm", "_fused_rms_norm", "cat", "add")
 
 
 class ResidualRecorder(TorchDispatchMode):
@@ -39,12 +42,12 @@ class ResidualRecorder(TorchDispatchMode):
 
         named = named or {}
         if torch._C._current_graph_task_id() != -1 or not self.tree:  # a backward pass, or all is over
-            return function(*args, **named)
+            return run(function, args, named)
         name = name_of(function)
         step = STEPS.get(name.rstrip("_"))
         places = written_places(function)
         if not places:
-            out = function(*args, **named)
+            out = run(function, args, named)
             self.note(step, function, args, named, out, name)
             return out
         target = args[places[0]] if places[0] < len(args) else None
@@ -54,7 +57,7 @@ class ResidualRecorder(TorchDispatchMode):
         for x in (*(args[i] for i in places if i < len(args)), named.get("out")):
             if isinstance(x, Tensor) and is_plain(x):
                 self.known.written(x)
-        out = function(*args, **named)
+        out = run(function, args, named)
         if isinstance(term, Term):
             self.known.bind(target, term)
         return out
@@ -66,7 +69,8 @@ class ResidualRecorder(TorchDispatchMode):
             return
         found = None if step is None else step(self, function, args, named, out)
         if found is None:
-            if made[0].ndim in AXES:
+            # What is known by now was handed on as it is, as dropout does, or was marked by a door inside.
+            if made[0].ndim in AXES and self.known.of(made[0]) is None:
                 self.known.bind(made[0], MadeTensor(name, self.chain(sys._getframe(2)), self.kind(name, args)))
         elif isinstance(found, list):
             for x, one in zip(made, found):
@@ -76,10 +80,17 @@ class ResidualRecorder(TorchDispatchMode):
 
     def kind(self, name: str, args: Any) -> str:
         """What a tensor that is no term seems to be."""
-        known = [self.known.of(x) for x in args if is_plain(x)]
-        if name == "embedding" or any(isinstance(one, MadeTensor) and one.kind == "embedding" for one in known):
-            return "embedding"
-        return "mlp" if name in ("addmm", "mm", "linear", "matmul") else "module"
+        if name == "embedding":
+            return name
+        linear = name in LINEAR
+        for x in args:
+            known = self.known.of(x) if is_plain(x) else None
+            if isinstance(known, MadeTensor) and known.kind == "attention":
+                return known.kind
+            if isinstance(known, MadeTensor) and known.kind == "embedding":
+                if known.operator == "embedding" or (name in KEEP_KIND and not linear):
+                    return known.kind
+        return "mlp" if linear else "module"
 
     def chain(self, frame: FrameType | None) -> tuple[str, ...]:
         """The modules that are running, innermost first."""
@@ -116,7 +127,7 @@ class ResidualRecorder(TorchDispatchMode):
             name, kind = "input", "input"
         else:
             name, kind = name_part(known.chain, here), known.kind
-            if any(is_beside(name, path) for path in self.attending):
+            if any(f"{name}.".startswith(f"{path}.") for path in self.attending):
                 kind = "attention"
         term = PartTerm(tuple(x.shape), self.known.keep(x), name or "the model", kind)
         self.known.bind(x, term)
@@ -129,6 +140,11 @@ class ResidualRecorder(TorchDispatchMode):
         term = MixTerm(tuple(mix.shape), layer, to_bhqe)
         self.known.bind(mix, term)
         return term
+
+    def mark_whole(self, mix: Tensor) -> None:
+        """This is what the heads of a layer gave, but which of them gave what is not known from its map."""
+        if is_plain(mix):
+            self.known.bind(mix, MadeTensor("attention", self.chain(sys._getframe(1)), "attention"))
 
     def alias(self, x: Tensor, made: Tensor) -> None:
         """`x` came of one native operator, and `made` is the same, computed step by step."""
@@ -147,9 +163,27 @@ def name_part(made: tuple[str, ...], here: tuple[str, ...]) -> str:
     return inner[-1] if inner else (made or here or ("",))[0]
 
 
-def is_beside(name: str, path: str) -> bool:
-    """Whether one of these modules stands in the other, or they are the same."""
-    return name == path or path.startswith(f"{name}.") or name.startswith(f"{path}.")
+def run(function: Any, args: Any, named: Any) -> Any:
+    """What the operator gives without a mode.
+
+    In inference mode composite operators come here whole, and a mode stands below the key that makes views: there a
+    transposed weight would need no gradient any more, by which torch chooses between two products of other bits.
+    """
+    if not torch.is_inference_mode_enabled() or not is_composite(function):
+        return function(*args, **named)
+    before = torch._C._dispatch_tls_is_dispatch_key_excluded(VIEWS)
+    torch._C._dispatch_tls_set_dispatch_key_excluded(VIEWS, False)
+    try:
+        return function(*args, **named)
+    finally:
+        torch._C._dispatch_tls_set_dispatch_key_excluded(VIEWS, before)
+
+
+@cache
+def is_composite(function: Any) -> bool:
+    """Whether torch writes an operator with others."""
+    can = getattr(function, "_can_decompose", None)
+    return can is not None and bool(can())
 
 
 @cache

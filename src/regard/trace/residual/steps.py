@@ -10,7 +10,9 @@ from torch import Tensor
 from regard.trace.residual.kept import KeptTensor
 from regard.trace.residual.known import MadeTensor, is_plain
 from regard.trace.residual.recorder import AXES, ResidualRecorder
-from regard.trace.residual.terms import LinearTerm, MixTerm, MoveTerm, NormTerm, ScaleTerm, StepTerm, SumTerm, Term
+from regard.trace.residual.terms import CastTerm, LinearTerm, MixTerm, MoveTerm, NormTerm, ScaleTerm, StepTerm, SumTerm, Term
+
+LAYER_NORM_EPS = 1e-5  # of torch's layer norm, where nothing is said
 
 Found = Term | MadeTensor | list[Term] | None
 Step = Callable[[ResidualRecorder, Any, Any, Any, Any], Found]
@@ -65,6 +67,9 @@ def multiply(recorder: ResidualRecorder, function: Any, args: Any, named: Any, o
     if divides and (named.get("rounding_mode") or len(args) > 2):
         return None
     x, y = recorder.term(left), recorder.term(right)
+    if x is None and y is None and (not isinstance(right, Tensor) or right.numel() == 1):
+        made = recorder.known.of(left)  # an embedding times a number is still one
+        return made if isinstance(made, MadeTensor) else None
     if (x is None) == (y is None) or (divides and x is None):
         return None
     term, by = (x, right) if x is not None else (y, left)
@@ -95,6 +100,8 @@ def project(recorder: ResidualRecorder, function: Any, args: Any, named: Any, ou
         x, weight = args[:2]
         bias = args[2] if len(args) > 2 else named.get("bias")
     term = recorder.term(x)
+    if name == "bmm" and weight.shape[0] == 1:  # what an einsum with a weight comes to
+        weight = weight[0]
     if term is None or recorder.term(weight) is not None or not is_plain(weight) or weight.ndim != 2:
         return None
     kept = None if bias is None else KeptTensor(bias, weight=True)
@@ -111,7 +118,8 @@ def norm(recorder: ResidualRecorder, function: Any, args: Any, named: Any, out: 
     given = [args[i] if len(args) > i else named.get(key) for i, key in ((2, "weight"), (3, "bias"))]
     weight, bias = (given[0], given[1] if centred else None)
     if isinstance(out, Tensor):
-        eps = args[4 if centred else 3] if len(args) > (4 if centred else 3) else named.get("eps")
+        at, usual = (4, LAYER_NORM_EPS) if centred else (3, None)
+        eps = args[at] if len(args) > at else named.get("eps", usual)
         scale = scale_of(args[0], eps, centred=centred)
     else:
         scale = out[-1]
@@ -162,15 +170,18 @@ def same(recorder: ResidualRecorder, function: Any, args: Any, named: Any, out: 
     """The same numbers, perhaps in another type or place."""
     if not is_plain(args[0]) or not isinstance(out, Tensor) or not args[0].is_floating_point():
         return None
-    return recorder.known.of(args[0])
+    found = recorder.known.of(args[0])
+    if isinstance(found, Term) and out.dtype != args[0].dtype:
+        return CastTerm(tuple(out.shape), found, out.dtype) if out.is_floating_point() else None
+    return found
 
 
 STEPS: dict[str, Step] = {
     **dict.fromkeys(("add", "sub"), add),
     **dict.fromkeys(("mul", "div"), multiply),
-    **dict.fromkeys(("mm", "addmm", "linear", "matmul"), project),
+    **dict.fromkeys(("mm", "addmm", "linear", "matmul", "bmm"), project),
     **dict.fromkeys(("native_layer_norm", "layer_norm", "_fused_rms_norm", "rms_norm"), norm),
-    **dict.fromkeys(("clone", "_to_copy", "to", "contiguous", "detach", "alias", "lift_fresh", "type_as"), same),
+    **dict.fromkeys(("clone", "_to_copy", "to", "contiguous", "detach", "alias", "lift_fresh", "type_as", "float", "double"), same),
     **dict.fromkeys(
         (
             *("view", "_unsafe_view", "reshape", "_reshape_alias", "flatten", "unflatten", "squeeze", "unsqueeze"),

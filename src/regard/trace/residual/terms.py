@@ -164,6 +164,19 @@ class NormTerm(StepTerm):
 
 
 @dataclass(eq=False)
+class CastTerm(StepTerm):
+    """The same numbers in another type, which rounds them."""
+
+    dtype: torch.dtype
+
+    def back(self, out: Coefficients) -> tuple[list[Coefficients], float]:
+        return [out], 0.0
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x
+
+
+@dataclass(eq=False)
 class MoveTerm(Term):
     """The numbers of one tensor, or of several, in another order or shape, or only some of them."""
 
