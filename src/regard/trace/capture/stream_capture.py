@@ -54,7 +54,9 @@ class StreamCapture:
             except RuntimeError as error:
                 if self.recorder is None or "dispatch mode" not in str(error):
                     raise
-                raise WatchError("flex_attention does not run while sums are noted; watch without residual=True") from error
+                raise WatchError(
+                    "flex_attention does not run while sums are noted; watch without residual=True"
+                ) from error
 
     def attend(self, path: str) -> None:
         """Something at this path attends, whether or not it can be heard."""
@@ -128,8 +130,8 @@ def read_asked(residual: Any, tree: Tree) -> tuple[Asked, bool]:
     paths = [path for path, _ in tree.values()]
     asked: dict[str, tuple[int, ...] | None] = {}
     for name, at in given.items():
-        rules = (lambda path: path == name, lambda path: f".{path}".endswith(f".{name}"))
-        fitting = next((found for rule in rules if (found := [path for path in paths if rule(path)])), [])
+        fitting = [path for path in paths if path == name]
+        fitting = fitting or [path for path in paths if f".{path}".endswith(f".{name}")]
         if not isinstance(name, str) or not fitting:
             raise WatchError(
                 f"no module fits residual={name!r}; give paths of modules such as {some_blocks(tree)}, or True for all"

@@ -105,7 +105,7 @@ class Watcher(ModelListener):
         if self.stream is not None:
             self.stream.attend(path)
         if not self.wants(path):
-            self.note_changes(call)
+            self.note_edits(call.place, call.edits)
             return
         if torch.is_inference_mode_enabled() and not DOORS.hears_inference:
             self.note(UNCOUNTED)
@@ -155,15 +155,15 @@ class Watcher(ModelListener):
         if self.stream is not None and self.stream.recorder is not None:
             self.stream.recorder.alias(out, rest())
 
-    def note_changes(self, call: Call) -> None:
-        """A layer that is not kept was edited: that is told of its run, which may not have begun yet."""
-        if not call.edits:
+    def note_edits(self, place: CallSite, edits: list[str]) -> None:
+        """What is not kept was edited, a layer or the output of a module: its run is told, which may not have begun."""
+        if not edits:
             return
-        same = self.stack is not None and stack_of(call.place, self.tree, self.stack).step is self.stack.step
+        same = self.stack is not None and stack_of(place, self.tree, self.stack).step is self.stack.step
         if same and self.sessions:
-            self.sessions[-1].changes |= dict.fromkeys(call.edits)
+            self.sessions[-1].changes |= dict.fromkeys(edits)
         else:
-            self.changes += call.edits
+            self.changes += edits
 
     def compare(self, path: str, call: Call) -> None:
         """A recomputation is no new call, but it must be the old one: otherwise say so."""

@@ -106,8 +106,7 @@ def attribute(
     total = sum(parts.sizes.values())
     names = " − ".join(name_token(one, stream) for one in ids)
     title = (
-        f"logit of {names} at position {position}: {logit:.4g}; the parts add up to it, "
-        f"off by {abs(total - logit):.1e}"
+        f"logit of {names} at position {position}: {logit:.4g}; the parts add up to it, off by {abs(total - logit):.1e}"
     )
     return Attribution(rows, title, notes_of(parts), logit, total, tuple(parts.held))
 

@@ -10,7 +10,17 @@ from torch import Tensor
 from regard.trace.residual.kept import KeptTensor
 from regard.trace.residual.known import MadeTensor, is_plain
 from regard.trace.residual.recorder import AXES, ResidualRecorder
-from regard.trace.residual.terms import CastTerm, LinearTerm, MixTerm, MoveTerm, NormTerm, ScaleTerm, StepTerm, SumTerm, Term
+from regard.trace.residual.terms import (
+    CastTerm,
+    LinearTerm,
+    MixTerm,
+    MoveTerm,
+    NormTerm,
+    ScaleTerm,
+    StepTerm,
+    SumTerm,
+    Term,
+)
 
 LAYER_NORM_EPS = 1e-5  # of torch's layer norm, where nothing is said
 
@@ -181,7 +191,9 @@ STEPS: dict[str, Step] = {
     **dict.fromkeys(("mul", "div"), multiply),
     **dict.fromkeys(("mm", "addmm", "linear", "matmul", "bmm"), project),
     **dict.fromkeys(("native_layer_norm", "layer_norm", "_fused_rms_norm", "rms_norm"), norm),
-    **dict.fromkeys(("clone", "_to_copy", "to", "contiguous", "detach", "alias", "lift_fresh", "type_as", "float", "double"), same),
+    **dict.fromkeys(
+        ("clone", "_to_copy", "to", "contiguous", "detach", "alias", "lift_fresh", "type_as", "float", "double"), same
+    ),
     **dict.fromkeys(
         (
             *("view", "_unsafe_view", "reshape", "_reshape_alias", "flatten", "unflatten", "squeeze", "unsqueeze"),
