@@ -31,6 +31,7 @@ LAZY = [
     ("regard.trace.record", "regard.trace.measure"),
     ("regard.trace.record", "regard.trace.proof"),
     ("regard.trace.record", "regard.trace.file"),
+    ("regard.trace.record", "regard.trace.residual"),
 ]
 
 

@@ -40,6 +40,24 @@ def version(x: Tensor) -> int | None:
     return None if torch.compiler.is_compiling() or x.is_inference() else x._version
 
 
+def is_owned(x: Tensor, beside: tuple[Tensor, ...] = ()) -> bool:
+    """Whether `x`, with what is kept beside it, fills its storage, and torch counts writes to it."""
+    if x.is_inference():  # torch keeps no version of it, so a later write could not be told
+        return False
+    if 0 in x.stride() and x.numel() > 1:
+        return False
+    storage = x.untyped_storage()
+    size, held = storage.nbytes(), x.nbytes
+    if held < size:
+        where = storage.data_ptr()
+        places = {x.data_ptr()}  # `x` may stand beside itself
+        for y in beside:
+            if y.untyped_storage().data_ptr() == where and y.data_ptr() not in places:
+                places.add(y.data_ptr())
+                held += y.nbytes
+    return held == size
+
+
 def autocasts(x: Tensor) -> bool:
     """Whether autocast would change the dtype of `x`."""
     kind = x.device.type

@@ -2,7 +2,7 @@
 
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -12,6 +12,7 @@ from regard.errors import WatchError
 from regard.memory import make_room
 from regard.trace.capture.naming import Naming
 from regard.trace.capture.retention import Retention
+from regard.trace.capture.stream_capture import StreamCapture, read_asked
 from regard.trace.capture.watcher import Watcher
 from regard.trace.doors.axes_hint import make_hints
 from regard.trace.doors.handwritten import settle
@@ -37,6 +38,7 @@ def watch(
     layout: Any = None,
     queries: Any = None,
     keys: Any = None,
+    residual: Any = False,
 ) -> Iterator[Trace]:
     """A trace that fills with what the model attends to while the block runs; the model stays bit for bit the same.
 
@@ -47,7 +49,8 @@ def watch(
     with their graph. `heads` (a number) and `layout` ("batch-major" or "head-major") say how attention that merges
     batch and heads is to be read where the run does not show it; both also as a table by parts of paths. `queries` and
     `keys` name rows and columns where the run cannot tell which tokens they are: a list of tokens, or a dictionary from
-    parts of layer paths to such lists.
+    parts of layer paths to such lists. `residual=True` also keeps what attribution needs, in memory: the output of
+    each block and MLP; paths of modules, or a dictionary from paths to positions, keep only what these modules gave.
 
     Nothing is left behind, also after an error. Only this context is watched: other threads and tasks are not.
 
@@ -68,6 +71,10 @@ def watch(
     keeper = Retention(values, dtype, None if device is None else torch.device(device), graph, writer)
     watcher = Watcher(model, keeper, Naming(tokenizer, queries, keys), layers=chosen, gradients=gradients)
     watcher.hints = make_hints(heads, layout, (path for path, _ in watcher.tree.values()))
+    if residual is not False and residual is not None:
+        asked, sums = read_asked(residual, watcher.tree)
+        names = None if isinstance(tokenizer, list | tuple) or hasattr(tokenizer, "tolist") else tokenizer
+        watcher.stream = StreamCapture(model, watcher.tree, asked, sums=sums, tokenizer=names)
     if chosen is not None and not any(watcher.wants(path) for path, _ in watcher.tree.values()):
         known = ", ".join(path for path, _ in list(watcher.tree.values())[1:9])
         raise WatchError(f"no part of the model fits layers={layers!r}; its first parts are: {known}")
@@ -75,7 +82,7 @@ def watch(
     trace._live, trace._over = watcher.runs, False
     trace._prints = LazyFingerprint(model, watcher.modules())
     try:
-        with listening(watcher) as scope:
+        with listening(watcher) as scope, nullcontext() if (s := watcher.stream) is None else s.listening(watcher):
             yield trace
             settle(scope)
             watcher.finish()

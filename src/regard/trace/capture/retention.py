@@ -11,6 +11,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from regard.eager import is_owned
 from regard.trace.file.stream import Writer
 
 
@@ -60,21 +61,3 @@ class Retention:
         others = (q, k) if v is None else (q, k, v)
         kept = [self.keep(x, beside=others) for x in others]
         return kept[0], kept[1], None if v is None else kept[2]
-
-
-def is_owned(x: Tensor, beside: tuple[Tensor, ...] = ()) -> bool:
-    """Whether `x`, with what is kept beside it, fills its storage, and torch counts writes to it."""
-    if x.is_inference():  # torch keeps no version of it, so a later write could not be told
-        return False
-    if 0 in x.stride() and x.numel() > 1:
-        return False
-    storage = x.untyped_storage()
-    size, held = storage.nbytes(), x.nbytes
-    if held < size:
-        where = storage.data_ptr()
-        places = {x.data_ptr()}  # `x` may stand beside itself
-        for y in beside:
-            if y.untyped_storage().data_ptr() == where and y.data_ptr() not in places:
-                places.add(y.data_ptr())
-                held += y.nbytes
-    return held == size

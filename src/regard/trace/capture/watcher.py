@@ -1,7 +1,6 @@
 """The listener of `watch`: sorts attention calls into runs and layers, and captures what decides each map."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
@@ -11,11 +10,12 @@ from torch import Tensor, nn
 from regard.trace.capture.ancestry import add_doubts, ancestry
 from regard.trace.capture.assemble import assemble_layer
 from regard.trace.capture.layer_capture import CapturedCall, LayerCapture
-from regard.trace.capture.match import drop_unmoved
 from regard.trace.capture.naming import Naming, ids_of
 from regard.trace.capture.pictures import PictureTokens
 from regard.trace.capture.provenance import MIXED, Around, Origin, Provenance, look_at_source
 from regard.trace.capture.retention import Retention
+from regard.trace.capture.session import Session
+from regard.trace.capture.stream_capture import StreamCapture
 from regard.trace.doors.arguments import arguments_of
 from regard.trace.doors.call_site import AttentionKind, CallSite, Stack, kind_of, place_of, stack_of, tree_of
 from regard.trace.doors.compact_form import Memo
@@ -28,40 +28,10 @@ from regard.trace.doors.second_sum import NOTE as SECOND_SUM
 from regard.trace.record.missed import MissedAttention, no_attention_error
 from regard.trace.record.trace import Run
 
-Key = tuple[str, int]
 UNCOUNTED = (
     "in inference mode beside other threads torch.bmm cannot be intercepted, so attention written with it may be "
     "missing; run the model under torch.no_grad(), or ask regard.audit"
 )
-
-
-@dataclass(eq=False)
-class Session:
-    """One top-level method of the model that is running, or ran: a forward pass, or a whole `generate()`."""
-
-    frame: FrameType | None
-    held: dict[Key, LayerCapture] = field(default_factory=dict)
-    steps: int = 0
-    pixels: tuple[int, ...] | None = None
-    refused: dict[str, str] = field(default_factory=dict)
-    missed: dict[tuple[str, str], int] = field(default_factory=dict)  # path and what it looked like → how often
-    changes: dict[str, None] = field(default_factory=dict)  # what was edited, also in layers that are not kept
-    origins: dict[int, Tensor] = field(default_factory=dict)  # step → b b: which entries each one may continue
-    stayed: set[int] = field(default_factory=set)  # steps at which all keys of some layer say: each one itself
-    sequences: Tensor | None = None  # what `generate` gave back, once it is known
-
-    def links(self) -> dict[int, Tensor]:
-        """Which entries each one may continue, by all layers together; no item where each can only be itself.
-
-        Where one layer tells entries apart that look alike in the window of another, it decides.
-        """
-        found = {}
-        for step, origins in self.origins.items():
-            itself = origins.diagonal() & (step in self.stayed)
-            only = torch.where(itself[:, None], torch.eye(len(origins), dtype=torch.bool), origins)
-            if drop_unmoved(only) is not None:
-                found[step] = only
-        return found
 
 
 class Watcher(ModelListener):
@@ -90,11 +60,14 @@ class Watcher(ModelListener):
         self.notes: list[str] = []
         self.missed: list[tuple[str, str]] = []  # in a run that no layer has begun yet
         self.changes: list[str] = []  # of a run that no layer which is kept has begun yet
+        self.stream: StreamCapture | None = None  # what is kept beyond attention
 
     # A listener
 
     def refuse(self, place: CallSite | None, why: str) -> None:
         path = self.path(place)
+        if self.stream is not None:
+            self.stream.attend(path)
         if not self.wants(path):
             return
         if not self.sessions:
@@ -130,8 +103,10 @@ class Watcher(ModelListener):
         if torch._C._current_graph_task_id() != -1:  # activation checkpointing computes it again for the backward pass
             self.compare(path, call)
             return
+        if self.stream is not None:
+            self.stream.attend(path)
         if not self.wants(path):
-            self.note_changes(call)
+            self.note_edits(call.place, call.edits)
             return
         if torch.is_inference_mode_enabled() and not DOORS.hears_inference:
             self.note(UNCOUNTED)
@@ -173,16 +148,23 @@ class Watcher(ModelListener):
             session.stayed.add(session.steps)
         if self.gradients and call.raw_mix is not None and call.raw_mix.requires_grad:
             follow(call, block)
+        if self.stream is not None:
+            self.stream.hear(call, held, session)
 
-    def note_changes(self, call: Call) -> None:
-        """A layer that is not kept was edited: that is told of its run, which may not have begun yet."""
-        if not call.edits:
+    def follow_native(self, rest: Callable[[], Tensor], out: Tensor) -> None:
+        """What a native operator gave is also known as what its parts, computed one by one, make of the mix."""
+        if self.stream is not None and self.stream.recorder is not None:
+            self.stream.recorder.alias(out, rest())
+
+    def note_edits(self, place: CallSite, edits: list[str]) -> None:
+        """What is not kept was edited, a layer or the output of a module: its run is told, which may not have begun."""
+        if not edits:
             return
-        same = self.stack is not None and stack_of(call.place, self.tree, self.stack).step is self.stack.step
+        same = self.stack is not None and stack_of(place, self.tree, self.stack).step is self.stack.step
         if same and self.sessions:
-            self.sessions[-1].changes |= dict.fromkeys(call.edits)
+            self.sessions[-1].changes |= dict.fromkeys(edits)
         else:
-            self.changes += call.edits
+            self.changes += edits
 
     def compare(self, path: str, call: Call) -> None:
         """A recomputation is no new call, but it must be the old one: otherwise say so."""
@@ -336,6 +318,8 @@ class Watcher(ModelListener):
         """All that was seen, as runs of layers."""
         self.settle()
         self.keep_missed()
+        if self.stream is not None:
+            self.stream.settle()
         found = []
         self.naming.read_inputs([held for session in self.sessions for held in session.held.values() if held.blocks])
         for session in self.sessions:
@@ -349,6 +333,9 @@ class Watcher(ModelListener):
             run.refused, run.changes = dict(session.refused), list(session.changes)
             missed = [MissedAttention(name, what, count) for (name, what), count in session.missed.items()]
             run.missed = [one for one in missed if one.name not in run.refused]
+            run.residual = session.residual
+            for layer in run.layers if run.residual is not None else ():
+                layer.mix_term = run.residual.mixes.get(layer.name)
             self.naming.name(run, helds, kept, session.pixels)
             found.append(run)
         return found

@@ -19,6 +19,7 @@ from regard.errors import WatchError
 from regard.trace.change.call_edits import CallEdits
 from regard.trace.change.edited_rows import Base, ScoreBase, base_of, blocked_cells, edit_rows, key_heads_of
 from regard.trace.change.edits import Block, EditRows, MapEdit, MixEdit, PlacedEdit
+from regard.trace.change.row_edits import RowEdit, edit_rows_of_mix
 from regard.trace.doors.scope import Call
 
 FUSED = 1 << 24  # cells of a mask that one call of torch's kernel gets at most
@@ -81,6 +82,9 @@ def edit_mix(call: Call) -> Tensor | None:
             call.doubts.append("what an edited call drops cannot be replayed")
     for placed in of_mix:
         assert isinstance(placed.edit, MixEdit)
+        if isinstance(placed.edit, RowEdit):
+            mix = edit_rows_of_mix(mix, placed)
+            continue
         chosen = torch.zeros(mix.shape[1], dtype=torch.bool, device=mix.device)
         chosen[placed.heads] = True
         mix = torch.where(chosen[:, None, None], placed.edit.on(mix, placed.layer).to(mix), mix)

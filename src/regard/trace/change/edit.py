@@ -1,7 +1,8 @@
 """`with edit(model) as e:` the same door as watching, to change instead of look."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,13 +14,18 @@ from regard.trace.change.aim import LayerName, Named, format_positions, named_of
 from regard.trace.change.edit_listener import EditListener
 from regard.trace.change.edits import HOW, Block, Edit, Force, HeadReference, Mute, Replace, Scale, Zero, describe_edit
 from regard.trace.change.effect import Effect, compare_outputs
+from regard.trace.change.module_edits import ModuleEdit, module_at, record_output, replace_by
 from regard.trace.change.references import HeadRecorder, TraceReference, copy_inputs, make_feeder
+from regard.trace.change.row_edits import MixHook, Patch
 from regard.trace.doors.axes_hint import make_hints
 from regard.trace.doors.handwritten import settle
 from regard.trace.doors.install import listening, must_be_watchable
 from regard.trace.doors.scope import SCOPE
+from regard.trace.doors.tap import tap
 from regard.trace.record.layer import Layer
 from regard.trace.record.trace import Trace
+
+PARTS = ("mix", "residual", "mlp")  # what a hook may stand on
 
 
 class Editor:
@@ -47,6 +53,7 @@ class Editor:
         self._model: Any = model  # None after the block: nothing keeps the model alive
         self._tokenizer, self._read = tokenizer, read
         self._listener = EditListener(model)
+        self._taps = ExitStack()  # on modules whose output is edited, until the block ends
 
     def mute(self, path: Any = None, heads: Any = None, *, how: str = "zero", reference: Any = None) -> None:
         """Silence heads: their output is 0, or stands for nothing in particular.
@@ -105,15 +112,81 @@ class Editor:
         at, those = self._aim(path, heads)
         self._add(Replace(describe_edit("replace", path, those), at, those, None, None, as_map(by)))
 
+    def patch(
+        self, path: Any = None, heads: Any = None, *, source: Any, queries: Any = None, source_queries: Any = None
+    ) -> None:
+        """Give heads what they gave in another run, at all queries or at some.
+
+        `source` is a trace, a layer of one, or inputs of the model, which then runs at once. `queries` are positions
+        of the call and, unless `source_queries` says otherwise, of the source: -1 is the last of each. Source: Wang et
+        al. 2022 (arXiv 2211.00593), as path or activation patching.
+        """
+        at, those = self._aim(path, heads)
+        known = self._elsewhere(source, at, "resample")
+        rows, others = named_of(queries, "queries"), named_of(source_queries, "source_queries")
+        words = describe_edit("patch", path, those, queries=None if rows is None else format_positions(rows))
+        self._add(Patch(words, at, those, rows, known, others))
+
+    def patch_residual(self, path: str, *, source: Any, at: Any = None, source_at: Any = None) -> None:
+        """Give the residual stream after a block, or the output of another module, what it was in another run.
+
+        `source` is a trace that kept it (`watch(residual=…)`), a tensor (b, n, m) of the source's stream, or inputs of
+        the model as a mapping or a tuple, which then runs at once. `at` are positions, as in `patch`.
+        """
+        self._aim(None, None)
+        name, module = module_at(path, self._listener.tree)
+        if isinstance(source, Trace):
+            other = source.residual(name)
+        elif isinstance(source, Tensor) and source.is_floating_point():
+            other = source
+        else:
+            with torch.no_grad(), torch.random.fork_rng(), self._listener.at_rest():
+                other = record_output(make_feeder(self._model, source), module, self._listener)
+        rows, others = named_of(at, "at"), named_of(source_at, "source_at")
+        words = describe_edit("patch_residual", path, None, at=None if rows is None else format_positions(rows))
+        self._tap(ModuleEdit(words, name, replace_by(other, rows, others, words), rows), module)
+
+    def hook(
+        self,
+        path: Any,
+        function: Callable[[Tensor], Tensor | None],
+        *,
+        part: str = "mix",
+        heads: Any = None,
+        at: Any = None,
+    ) -> None:
+        """Call a function of yours with what is there; what it returns goes on in its place, None leaves it.
+
+        `part="mix"` is what the heads of an attention layer give, (b, h, q, e) of those heads and positions;
+        "residual" is what the block at `path` gives, and "mlp" what the MLP there gives, (b, n, m): both are the
+        output of that module.
+        """
+        if part not in PARTS or not callable(function):
+            raise WatchError(
+                f"a hook wants a function and a part of {', '.join(PARTS)}, but {function!r} and part={part!r} came"
+            )
+        rows = named_of(at, "at")
+        words = describe_edit("hook", path, None, part=part, at=None if rows is None else format_positions(rows))
+        if part == "mix":
+            where, those = self._aim(path, heads)
+            self._add(MixHook(words, where, those, rows, function))
+            return
+        if heads is not None:
+            raise WatchError(f"{words} names heads, which only the mix has; leave heads= out, or say part='mix'")
+        self._aim(None, None)
+        name, module = module_at(path, self._listener.tree)
+        self._tap(ModuleEdit(words, name, function, rows), module)
+
     def clear(self) -> None:
         """Take all edits back; the block goes on with the model as it is."""
         self._listener.edits.clear()
+        self._listener.outputs.edits.clear()
         self._listener.reach.clear()
 
     @property
     def edits(self) -> list[str]:
         """What was asked for, in order."""
-        return [edit.said for edit in self._listener.edits]
+        return [edit.said for edit in (*self._listener.edits, *self._listener.outputs.edits)]
 
     @property
     def notes(self) -> list[str]:
@@ -170,6 +243,15 @@ class Editor:
 
     def _add(self, edit: Edit) -> None:
         self._listener.edits.append(edit)
+
+    def _tap(self, edit: ModuleEdit, module: nn.Module) -> None:
+        """An edit of what a module gives; the module is tapped once, until the block ends."""
+        listener = self._listener
+        if edit.path not in listener.outputs.tapped:
+            taps = [(module, partial(listener.change_output, edit.path))]
+            self._taps.enter_context(tap(taps, listener))
+            listener.outputs.tapped.add(edit.path)
+        listener.outputs.edits.append(edit)
 
 
 def number(given: Any, what: str) -> float:
@@ -233,7 +315,7 @@ def edit(
     editor = Editor(model, tokenizer, read)
     editor._listener.hints = make_hints(heads, layout, (path for path, _ in editor._listener.tree.values()))
     try:
-        with listening(editor._listener) as scope:
+        with listening(editor._listener) as scope, editor._taps:
             yield editor
             settle(scope)
             editor._listener.finish()

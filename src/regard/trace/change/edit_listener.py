@@ -1,8 +1,10 @@
 """The listener of `edit`: knows the edits, finds where each falls, and computes the rows that change again."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,9 +14,12 @@ from regard.trace.change.aim import LISTED, LayerName, Named, format_positions, 
 from regard.trace.change.call_change import CallChange, edit_mix
 from regard.trace.change.edits import Edit, MapEdit, Mute, PlacedEdit, Replace
 from regard.trace.change.listener import NOT_CALLED, CallName, ChangeListener, list_some
+from regard.trace.change.module_edits import ModuleEdits
 from regard.trace.change.positions import find_positions
+from regard.trace.change.row_edits import RowEdit
 from regard.trace.doors.axes import UNKNOWN
-from regard.trace.doors.scope import Call
+from regard.trace.doors.call_site import place_of
+from regard.trace.doors.scope import Call, current_scope
 from regard.trace.record.findings import LayerState
 
 
@@ -35,6 +40,7 @@ class EditListener(ChangeListener):
         super().__init__(model)
         self.edits: list[Edit] = []
         self.reach: dict[int, EditReach] = {}
+        self.outputs = ModuleEdits()
         self.resting = False
         self.headless: dict[str, str] = {}  # layers whose heads are unknown, and why
         self.heads: dict[CallName, int] = {}  # every layer that was heard, in order, and how many it has
@@ -47,7 +53,7 @@ class EditListener(ChangeListener):
 
     def release(self) -> None:
         super().release()
-        self.edits, self.reach = [], {}
+        self.edits, self.reach, self.outputs = [], {}, ModuleEdits()
 
     def change_call(self, call: Call, name: CallName) -> Tensor | None:
         if call.to_bhqe is None or call.raw_mix is None or call.raw_mix.is_nested:
@@ -65,6 +71,18 @@ class EditListener(ChangeListener):
         CallChange.of(call).edits += mine
         call.edits += [placed.edit.said for placed in mine]
         return edit_mix(call)
+
+    def change_output(self, path: str, output: Any) -> Any:
+        """What a tapped module gave, after its edits; whoever watches is told of them."""
+        mine = [] if self.resting else [edit.said for edit in self.outputs.edits if edit.path == path]
+        if not mine:
+            return output
+        scope, place = current_scope(), place_of(sys._getframe(1))
+        for listener in () if scope is None or place is None else scope.owners(place.module):
+            note = getattr(listener, "note_edits", None)
+            if note is not None:
+                note(place, mine)
+        return self.outputs.change(path, output)
 
     def aims(self, edit: Edit, name: CallName) -> bool:
         """Whether an edit is for this layer; a name that fits two layers is refused."""
@@ -93,14 +111,15 @@ class EditListener(ChangeListener):
             raise WatchError(
                 f"{layer} cannot be edited by {edit.said}, because its map is unverified: {call.doubts[0]}"
             )
-        if not isinstance(edit, MapEdit):
+        if not isinstance(edit, MapEdit | RowEdit):
             reach.cells = True
             return PlacedEdit(edit, layer, heads, torch.arange(change.own.shape[2]), torch.arange(0))
         (q, k), at = call.lengths, find_positions(call)
         if isinstance(edit, Replace):
             must_replace(edit, heads, (change.own.shape[0], count, q, k), layer)
         queries = places_of(edit.queries, torch.arange(at.first, at.first + q), at.queries)
-        found = PlacedEdit(edit, layer, heads, queries, places_of(edit.keys, at.keys, at.length))
+        keys = places_of(edit.keys, at.keys, at.length) if isinstance(edit, MapEdit) else torch.arange(0)
+        found = PlacedEdit(edit, layer, heads, queries, keys)
         reach.queries, reach.keys = max(reach.queries, at.queries), max(reach.keys, at.length)
         reach.cells = reach.cells or found.changes
         return found
@@ -123,13 +142,15 @@ class EditListener(ChangeListener):
             for part in edit.at or (None,):
                 if not reach.layers.get(part):
                     raise WatchError(self.explain_miss(edit, part))
-            if isinstance(edit, MapEdit):
+            if isinstance(edit, MapEdit | RowEdit):
                 beyond(edit, edit.queries, "query", reach.queries)
+            if isinstance(edit, MapEdit):
                 beyond(edit, edit.keys, "key", reach.keys)
             if not reach.cells:
                 raise WatchError(
                     f"{edit.said} names no cell: the longest call had {reach.queries} queries and {reach.keys} keys"
                 )
+        self.outputs.finish()
 
     def explain_miss(self, edit: Edit, part: LayerName | None) -> str:
         """Why an edit fell nowhere."""

@@ -20,7 +20,7 @@ def apply_changes(
         for listener in owners:
             other = listener.change(call)
             if other is not None:
-                mix = back(other).reshape(mix.shape).to(mix.dtype)
+                call.handed_on = mix = back(other).reshape(mix.shape).to(mix.dtype)
     return mix
 
 

@@ -54,6 +54,7 @@ def wrap_operator(operator: Callable[..., Any], read: Callable[..., "Read"]) -> 
                 return found
             found = continue_from_edit(scope, owners, call, rest, found)
             tell_listeners(owners, call)
+            follow_inside(owners, call, rest, found)
         return found
 
     return native
@@ -80,6 +81,15 @@ def continue_from_edit(
         made = torch._nested_tensor_from_mask(made[:, : real.shape[1]], real, mask_check=False)
     call.mix = clear_padding(call.to_bhqe(call.raw_mix), call)
     return (made, *found[1:]) if isinstance(found, tuple) else made
+
+
+def follow_inside(owners: list[Any], call: Call, rest: Callable[[], Tensor], found: Any) -> None:
+    """Whoever notes what tensors are made of is shown what the operator does inside, computed again step by step."""
+    out = found[0] if isinstance(found, tuple) else found
+    for listener in owners:
+        follow = getattr(listener, "follow_native", None)
+        if follow is not None and not out.is_nested and not call.doubts:
+            follow(rest, out)
 
 
 def compare_whole(call: Call, made: Tensor, found: Tensor, given: Tensor) -> None:

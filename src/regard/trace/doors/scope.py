@@ -39,6 +39,7 @@ class Call(Findings):
     dropout: float = 0.0
     mix: Tensor | None = None  # b h q e
     raw_mix: Tensor | None = None  # the tensor whose gradient is the gradient of the mix, before reshaping
+    handed_on: Tensor | None = None  # what editors put in the place of the mix
     weights: Tensor | None = None  # b h q k: the softmax that was seen
     map: AttentionMap | None = None
     raw: tuple[Tensor | None, bool, float | None] | None = None  # mask, causal flag and scale as the kernel got them

@@ -13,6 +13,7 @@ from regard.trace.record.findings import Findings
 if TYPE_CHECKING:
     from regard.trace.measure.gradient import GradientMap
     from regard.trace.measure.measure import Measures
+    from regard.trace.residual.terms import MixTerm
 
 
 @dataclass
@@ -56,6 +57,7 @@ class Layer(Findings):
     keys: tuple[Tokens, ...] | None = None
     seen: ProofSample | None = None
     gradient: Tensor | None = None  # b h q e: how the loss changes with the mix, after a backward pass
+    mix_term: "MixTerm | None" = None  # how what the heads give reaches the residual stream, of watch(residual=True)
 
     @property
     def heads(self) -> int:
@@ -94,6 +96,15 @@ class Layer(Findings):
         from regard.trace.measure.gradient import gradient_map
 
         return gradient_map(self)
+
+    def contribution(self, head: int | None = None, queries: Any = None, *, batch: int = 0) -> Tensor:
+        """What a head adds to the residual stream, (q, m): weights · v · W_O, or of every head, (h, q, m).
+
+        After `watch(residual=True)`. `queries` are rows: a number, several, or a slice. Biases belong to no head.
+        """
+        from regard.trace.residual.contribution import contribution
+
+        return contribution(self, head, queries, batch=batch)
 
     def words(self, *, batch: int = 0) -> "Layer":
         """The same layer of one batch entry with word pieces merged: rows averaged, columns added."""

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from regard.trace.measure.rollout import Flow
     from regard.trace.measure.summary import Summary
     from regard.trace.proof.verify import Proofs
+    from regard.trace.residual.attribution import Attribution
+    from regard.trace.residual.stream import ResidualStream
 
 Path = str | int | tuple[str, str]
 
@@ -35,6 +37,7 @@ class Run:
     refused: dict[str, str] = field(default_factory=dict)  # layers that have no map, and why
     changes: list[str] = field(default_factory=list)  # edits, also those of layers that are not kept
     missed: list[MissedAttention] = field(default_factory=list)  # attention that ran and was not heard
+    residual: "ResidualStream | None" = None  # beyond attention, of a watch with residual=
 
     @property
     def edits(self) -> list[str]:
@@ -207,6 +210,27 @@ class Trace:
         from regard.trace.measure.gradient import side_by_side
 
         return side_by_side(self, token, layer=layer, head=head, batch=batch, residual=residual, by=by)
+
+    def residual(self, path: str, at: int | Sequence[int] | None = None, *, batch: int | None = None) -> Tensor:
+        """What a module gave in the last run, (b, n, m): the residual stream after a block, or the output of an MLP.
+
+        After `watch(residual=…)`, which says what is kept. `at` are positions, `batch` picks an entry.
+        """
+        from regard.trace.residual.stream import module_output
+
+        runs = self.runs
+        return module_output(runs[-1].residual if runs else None, path, at, batch)
+
+    def attribution(
+        self, token: Any = None, position: int = -1, *, batch: int = 0, against: Any = None
+    ) -> "Attribution":
+        """What the embedding, each head, each MLP and the biases add to a logit; after `watch(residual=True)`.
+
+        `token` is an id or a text of one token, the strongest unless given; `against` is one whose logit is taken off.
+        """
+        from regard.trace.residual.attribution import attribute
+
+        return attribute(self, token, position=position, batch=batch, against=against)
 
     # Keeping it
 
