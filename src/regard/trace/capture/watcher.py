@@ -334,8 +334,9 @@ class Watcher(ModelListener):
             missed = [MissedAttention(name, what, count) for (name, what), count in session.missed.items()]
             run.missed = [one for one in missed if one.name not in run.refused]
             run.residual = session.residual
-            for layer in run.layers if run.residual is not None else ():
-                layer.mix_term = run.residual.mixes.get(layer.name)
+            if run.residual is not None:
+                for layer in run.layers:
+                    layer.mix_term = run.residual.mixes.get(layer.name)
             self.naming.name(run, helds, kept, session.pixels)
             found.append(run)
         return found

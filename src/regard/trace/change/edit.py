@@ -186,7 +186,7 @@ class Editor:
     @property
     def edits(self) -> list[str]:
         """What was asked for, in order."""
-        return [edit.said for edit in (*self._listener.edits, *self._listener.outputs.edits)]
+        return [*(edit.said for edit in self._listener.edits), *(edit.said for edit in self._listener.outputs.edits)]
 
     @property
     def notes(self) -> list[str]:

@@ -47,8 +47,8 @@ class ModuleEdit:
         """Raise where the model ran and nothing came of it."""
         if not self.calls:
             raise WatchError(
-                f"{self.said} changed nothing: the module was not called in this thread inside the block, as in torch's "
-                "native fast path, which computes what is inside of an encoder layer without calling it"
+                f"{self.said} changed nothing: the module was not called in this thread inside the block, as in "
+                "torch's native fast path, which computes what is inside of an encoder layer without calling it"
             )
         if not self.rows:
             raise WatchError(f"{self.said} names no position of what {self.path or 'the model'} gave; count from 0")
@@ -125,8 +125,8 @@ def replace_by(source: Tensor, at: Named, source_at: Named, said: str) -> Output
             part = part.expand(x.shape)
         if part.shape != x.shape:
             raise WatchError(
-                f"the source of {said} has {tuple(part.shape)} there, but the model gave {tuple(x.shape)}; name as many "
-                "positions in both, with at= and source_at="
+                f"the source of {said} has {tuple(part.shape)} there, but the model gave {tuple(x.shape)}; name as "
+                "many positions in both, with at= and source_at="
             )
         return part.to(x)
 

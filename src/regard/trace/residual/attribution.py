@@ -210,8 +210,8 @@ def must_add_up(parts: LogitParts, logit: float, dtype: torch.dtype) -> None:
     slack = max(parts.eps, torch.finfo(dtype).eps) * parts.magnitude * (8 + parts.steps)
     if not abs(total - logit) <= slack:
         raise TraceError(
-            f"the parts add up to {total:.6g}, but the logit is {logit:.6g}, and rounding explains {slack:.1g} of that; "
-            "something changed the residual stream that was not seen"
+            f"the parts add up to {total:.6g}, but the logit is {logit:.6g}, and rounding explains {slack:.1g} of "
+            "that; something changed the residual stream that was not seen"
         )
 
 

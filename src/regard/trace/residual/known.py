@@ -72,7 +72,7 @@ class KnownTensors:
 def geometry(x: Tensor) -> Geometry:
     """Where in its memory a tensor lies; the step along an axis of one place says nothing."""
     shape = tuple(x.shape)
-    return x.storage_offset(), shape, tuple(0 if n == 1 else step for n, step in zip(shape, x.stride()))
+    return int(x.storage_offset()), shape, tuple(0 if n == 1 else step for n, step in zip(shape, x.stride()))
 
 
 def weights_of(tree: Tree) -> dict[int, str]:

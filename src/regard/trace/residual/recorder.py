@@ -52,13 +52,13 @@ class ResidualRecorder(TorchDispatchMode):
             return out
         target = args[places[0]] if places[0] < len(args) else None
         term = None
-        if is_plain(target) and name.endswith("_") and step is not None:
+        if isinstance(target, Tensor) and is_plain(target) and name.endswith("_") and step is not None:
             term = step(self, function, args, named, target)
         for x in (*(args[i] for i in places if i < len(args)), named.get("out")):
             if isinstance(x, Tensor) and is_plain(x):
                 self.known.written(x)
         out = run(function, args, named)
-        if isinstance(term, Term):
+        if isinstance(term, Term) and isinstance(target, Tensor):
             self.known.bind(target, term)
         return out
 
@@ -87,9 +87,10 @@ class ResidualRecorder(TorchDispatchMode):
             known = self.known.of(x) if is_plain(x) else None
             if isinstance(known, MadeTensor) and known.kind == "attention":
                 return known.kind
-            if isinstance(known, MadeTensor) and known.kind == "embedding":
-                if known.operator == "embedding" or (name in KEEP_KIND and not linear):
-                    return known.kind
+            if not isinstance(known, MadeTensor) or known.kind != "embedding":
+                continue
+            if known.operator == "embedding" or (name in KEEP_KIND and not linear):
+                return known.kind
         return "mlp" if linear else "module"
 
     def chain(self, frame: FrameType | None) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -35,7 +36,7 @@ def add(recorder: ResidualRecorder, function: Any, args: Any, named: Any, out: T
     factor = sign * float(named.get("alpha", args[2] if len(args) > 2 else 1.0))
     if not isinstance(right, Tensor) or right.ndim == 0:
         x = recorder.term(left)
-        if x is None or (isinstance(right, Tensor) and not right.device.type == "cpu"):
+        if x is None or (isinstance(right, Tensor) and right.device.type != "cpu"):
             return None
         return SumTerm(tuple(out.shape), [(x, 1.0)], factor * float(right))
     if not isinstance(left, Tensor) or not is_plain(left) or not is_plain(right):
@@ -173,7 +174,7 @@ def move(recorder: ResidualRecorder, function: Any, args: Any, named: Any, out: 
 
     if isinstance(out, Tensor):
         return MoveTerm(tuple(out.shape), known, again)
-    return [MoveTerm(tuple(x.shape), known, lambda xs, i=i: again(xs, i)) for i, x in enumerate(out)]
+    return [MoveTerm(tuple(x.shape), known, partial(again, at=i)) for i, x in enumerate(out)]
 
 
 def same(recorder: ResidualRecorder, function: Any, args: Any, named: Any, out: Any) -> Found:

@@ -1,4 +1,4 @@
-"""How a tensor came of others by steps that are linear once each norm's scale is held: sums, projections, scales, moves.
+"""How a tensor came of others by steps that are linear once each norm's scale is held: sums, projections, scales.
 
 A term is a step; from a logit back to what was added up, coefficients go through one term after the other. They are
 kept for the places that matter alone: `at` counts the places of a tensor row by row, `c` is a number for each of them.
