@@ -62,7 +62,7 @@ class KnownTensors:
         self.entry(found.tensor).kept.append(found)
         return found
 
-    def written(self, x: Tensor) -> None:
+    def note_write(self, x: Tensor) -> None:
         """Somebody is about to write to this memory: what it was is copied where it is kept, and else forgotten."""
         entry = self.entries.pop(x.untyped_storage()._cdata, None)
         for one in entry.kept if entry is not None else ():

@@ -56,7 +56,7 @@ class ResidualRecorder(TorchDispatchMode):
             term = step(self, function, args, named, target)
         for x in (*(args[i] for i in places if i < len(args)), named.get("out")):
             if isinstance(x, Tensor) and is_plain(x):
-                self.known.written(x)
+                self.known.note_write(x)
         out = run(function, args, named)
         if isinstance(term, Term) and isinstance(target, Tensor):
             self.known.bind(target, term)
