@@ -79,9 +79,9 @@ def weights_of(tree: Tree) -> dict[int, str]:
     """The module that holds each weight and buffer, by the number of its memory."""
     found: dict[int, str] = {}
     for path, module in tree.values():
-        for x in (*module._parameters.values(), *module._buffers.values()):
+        for name, x in (*module._parameters.items(), *module._buffers.items()):
             if x is not None and is_plain(x):
-                found.setdefault(x.untyped_storage()._cdata, path or type(module).__name__)
+                found.setdefault(x.untyped_storage()._cdata, path or name)
     return found
 
 
