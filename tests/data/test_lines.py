@@ -62,14 +62,14 @@ def test_a_file_of_two_gigabytes_without_a_line_end_is_refused_after_its_beginni
     path.touch()
     os.truncate(path, 2**31)
     tracemalloc.start()
-    with pytest.raises(DataError, match="sparse.tsv, line 1: byte 0 is NUL"):
+    with pytest.raises(DataError, match=r"sparse\.tsv, line 1: byte 0 is NUL"):
         lines_of(path)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 16 * PIECE
     monkeypatch.setattr("regard.data.lines.LONGEST", 3 * PIECE)
     path.write_bytes(b"short\n" + b"a" * (3 * PIECE) + b"\n")
-    with pytest.raises(DataError, match="sparse.tsv, line 2: the line goes on beyond 3,145,728 bytes"):
+    with pytest.raises(DataError, match=r"sparse\.tsv, line 2: the line goes on beyond 3,145,728 bytes"):
         lines_of(path)
 
 

@@ -5,8 +5,9 @@ import json
 import re
 import zlib
 from collections.abc import Iterator
+from io import BufferedIOBase
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import Any, NoReturn
 
 from regard.errors import DataError
 
@@ -66,7 +67,7 @@ def stream_objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
 
 
 def stream_content(path: Path) -> Iterator[bytes]:
-    """The bytes of a file line by line, unpacked if its name ends in .gz. Of a line that is no text only the beginning."""
+    """The bytes of a file line by line, unpacked if its name ends in .gz; of a line with NUL only the beginning."""
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             while line := file.readline(PIECE):
@@ -79,7 +80,7 @@ def stream_content(path: Path) -> Iterator[bytes]:
         raise DataError(f"{path} cannot be read ({error.strerror or error}); give a file that can") from error
 
 
-def finish_line(file: IO[bytes], first: bytes) -> Iterator[bytes]:
+def finish_line(file: BufferedIOBase, first: bytes) -> Iterator[bytes]:
     """The pieces of a long line, up to one that holds NUL, or to what no line should be longer than."""
     size, piece = 0, first
     while piece and size <= LONGEST:

@@ -16,8 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from regard.data.card import write_card
-from regard.data.lines import lines_of
-from regard.errors import DataError
+from regard.data.squad import read_articles
 from regard.files import make_folder, put
 
 TRAIN, DEV = Path("squad/train-v1.1-first44.json.gz"), Path("squad/dev-v1.1.json.gz")
@@ -32,15 +31,6 @@ CARD: dict[str, Any] = {
         }
     ]
 }
-
-
-def read_articles(path: Path) -> list[dict[str, Any]]:
-    """The articles of a SQuAD file."""
-    try:
-        found = json.loads("\n".join(lines_of(path)))["data"]
-    except (ValueError, TypeError, KeyError):
-        raise DataError(f"{path} is no SQuAD file; give one as it is published") from None
-    return list(found)
 
 
 def texts_of(articles: list[dict[str, Any]]) -> Iterator[str]:
