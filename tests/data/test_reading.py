@@ -46,9 +46,10 @@ def test_articles_are_learned_from_validate_or_test(folder, tmp_path):
     lines = lines_of(out / "text.txt")
     assert lines[:3] == ["The cat sat there.", "Who is cat 0?", "Who is cat 1?"]
     assert len(lines) == 5 + 12
-    card = json.loads((out / "card.json").read_text())["data"][0]
+    card, teacher = json.loads((out / "card.json").read_text())["data"]
     assert card["texts"] == 12
     assert "CC BY-SA 4.0" in card["licence"]
+    assert teacher["licence"] == "Apache-2.0"
 
 
 def test_another_file_is_refused_in_a_sentence(folder, tmp_path):
