@@ -10,7 +10,7 @@ WORDS = "induction"  # the model whose words are letters
 
 
 def list_models(*, as_json: bool = False) -> str:
-    """One paragraph for each model: its name, what it is, its size, what it learned from, and the command that made it."""
+    """One paragraph for each model: what it is, its size, what it learned from, and the command that made it."""
     manifests = {name: embedded.describe(name) for name in embedded.names()}
     if as_json:
         return format_json({name: facts(manifest) for name, manifest in manifests.items()})
