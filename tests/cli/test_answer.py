@@ -59,7 +59,14 @@ def test_json_holds_places_in_the_passage(monkeypatch, capsys):
 def test_no_answer_is_said_so(monkeypatch, capsys):
     folder = run_of(impossible=True)
     code, printed, _ = answer(monkeypatch, capsys, "When?", "--text", "Bob sat on a hill.", where=folder)
-    assert (code, printed.splitlines()[1][:24]) == (0, "no answer, which scores ")
+    [line] = printed.splitlines()[1:]  # nothing is marked
+    scored, least = map(
+        float, re.fullmatch(r"no answer  \('.*' scores (\S+), but an answer must score (\S+)\)", line).groups()
+    )
+    assert (code, scored < least) == (0, True)
+    asked = ("When?", "--text", "Bob sat on a hill.", "--n-best", "2")
+    listed = answer(monkeypatch, capsys, *asked, where=folder)[1].splitlines()[2:]
+    assert [row[:3] for row in listed] == [" 1.", " 2."]
     row = json.loads(answer(monkeypatch, capsys, "When?", "--text", "Bob sat on a hill.", "--json", where=folder)[1])
     assert (row["answer"], row["start"], row["score"]) == ("", None, None)
 

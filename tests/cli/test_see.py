@@ -9,7 +9,6 @@ import torch
 from typer.testing import CliRunner
 
 from regard.cli.main import app
-from regard.models import embedded
 from regard.models.open.open_model import open_model
 from regard.trace.file import load
 from regard.trace.watch import watch
@@ -135,7 +134,7 @@ def test_a_page_opens_where_it_was_asked_to_look(monkeypatch, tmp_path):
 REFUSED = [
     (
         ["A B", "-m", "gpt2"],
-        f"'gpt2' is neither an embedded model ({', '.join(embedded.names())}) nor a folder",
+        "'gpt2' is neither an embedded model (`regard models` lists them all) nor a folder",
     ),
     (
         ["A B", "-m", "induction", "--to", "a.gif"],

@@ -78,6 +78,7 @@ def test_models_are_listed_with_what_they_are_and_how_they_were_made(monkeypatch
         facts = embedded.describe(name)
         assert f"{name}: {facts['about']}" in printed
         assert facts["command"] in printed
+        assert all(f"learned from: {one['name']} ({one['licence']})\n" in printed for one in facts.get("data", []))
         assert f"  made by: {facts.get('made_by') or facts['command']}\n" in printed  # not by what came later
     assert printed.splitlines()[-1].startswith("Look at one: regard see ")
 

@@ -1,10 +1,12 @@
 """Text files: what can be wrong with one is said in one sentence, with the line."""
 
 import gzip
+import os
+import tracemalloc
 
 import pytest
 
-from regard.data.lines import lines_of, objects_of
+from regard.data.lines import PIECE, lines_of, objects_of, stream_lines
 from regard.errors import DataError
 
 
@@ -53,6 +55,28 @@ def test_a_file_that_is_no_text_is_refused_with_its_place(wrote, data, name, mes
         lines_of(wrote(data, name))
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_a_file_of_two_gigabytes_without_a_line_end_is_refused_after_its_beginning(tmp_path, monkeypatch):
+    path = tmp_path / "sparse.tsv"
+    path.touch()
+    os.truncate(path, 2**31)
+    tracemalloc.start()
+    with pytest.raises(DataError, match=r"sparse\.tsv, line 1: byte 0 is NUL"):
+        lines_of(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 16 * PIECE
+    monkeypatch.setattr("regard.data.lines.LONGEST", 3 * PIECE)
+    path.write_bytes(b"short\n" + b"a" * (3 * PIECE) + b"\n")
+    with pytest.raises(DataError, match=r"sparse\.tsv, line 2: the line goes on beyond 3,145,728 bytes"):
+        lines_of(path)
+
+
+@pytest.mark.parametrize("length", [2**20 - 1, 2**20, 2**20 + 1, 3 * 2**20 + 5])
+def test_a_long_line_is_one_line(wrote, length):
+    path = wrote(b"x" * length + b"\n" + b"y" * length)
+    assert [(line[0], len(line)) for line in stream_lines(path)] == [("x", length), ("y", length)]
 
 
 def test_a_missing_file_and_a_folder_are_refused_by_name(tmp_path):

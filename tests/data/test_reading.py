@@ -46,16 +46,23 @@ def test_articles_are_learned_from_validate_or_test(folder, tmp_path):
     lines = lines_of(out / "text.txt")
     assert lines[:3] == ["The cat sat there.", "Who is cat 0?", "Who is cat 1?"]
     assert len(lines) == 5 + 12
-    card = json.loads((out / "card.json").read_text())["data"][0]
+    card, teacher = json.loads((out / "card.json").read_text())["data"]
     assert card["texts"] == 12
     assert "CC BY-SA 4.0" in card["licence"]
+    assert teacher["licence"] == "Apache-2.0"
 
 
 def test_another_file_is_refused_in_a_sentence(folder, tmp_path):
-    for content in (b"[]", b"no json", b'{"version": "1.1"}'):
+    for content, said in (
+        (b"[]", r": there is \[\], but an object was wanted, as in SQuAD"),
+        (b"no json", r" is no JSON \(.*; give a SQuAD file"),
+        (b'{"version": "1.1"}', ": there is no 'data', but a list was wanted, as in SQuAD"),
+    ):
         (folder / reading.TRAIN).write_bytes(gzip.compress(content))
-        with pytest.raises(DataError, match=r"first44\.json\.gz is no SQuAD file; give one as it is published"):
+        with pytest.raises(DataError, match=rf"first44\.json\.gz{said}"):
             reading.write_reading(folder, tmp_path / "out")
+        with pytest.raises(DataError, match=rf"first44\.json\.gz{said}"):
+            read_squad(folder / reading.TRAIN)
 
 
 @pytest.mark.slow

@@ -59,6 +59,15 @@ def test_whole_words_are_the_most_frequent_ones_and_others_are_unknown():
     assert fewer.encode("a b c").tokens == ["<bos>", "▁a", "▁b", "<unk>", "<eos>"]
 
 
+def test_a_sign_after_a_special_token_is_the_sign_that_it_is_after_a_word():
+    tokenizer = train_tokenizer(["The cat sat, then (the cat) ran."] * 2, 270, lowercase=True, kind="words")
+    read = tokenizer.encode("  The [MASK] sat, then ([MASK]) [MASK]. ")
+    names = [name.strip() for name in read.tokens]
+    assert names == ["<bos>", "▁the", "[MASK]", "▁sat", ",", "▁then", "▁(", "[MASK]", ")", "[MASK]", ".", "<eos>"]
+    assert tokenizer.decode(read.ids) == "the sat, then ()."
+    assert tokenizer.encode("[MASK] cat.").tokens == ["<bos>", "[MASK]", "▁cat", ".", "<eos>"]
+
+
 def test_what_is_fine_tuned_begins_as_the_pretrained_model(minilm, tmp_path):
     settings = EncoderSettings(pretrained=str(minilm), max_length=64, dropout=0.0)
     made = make_encoder(BertConfig, settings, tmp_path, [], segments=2, head="span")
@@ -78,5 +87,5 @@ def test_a_second_sort_of_text_begins_like_the_first(tmp_path):
 def test_what_cannot_be_fine_tuned_is_refused(minilm, tmp_path):
     with pytest.raises(ModelError, match="writer is a GPT, but an encoder such as a BERT was wanted"):
         make_encoder(BertConfig, EncoderSettings(pretrained="writer", max_length=32), tmp_path, [])
-    with pytest.raises(ConfigError, match=r"max_length is 4096, but .* reads at most 512 tokens"):
+    with pytest.raises(ConfigError, match=r"max_length is 4096, but .* reads at most 512 .*; give --max-length 512"):
         make_encoder(BertConfig, EncoderSettings(pretrained=str(minilm), max_length=4096), tmp_path, [])

@@ -153,7 +153,8 @@ def test_the_longest_text_is_read_and_one_token_more_is_not():
 def test_a_name_that_is_no_translator_is_refused_and_told_what_there_is(where, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(
-        ModelError, match=r"^there is no translator .*embedded \(.*en-zh-grammar.*\).*regard train translate$"
+        ModelError,
+        match=r"^there is no translator .*embedded \(.*`regard models` lists them all\).*regard train translate$",
     ) as one:
         open_translator(where)
     assert len(str(one.value)) < 300

@@ -79,19 +79,28 @@ def print_answer(one: AnsweredQuestion, printer: TokenPrinter) -> None:
     """The question, its answer, the passage around it, and what else could have been answered."""
     printer.show(f"{one_line(one.question)}\n", "dim")
     if one.best is None:
-        best = f", which scores {one.null_score:.2f} more than {one_line(one.cut(one.spans[0]))!r}" if one.spans else ""
-        printer.show(f"no answer{best}\n")
+        printer.show(f"no answer{describe_missing(one)}\n")
     else:
         printer.show(one_line(one.text), "bold")
         printer.show(f"  ({describe(one.best)})\n")
-    for span in one.spans[:1]:
-        print_marked(one.passage, span, printer)
-    for number, span in enumerate(one.spans[1:], 2):
+        print_marked(one.passage, one.best, printer)
+    first = 0 if one.best is None and len(one.spans) > 1 else 1
+    for number, span in enumerate(one.spans[first:], first + 1):
         printer.show(f"{number:2}. {one_line(one.cut(span))}  ({describe(span)})\n")
 
 
 def describe(span: SpanChoice) -> str:
     return f"probability {span.probability:.3f}, score {span.score:.2f}"
+
+
+def describe_missing(one: AnsweredQuestion) -> str:
+    """Why there is no answer: what the best span scores, and what an answer must."""
+    threshold = one.answerer.threshold
+    if not one.spans or threshold is None:
+        return ""
+    span = one.spans[0]
+    least = span.score + one.null_score - threshold
+    return f"  ({one_line(one.cut(span))!r} scores {span.score:.2f}, but an answer must score {least:.2f})"
 
 
 def print_marked(passage: str, span: SpanChoice, printer: TokenPrinter) -> None:

@@ -21,7 +21,7 @@ SCORES = {
 
 
 def describe_model(model: str, task: str) -> str:
-    """What a model is, how large, and one score of it.
+    """What a model is, how large, one score of it, and what it cannot do.
 
     >>> describe_model("filler", "fill")
     'Model filler, 1,840,896 parameters. A BERT of four layers ... 33.3% of hidden words right on held-out text.'
@@ -31,7 +31,9 @@ def describe_model(model: str, task: str) -> str:
     parameters = (facts.get("weights") or {}).get("parameters")
     size = f", {parameters:,} parameters" if isinstance(parameters, int) else ""
     about, score = str(facts.get("about") or "").rstrip("."), describe_score(facts.get("scores") or {}, task)
-    sentences = [f"Model {place.name}{size}", about, f"{score} on held-out text" if score else ""]
+    limits = str(facts.get("limits") or "").rstrip(".")
+    limits = limits[:1].upper() + limits[1:]
+    sentences = [f"Model {place.name}{size}", about, f"{score} on held-out text" if score else "", limits]
     return " ".join(f"{one}." for one in sentences if one)
 
 

@@ -234,7 +234,7 @@ def evaluate(
 ) -> None:
     """Score a trained model by the task of its training. `regard evaluate RUN --help` lists the options of that task.
 
-    A translator gets BLEU and chrF with their signatures, samples, and how well it aligns.
+    The score is the one of its field: BLEU and chrF, accuracy and F1, exact match and F1, ROUGE, perplexity.
     """
     from regard.cli.evaluate import evaluate_run
 

@@ -10,7 +10,7 @@ WORDS = "induction"  # the model whose words are letters
 
 
 def list_models(*, as_json: bool = False) -> str:
-    """One paragraph for each model: its name, what it is, its size, and the command that made it."""
+    """One paragraph for each model: what it is, its size, what it learned from, and the command that made it."""
     manifests = {name: embedded.describe(name) for name in embedded.names()}
     if as_json:
         return format_json({name: facts(manifest) for name, manifest in manifests.items()})
@@ -25,6 +25,7 @@ def next_steps(manifests: dict[str, dict[str, Any]]) -> list[str]:
     readers = sorted((name for name, kind in kinds.items() if "read" in kind.tasks), key=lambda name: name != WORDS)
     writers = [name for name, kind in kinds.items() if "generate" in kind.tasks and name != WORDS]
     return [
+        "Try all: regard demo tasks",
         *(f'Try one: regard translate -m {name} "The cat sat on the mat." --see' for name in translators[:1]),
         *(f'Write with one: regard generate {name} "A man" --probs' for name in writers[:1]),
         *(f'Look at one: regard see "A B C A B" --model {name}' for name in readers[:1]),
@@ -39,6 +40,7 @@ def facts(manifest: dict[str, Any]) -> dict[str, Any]:
         "kind": manifest.get("kind", "gpt"),
         "parameters": weights.get("parameters"),
         "bytes": weights.get("bytes"),
+        "data": [{key: one.get(key, "") for key in ("name", "licence")} for one in manifest.get("data", [])],
         "command": manifest.get("command", ""),
         "made_by": manifest.get("made_by") or manifest.get("command", ""),
         "scores": manifest.get("scores", {}),
@@ -53,6 +55,7 @@ def paragraph(name: str, known: dict[str, Any]) -> str:
             f"{name}: {known['about']}",
             f"  {'; '.join([size, *scores])}",
             *([f"  {known['limits']}"] if known["limits"] else []),
+            *(f"  learned from: {one['name']} ({one['licence']})" for one in known["data"]),
             f"  made by: {known['made_by']}",
             *([f"  train one like it: {known['command']}"] if known["made_by"] != known["command"] else []),
         ]

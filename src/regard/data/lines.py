@@ -5,6 +5,7 @@ import json
 import re
 import zlib
 from collections.abc import Iterator
+from io import BufferedIOBase
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -13,6 +14,8 @@ from regard.errors import DataError
 MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip"}
 BROKEN = re.compile("[\0\ud800-\udfff]")  # asked of every text, which a loop over letters makes the slowest part
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+LONGEST = 2**28  # bytes of a line; the training part of SQuAD is one of 30 million
+PIECE = 2**20  # bytes that are read before anybody asks what they are
 
 
 def lines_of(path: Path) -> list[str]:
@@ -33,6 +36,8 @@ def stream_lines(path: Path) -> Iterator[str]:
             start -= len(data)  # bytes are counted as they stand in the file
         if (at := data.find(b"\0")) >= 0:
             refuse(path, number, f"byte {start + at} is NUL, which no text has; give a whole text file, saved as UTF-8")
+        if len(data) > LONGEST:
+            refuse(path, number, f"the line goes on beyond {LONGEST:,} bytes; give a text file, with shorter lines")
         try:
             yield data.decode("utf-8").removesuffix("\n").removesuffix("\r")
         except UnicodeDecodeError as error:
@@ -62,16 +67,26 @@ def stream_objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
 
 
 def stream_content(path: Path) -> Iterator[bytes]:
-    """The bytes of a file line by line, unpacked if its name ends in .gz."""
+    """The bytes of a file line by line, unpacked if its name ends in .gz; of a line with NUL only the beginning."""
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            yield from file
+            while line := file.readline(PIECE):
+                yield line if len(line) < PIECE else b"".join(finish_line(file, line))
     except FileNotFoundError:
         raise DataError(f"there is no file {path}; give one that exists") from None
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise DataError(f"{path} is no whole gzip file ({error}); fetch it again") from error
     except OSError as error:
         raise DataError(f"{path} cannot be read ({error.strerror or error}); give a file that can") from error
+
+
+def finish_line(file: BufferedIOBase, first: bytes) -> Iterator[bytes]:
+    """The pieces of a long line, up to one that holds NUL, or to what no line should be longer than."""
+    size, piece = 0, first
+    while piece and size <= LONGEST:
+        yield piece
+        size += len(piece)
+        piece = b"" if piece.endswith(b"\n") or b"\0" in piece else file.readline(PIECE)
 
 
 def stem_of(path: Path) -> str:

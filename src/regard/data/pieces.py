@@ -29,12 +29,15 @@ def train_characters(texts: Sequence[str], size: int, lower: bool, byte_fallback
     return wrap_model(model, lower, words=False)
 
 
-def train_words(texts: Iterable[str], size: int, lower: bool, byte_fallback: bool) -> Tokenizer:
-    """Each word and each other sign is a token: the most frequent ones."""
+def train_words(
+    texts: Iterable[str], size: int, lower: bool, byte_fallback: bool, *, around_special: bool = False
+) -> Tokenizer:
+    """Each word and each other sign is a token: the most frequent ones. `wrap_model` says what `around_special` is."""
     if byte_fallback:
         raise ConfigError("words are never spelled in bytes; leave byte_fallback away, or choose kind='bpe'")
     names = [*SPECIAL, *most_frequent(count_words(texts, lower), room("words", size, False))]
-    return wrap_model(models.WordLevel(number_names(names), unk_token=SPECIAL[UNKNOWN]), lower)
+    model = models.WordLevel(number_names(names), unk_token=SPECIAL[UNKNOWN])
+    return wrap_model(model, lower, around_special=around_special)
 
 
 def train_bpe(texts: Sequence[str], size: int, lower: bool, byte_fallback: bool) -> Tokenizer:
@@ -75,13 +78,17 @@ KINDS: dict[str, Callable[[Sequence[str], int, bool, bool], Tokenizer]] = {
 }
 
 
-def wrap_model(model: Any, lower: bool, *, words: bool = True) -> Tokenizer:
-    """The tokenizer around a model: what is done to a text before it and to its tokens after it."""
+def wrap_model(model: Any, lower: bool, *, words: bool = True, around_special: bool = False) -> Tokenizer:
+    """The tokenizer around a model: what is done to a text before it and to its tokens after it.
+
+    With `around_special` special tokens such as [MASK] may stand in a text, and what follows one is read with the space
+    before it or without: each part of a text would else be stripped, and begin with a space.
+    """
     tokenizer = Tokenizer(model)
     steps = [normalizers.Replace(SPACE, "_"), *([normalizers.Lowercase()] if lower else []), normalizers.NFC()]
-    steps += [normalizers.Replace(Regex(r"[\s\x1c-\x1f]+"), " "), normalizers.Strip()]
+    steps += [normalizers.Replace(Regex(r"[\s\x1c-\x1f]+"), " "), normalizers.Strip(left=not around_special)]
     tokenizer.normalizer = normalizers.Sequence(steps)
-    scheme = "always" if words else "never"
+    scheme = ("first" if around_special else "always") if words else "never"
     spaces = pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme=scheme, split=words)
     splits = [pre_tokenizers.Split(Regex(WORD), "isolated")] if words else []
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([spaces, *splits])

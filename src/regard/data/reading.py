@@ -16,8 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from regard.data.card import write_card
-from regard.data.lines import lines_of
-from regard.errors import DataError
+from regard.data.squad import read_articles
 from regard.files import make_folder, put
 
 TRAIN, DEV = Path("squad/train-v1.1-first44.json.gz"), Path("squad/dev-v1.1.json.gz")
@@ -29,18 +28,16 @@ CARD: dict[str, Any] = {
             "licence": "CC BY-SA 4.0, https://creativecommons.org/licenses/by-sa/4.0/",
             "attribution": "Rajpurkar, Zhang, Lopyrev, Liang 2016, SQuAD; passages by the authors of Wikipedia",
             "changed": "cut into other parts: the last ten articles of dev are the test, the two before them validate",
-        }
+        },
+        {
+            "name": "all-MiniLM-L6-v2 (sentence-transformers): layers that this model began with, and states that it "
+            "learned to give",
+            "licence": "Apache-2.0",
+            "attribution": "sentence-transformers; Wang et al. 2020, MiniLM",
+            "changed": "three of six layers kept; embeddings cut to fewer tokens and directions",
+        },
     ]
 }
-
-
-def read_articles(path: Path) -> list[dict[str, Any]]:
-    """The articles of a SQuAD file."""
-    try:
-        found = json.loads("\n".join(lines_of(path)))["data"]
-    except (ValueError, TypeError, KeyError):
-        raise DataError(f"{path} is no SQuAD file; give one as it is published") from None
-    return list(found)
 
 
 def texts_of(articles: list[dict[str, Any]]) -> Iterator[str]:
@@ -77,8 +74,8 @@ def write_reading(folder: Path, out: Path) -> dict[str, int]:
     counts = {
         name: sum(len(one["qas"]) for a in articles for one in a["paragraphs"]) for name, articles in parts.items()
     }
-    card = {"data": [CARD["data"][0] | {"texts": counts["train"]}]}
-    write_card(out / "card.json", card)
+    squad, *others = CARD["data"]
+    write_card(out / "card.json", {"data": [squad | {"texts": counts["train"]}, *others]})
     return counts
 
 

@@ -108,13 +108,7 @@ def read_squad(path: Path, *, skip_bad_answers: bool = False) -> SquadData:
 
 def stream_paragraphs(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every paragraph of a file, and where it stands."""
-    text = "\n".join(lines_of(path))
-    try:
-        whole = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{path} is no JSON ({error}); give a SQuAD file, .json or .json.gz") from error
-    must_be_object(whole, str(path))
-    for number, article in enumerate(list_of(whole, "data", str(path)), 1):
+    for number, article in enumerate(read_articles(path), 1):
         place = f"{path}, article {number}"
         must_be_object(article, place)
         title = article.get("title")
@@ -123,6 +117,17 @@ def stream_paragraphs(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             here = f"{place}, paragraph {count}"
             must_be_object(paragraph, here)
             yield here, paragraph
+
+
+def read_articles(path: Path) -> list[Any]:
+    """What a file has for articles, as it stands there: nothing within them is checked."""
+    text = "\n".join(lines_of(path))
+    try:
+        whole = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path} is no JSON ({error}); give a SQuAD file, .json or .json.gz") from error
+    must_be_object(whole, str(path))
+    return list_of(whole, "data", str(path))
 
 
 def check_answers(given: list[Any], passage: str, place: str, *, skip: bool) -> tuple[tuple[SquadAnswer, ...], int]:

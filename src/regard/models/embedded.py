@@ -1,5 +1,6 @@
 """The small models that come with the package: each trained by a command that its manifest names."""
 
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -55,5 +56,16 @@ def tokenizer(name: str) -> Any:
 def folder(name: str) -> Path:
     """Where the model of this name lies."""
     if name not in names():
-        raise ModelError(f"there is no embedded model {name!r}; there are: {', '.join(names())}")
+        raise ModelError(f"there is no embedded model {name!r:.60}; {suggest(name)}")
     return FOLDER / name
+
+
+def suggest(name: str) -> str:
+    """What to say to somebody whose name is that of no model: the nearest ones, and how to list all of them.
+
+    >>> suggest("sentimnt"), suggest("gpt2")
+    ("did you mean 'sentiment'? `regard models` lists them all", '`regard models` lists them all')
+    """
+    near = get_close_matches(name, names(), 2)
+    meant = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+    return f"{meant}`regard models` lists them all"

@@ -136,7 +136,7 @@ def train_tokenizer(
     ['<bos>', '▁the', '<unk>', '<eos>']
     """
     if kind == "words":
-        tokenizer = train_words(texts, size - 1, lowercase, byte_fallback=False)
+        tokenizer = train_words(texts, size - 1, lowercase, byte_fallback=False, around_special=True)
         tokenizer.add_special_tokens([reserve_token(MASK_TOKEN)])
     else:
         tokenizer = train_pieces(texts, size, lowercase=lowercase, prefix_space=prefix_space)
@@ -173,7 +173,7 @@ def continue_encoder(
     if settings.max_length > loaded.model.longest:
         raise ConfigError(
             f"max_length is {settings.max_length}, but {settings.pretrained} reads at most {loaded.model.longest} "
-            "tokens; give less"
+            f"tokens; give --max-length {loaded.model.longest} or less"
         )
     tokens = EncoderTokenizer.wrap(loaded.tokenizer)
     old = loaded.model.config

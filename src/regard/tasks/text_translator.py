@@ -124,7 +124,7 @@ def locate_trained(where: str | Path, *, noun: str = "translator", train: str = 
         place = locate(where)
     except UnknownModelError as error:
         raise ModelError(
-            f"there is no {noun} {cut(str(where), 60)!r}: it is neither embedded ({', '.join(embedded.names())}) "
+            f"there is no {noun} {cut(str(where), 60)!r}: it is neither embedded ({embedded.suggest(str(where))}) "
             f"nor a folder with a model; train one with: {train}"
         ) from error
     except ModelError:

@@ -80,8 +80,21 @@ def test_a_name_that_stands_for_nothing_is_refused_in_one_sentence(name, tmp_pat
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UnknownModelError, match="is neither an embedded model") as told:
         locate(name)
-    assert len(str(told.value)) < 350
+    assert len(str(told.value)) < 300
     assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("sentimnt", "(did you mean 'sentiment'? `regard models` lists them all)"),
+        ("en-zh-gramar", "(did you mean 'en-zh-grammar' or 'en-zh-grammar-recurrent'? `regard models`"),
+    ],
+)
+def test_the_nearest_names_are_said(name, said):
+    with pytest.raises(UnknownModelError) as told:
+        locate(name)
+    assert said in str(told.value)
 
 
 def test_a_manifest_of_another_kind_or_version_is_refused_when_it_is_found(run):

@@ -5,7 +5,10 @@ import {
 } from "../../src/views/map/geometry";
 import { hitAt } from "../../src/views/map/hit";
 import { stepSelection } from "../../src/views/map/keyboard";
-import { niceStep } from "../../src/views/map/axes";
+import { axesOf, niceStep, roomsOf } from "../../src/views/map/axes";
+import { axisNames } from "../../src/views/map/names";
+import { LIGHT } from "../../src/paint/theme";
+import type { Tokens } from "../../src/trace/source";
 
 const shape = { queries: 300, keys: 500 }, box = { x: 70, y: 40, width: 900, height: 600 };
 
@@ -114,5 +117,40 @@ describe("keys", () => {
   });
   it("have ticks at round numbers", () => {
     expect([0.3, 1, 1.2, 3, 6, 14, 30, 700].map(niceStep)).toEqual([1, 1, 2, 5, 10, 20, 50, 1000]);
+  });
+});
+
+describe("axes", () => {
+  const measure = (text: string): number => 7 * text.length;
+  const labelsOf = (count: number, scale: number, known: boolean, hover: number | null = null) => {
+    const shown = Array.from({ length: count }, (_, i) => `word${i}`);
+    const names = axisNames(known ? { shown, special: null } as unknown as Tokens : null, count);
+    const { named, numbered, from } = roomsOf(names, names, 900, 900, measure, 60);
+    const gutters = scale >= from ? named : numbered;
+    const box = { x: gutters.left, y: gutters.top, width: 700, height: 700 };
+    const { labels, ticks } = axesOf({
+      camera: { scale, stretch: 1, left: 0, top: 0 }, shape: { queries: count, keys: count }, box, gutters, queries: names,
+      keys: names, theme: LIGHT, hover: { layer: null, head: null, query: null, key: hover }, query: null, key: null,
+      titles: { queries: "", keys: "" }, measure,
+    });
+    const keys = labels.filter((label) => label.which === "key");
+    return { keys, texts: keys.map((label) => label.text), ticks, top: gutters.top };
+  };
+  it("have every name, every few names, or numbers, as there is room", () => {
+    expect(labelsOf(40, 17, true).texts).toEqual(Array.from({ length: 40 }, (_, i) => `word${i}`));
+    const some = labelsOf(140, 5, true);
+    expect(some.texts.slice(0, 3)).toEqual(["word0", "word3", "word6"]);
+    expect(some.keys.every((label) => label.slanted)).toBe(true);
+    expect(some.ticks.length).toBe(2 * some.keys.length);
+    expect(labelsOf(350, 2, true).texts.slice(0, 3)).toEqual(["0", "20", "40"]);
+    expect(labelsOf(140, 5, false).texts.slice(0, 3)).toEqual(["0", "10", "20"]);
+    expect(labelsOf(350, 2, true).top).toBeLessThan(some.top);
+  });
+  it("make way for the name in hand", () => {
+    const { texts } = labelsOf(140, 5, true, 7);
+    expect(texts).toContain("word7");
+    expect(texts).not.toContain("word6");
+    expect(texts).not.toContain("word9");
+    expect(texts).toContain("word12");
   });
 });

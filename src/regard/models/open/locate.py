@@ -46,7 +46,7 @@ def locate(name: str | os.PathLike[str], *, download: bool = False) -> ModelLoca
     ('embedded', 'induction', 'gpt')
     >>> locate("nowhere")
     Traceback (most recent call last):
-    regard.models.open.locate.UnknownModelError: 'nowhere' is neither an embedded model (en-zh...
+    regard.models.open.locate.UnknownModelError: 'nowhere' is neither an embedded model (`regard models`...
     """
     if isinstance(name, str) and name in embedded.names():
         folder = embedded.folder(name)
@@ -91,7 +91,7 @@ def must_be_fetched(name: str, *, download: bool) -> None:
     shown = cut(name, 40)
     if not download:
         raise UnknownModelError(
-            f"{shown!r} is neither an embedded model ({', '.join(embedded.names())}) nor a folder, it is not in "
+            f"{shown!r} is neither an embedded model ({embedded.suggest(name)}) nor a folder, it is not in "
             "the local cache of the hub, and nothing is downloaded unasked; pass --download (download=True) to fetch it"
         )
     if not HUB.fullmatch(name):

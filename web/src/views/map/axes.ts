@@ -1,4 +1,4 @@
-/** Names along the map: all of them where there is room, else ticks with numbers; the row and column in hand always. */
+/** Names along the map: all where there is room, some where there is less, else numbers; those in hand always. */
 import type { Hover } from "../../choose/choice";
 import type { Theme } from "../../paint/theme";
 import { type Box, type Camera, type MapShape, visiblePart, xOf, yOf } from "./geometry";
@@ -35,13 +35,15 @@ export interface Gutters {
 }
 
 export const SLANT = Math.PI / 3;
-export const NAMED_FROM = 14; // pixels per token
+const NAMED_FROM = 14; // pixels per token
+const SOME_NAMED_FROM = 4; // with fewer, names would stand for too many others
 const GAP = 6;
 
 /** The room around a map while the names of its keys are shown (`named`), and while numbers stand in for them. */
 export interface Rooms {
   readonly named: Gutters;
   readonly numbered: Gutters;
+  readonly from: number; // pixels per token from which keys have names
 }
 
 export function roomsOf(
@@ -55,7 +57,15 @@ export function roomsOf(
   const numbered = { left, top: 40, right: flat ? 12 : lean, bottom: 4, names: { query, key: longest } };
   return {
     numbered, named: flat ? numbered : { ...numbered, top: Math.ceil(Math.max(40, longest * Math.sin(SLANT) + 18)) },
+    from: keys.known ? SOME_NAMED_FROM : NAMED_FROM,
   };
+}
+
+/** Which labels an axis has at so many pixels per token: each `step`th, and whether it is a name. */
+function labelsAt(each: number, names: AxisNames, gap: number): { readonly step: number; readonly named: boolean } {
+  if (each >= NAMED_FROM) return { step: 1, named: true };
+  if (names.known && each >= SOME_NAMED_FROM) return { step: Math.ceil(NAMED_FROM / each), named: true };
+  return { step: niceStep(gap / each), named: false };
 }
 
 /** A step of 1, 2 or 5 times a power of ten that is at least this. */
@@ -93,45 +103,45 @@ export function axesOf(look: AxesOptions): Axes {
 
   const inHand = (which: "query" | "key"): number[] =>
     [...new Set([look[which], look.hover[which]])].filter((i): i is number => i !== null && i >= 0);
-  const steps = (each: number, gap: number): number => (each >= NAMED_FROM ? 1 : niceStep(gap / each));
 
-  const rowStep = steps(down, 26), strongRows = inHand("query");
+  const rows = labelsAt(down, look.queries, 26), strongRows = inHand("query");
   const row = (i: number, strong: boolean, named: boolean): void => {
     const y = yOf(camera, box, i + 0.5), name = look.queries.at(i);
     if (y < box.y || y > box.y + box.height) return;
     const color = strong ? theme.query : !named || name.pale ? theme.pale : theme.query;
     labels.push({
       which: "query", index: i, text: named ? name.text : String(i), x: edge - GAP, y, slanted: false, align: "right",
-      room: gutters.names.query, color, strong, ground: strong && down < NAMED_FROM,
+      room: gutters.names.query, color, strong, ground: strong && rows.step > 1,
     });
-    if (!named) ticks.push({ x: edge, y, across: true });
+    if (rows.step > 1) ticks.push({ x: edge, y, across: true });
   };
-  for (let i = Math.ceil(Math.floor(part.top) / rowStep) * rowStep; i < part.bottom; i += rowStep)
-    if (!strongRows.some((strong) => strong === i || (down < NAMED_FROM && Math.abs(strong - i) * down < 16)))
-      row(i, false, down >= NAMED_FROM);
+  for (let i = Math.ceil(Math.floor(part.top) / rows.step) * rows.step; i < part.bottom; i += rows.step)
+    if (!strongRows.some((strong) => strong === i || (rows.step > 1 && Math.abs(strong - i) * down < 16)))
+      row(i, false, rows.named);
   for (const i of strongRows) if (i < shape.queries) row(i, true, true);
 
-  const columnStep = steps(across, look.measure(String(shape.keys)) + 18), strongColumns = inHand("key");
-  const slant = across >= NAMED_FROM && !fitsAcross(look, part.left, part.right);
+  const columns = labelsAt(across, look.keys, look.measure(String(shape.keys)) + 18), strongColumns = inHand("key");
+  const slant = columns.named && !fitsAcross(look, part.left, part.right);
   const column = (i: number, strong: boolean, named: boolean): void => {
     const x = xOf(camera, box, i + 0.5), name = look.keys.at(i);
     if (x < box.x || x > box.x + box.width) return;
     const color = strong ? theme.key : !named || name.pale ? theme.pale : theme.key;
-    const slanted = named && slant, chip = strong && across < NAMED_FROM;
+    const slanted = named && slant, chip = strong && !columns.named;
     const room = chip || !named ? 160 : slanted ? gutters.names.key : Math.max(across - 4, gutters.names.key);
     labels.push({
       which: "key", index: i, text: named ? name.text : String(i), x: slanted ? x + 2 : x,
       y: box.y - (slanted ? 6 : 10),
       slanted, align: slanted ? "left" : "center", room, color, strong, ground: chip,
     });
-    if (!named) ticks.push({ x, y: box.y, across: false });
+    if (columns.step > 1) ticks.push({ x, y: box.y, across: false });
   };
   const covered = (strong: number, i: number): boolean => {
+    if (columns.named) return Math.abs(strong - i) * across < NAMED_FROM;
     const widths = Math.min(160, look.measure(look.keys.at(strong).text)) + look.measure(String(i));
-    return across < NAMED_FROM && Math.abs(strong - i) * across < widths / 2 + 12;
+    return Math.abs(strong - i) * across < widths / 2 + 12;
   };
-  for (let i = Math.ceil(Math.floor(part.left) / columnStep) * columnStep; i < part.right; i += columnStep)
-    if (!strongColumns.some((strong) => strong === i || covered(strong, i))) column(i, false, across >= NAMED_FROM);
+  for (let i = Math.ceil(Math.floor(part.left) / columns.step) * columns.step; i < part.right; i += columns.step)
+    if (!strongColumns.some((strong) => strong === i || covered(strong, i))) column(i, false, columns.named);
   for (const i of strongColumns) if (i < shape.keys) column(i, true, true);
   return { labels, ticks };
 }

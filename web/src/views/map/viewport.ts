@@ -1,7 +1,7 @@
 /** The part of the map that is seen, in the room that there is; it moves by hand and follows the shared zoom. */
 import type { Zoom } from "../../choose/choice";
 import type { Size } from "../../paint/canvas";
-import { type Gutters, NAMED_FROM, type Rooms } from "./axes";
+import type { Gutters, Rooms } from "./axes";
 import {
   type Box, type Camera, type MapPlace, type MapShape, cameraOf, cameraShowing, clampCamera, isWhole, panCamera,
   reboxCamera, visiblePart, wholeCamera, xOf, yOf, zoomCamera,
@@ -95,8 +95,8 @@ export class Viewport {
   private makeRoom(): void {
     const { rooms, camera, size, shape } = this;
     if (rooms === null || camera === null) return;
-    const always = wholeCamera(shape, boxIn(rooms.numbered, size)).scale >= NAMED_FROM;
-    const gutters = always || camera.scale >= NAMED_FROM ? rooms.named : rooms.numbered;
+    const always = wholeCamera(shape, boxIn(rooms.numbered, size)).scale >= rooms.from;
+    const gutters = always || camera.scale >= rooms.from ? rooms.named : rooms.numbered;
     if (gutters === this.gutters) return;
     const box = boxIn(gutters, size);
     this.camera = this.whole() ? wholeCamera(shape, box) : reboxCamera(camera, this.box, box, shape);
