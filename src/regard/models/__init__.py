@@ -20,6 +20,8 @@ from regard.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from regard.models.t5 import T5, T5Config
 from regard.models.text_classifier import TextClassifier, TextClassifierConfig
 from regard.models.translator import Translator, TranslatorConfig
+from regard.models.vit import Vit
+from regard.models.vit_config import VitConfig
 
 __all__ = [
     "GPT",
@@ -44,4 +46,6 @@ __all__ = [
     "TextClassifierConfig",
     "Translator",
     "TranslatorConfig",
+    "Vit",
+    "VitConfig",
 ]

@@ -153,6 +153,16 @@ KINDS: dict[str, Kind] = {
             opener="regard.app.runners.readers:open_reader",
         ),
         Kind(
+            name="vit",
+            config="regard.models.vit_config:VitConfig",
+            model="regard.models.vit:Vit",
+            reads="picture",
+            writes=None,
+            tasks=("see",),
+            opener="regard.app.runners.pictures:open_picture_reader",
+            unbounded=("labels", "image_height", "image_width"),
+        ),
+        Kind(
             name="t5",
             config="regard.models.t5:T5Config",
             model="regard.models.t5:T5",
