@@ -163,6 +163,16 @@ KINDS: dict[str, Kind] = {
             unbounded=("labels", "image_height", "image_width"),
         ),
         Kind(
+            name="swin",
+            config="regard.models.swin_config:SwinConfig",
+            model="regard.models.swin:Swin",
+            reads="picture",
+            writes=None,
+            tasks=("see",),
+            opener="regard.app.runners.pictures:open_picture_reader",
+            unbounded=("labels", "image_height", "image_width"),
+        ),
+        Kind(
             name="t5",
             config="regard.models.t5:T5Config",
             model="regard.models.t5:T5",
