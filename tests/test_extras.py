@@ -13,6 +13,7 @@ DOORS = {
     "score": ("from regard.tasks.score import load_sacrebleu as f; f()", "sacrebleu", "regard[train]"),
     "widget": ("from regard.views.explorer.widget import _widget_class as f; f()", "anywidget", "regard[notebook]"),
     "table": ("from regard.trace.measure.table import library as f; f('polars')", "polars", "pip install polars"),
+    "picture": ("from regard.data.picture_file import import_pillow as f; f()", "PIL", "regard[vision]"),
     "folder": ("from regard.models.open.library import import_transformers as f; f()", "transformers", "regard[hf]"),
     "hub": ("from regard.models.open.hub import check_reachable as f; f('a/b')", "huggingface_hub", "regard[hf]"),
     "serve": ("from regard.cli.serve import serve as f; f([])", "uvicorn", "regard[app]"),

@@ -9,6 +9,7 @@ from jaxtyping import Float, Shaped
 from torch import Generator, Tensor
 
 from regard.attention.check import full_rank, must_be_float, must_be_tensors, sizes_of
+from regard.attention.kernels.biased import attend_biased
 from regard.attention.kernels.dropping import attend_dropping
 from regard.attention.kernels.explicit import attend_explicitly
 from regard.attention.kernels.fast_path import attend_usual
@@ -170,7 +171,11 @@ def attend(
             return notify(Attended(mix, weights, took, v), v)
     computed = expose(computed) if live else computed
     dropped = as_dropped(dropout, generator, q)
-    quick = None if dropped is None or path == "explicit" else attend_dropping(computed, v, dropped)
+    quick = None
+    if path != "explicit" and dropped is not None:
+        quick = attend_dropping(computed, v, dropped)
+    elif path != "explicit" and torch.is_grad_enabled():
+        quick = attend_biased(computed, v)
     mix = attend_explicitly(computed, v, dropped) if quick is None else quick
     attended = Attended(mix, AttentionMap(computed, dropped=dropped), "explicit", v)
     return notify(attended, v)

@@ -35,9 +35,11 @@ class BlockConfig:
     activation: str = "relu"  # what bends the feed-forward network: "relu", "gelu", "gelu_tanh", "swiglu"
     qk_norm: bool = False  # whether each head of q and k has an RMS norm
     bias: bool = True  # whether projections and norms add one
+    qkv_bias: bool | None = None  # whether those of q, k and v do; as `bias` unless given
     out_bias: bool | None = None  # whether the last projection of attention does; as `bias` unless given
     mlp_bias: bool | None = None  # whether the feed-forward network does; as `bias` unless given
     score: str = "scaled dot"  # how a query is compared with a key, by name
+    layer_scale: float | None = None  # where the learned factors of what sublayers give start; without any unless given
 
     def make_attention(self, positions: Rotary | Bias | None = None, *, source_width: int | None = None) -> MultiHead:
         """Attention to itself, or to a source of another width."""
@@ -48,8 +50,8 @@ class BlockConfig:
             head_width=self.head_width,
             key_width=source_width,
             value_width=source_width,
-            bias=self.bias,
-            out_bias=self.out_bias,
+            bias=self.bias if self.qkv_bias is None else self.qkv_bias,
+            out_bias=self.bias if self.out_bias is None else self.out_bias,
             qk_norm=self.qk_norm,
             qk_norm_eps=1e-6 if self.norm_eps is None else self.norm_eps,
             positions=positions,
@@ -64,4 +66,7 @@ class BlockConfig:
 
     def make_residual(self) -> Residual:
         """What stands around a sublayer."""
-        return Residual(self.width, self.order, self.norm, self.dropout, bias=self.bias, eps=self.norm_eps)
+        return Residual(
+            self.width, self.order, self.norm, self.dropout,
+            bias=self.bias, eps=self.norm_eps, layer_scale=self.layer_scale,
+        )  # fmt: skip

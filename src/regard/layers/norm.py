@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -18,6 +19,7 @@ class Residual(nn.Module):
     $x + \mathrm{dropout}(f(\mathrm{norm}(x)))$ (Xiong et al. 2020, figure 1b), which trains without warm-up and
     needs one more norm after the last block. `norm` is "layer" (Ba et al. 2016) or "rms" (Zhang & Sennrich 2019).
     The sublayer comes with each call, so that it can be given masks and caches; it must keep the shape.
+    `layer_scale` is where a learned factor for each channel of what it gives starts (Touvron et al. 2021b, §2).
 
     >>> import torch
     >>> x = torch.tensor([[1.0, 3.0]])
@@ -26,6 +28,8 @@ class Residual(nn.Module):
     >>> Residual(2, order="pre")(x, lambda y: 0 * y)
     tensor([[1., 3.]], grad_fn=<AddBackward0>)
     """
+
+    scale: nn.Parameter | None
 
     def __init__(
         self,
@@ -36,6 +40,7 @@ class Residual(nn.Module):
         *,
         bias: bool = True,
         eps: float | None = None,
+        layer_scale: float | None = None,
     ) -> None:
         super().__init__()
         if order not in ORDERS:
@@ -43,11 +48,17 @@ class Residual(nn.Module):
         self.order = order
         self.norm = make_norm(norm, width, bias=bias, eps=eps)
         self.dropout = Dropout(dropout)
+        self.register_parameter(
+            "scale", None if layer_scale is None else nn.Parameter(torch.full((width,), layer_scale))
+        )
 
     def forward(self, x: Float[Tensor, "*b m"], sublayer: Callable[[Tensor], Tensor]) -> Float[Tensor, "*b m"]:
         if self.order == "pre":
-            return x + self.dropout(sublayer(self.norm(x)))
-        return self.norm(x + self.dropout(sublayer(x)))
+            return x + self.dropout(self._scale(sublayer(self.norm(x))))
+        return self.norm(x + self.dropout(self._scale(sublayer(x))))
+
+    def _scale(self, x: Float[Tensor, "*b m"]) -> Float[Tensor, "*b m"]:
+        return x if self.scale is None else x * self.scale
 
     def extra_repr(self) -> str:
         return f"order={self.order!r}"

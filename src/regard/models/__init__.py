@@ -17,9 +17,13 @@ from regard.models.pointer_generator import PointerGenerator, PointerGeneratorCo
 from regard.models.recurrent_classifier import RecurrentClassifier, RecurrentClassifierConfig
 from regard.models.sentence_encoder import SentenceEncoder, SentenceEncoderConfig
 from regard.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from regard.models.swin import Swin
+from regard.models.swin_config import SwinConfig
 from regard.models.t5 import T5, T5Config
 from regard.models.text_classifier import TextClassifier, TextClassifierConfig
 from regard.models.translator import Translator, TranslatorConfig
+from regard.models.vit import Vit
+from regard.models.vit_config import VitConfig
 
 __all__ = [
     "GPT",
@@ -39,9 +43,13 @@ __all__ = [
     "SentenceEncoderConfig",
     "Seq2Seq",
     "Seq2SeqConfig",
+    "Swin",
+    "SwinConfig",
     "T5Config",
     "TextClassifier",
     "TextClassifierConfig",
     "Translator",
     "TranslatorConfig",
+    "Vit",
+    "VitConfig",
 ]

@@ -19,7 +19,7 @@ from torch.overrides import TorchFunctionMode
 
 from regard.errors import ModelError, RegardError
 from regard.files import make_folder, put
-from regard.models.config import ModelConfig
+from regard.models.config import ModelConfig, as_field, is_field, sizes_in
 from regard.models.int8 import pack_rows, unpack_rows
 from regard.models.kinds import KINDS, Kind, kind_of_config
 
@@ -193,9 +193,9 @@ def config_of(folder: Path, manifest: dict[str, Any], state: dict[str, Tensor]) 
     if not isinstance(given, dict) or not set(given) <= set(known):
         raise ModelError(f"{folder / MANIFEST} has no config of a {name}; give one with {', '.join(sorted(known))}")
     for field in known.values():
-        if field.type is float and type(given.get(field.name)) is int:  # JSON writes 0.0 as it likes
-            given[field.name] = float(given[field.name])
-        if field.name in given and not isinstance(given[field.name], field.type):  # type: ignore[arg-type]
+        if field.name in given:
+            given[field.name] = as_field(given[field.name], field.type)
+        if field.name in given and not is_field(given[field.name], field.type):
             raise ModelError(
                 f"{folder / MANIFEST} describes no model: its {field.name} is {given[field.name]!r}; write it again"
             )
@@ -210,13 +210,12 @@ def config_of(folder: Path, manifest: dict[str, Any], state: dict[str, Tensor]) 
 def must_hold(folder: Path, sizes: dict[str, Any], state: dict[str, Tensor]) -> None:
     """Refuse sizes that so few weights cannot have: tables and blocks are made of some even where sizes alone count."""
     numbers = sum(tensor.numel() for tensor in state.values())
-    for name, size in sizes.items():
-        if not isinstance(size, int):
-            continue
-        if name.endswith("layers") and size > len(state):
-            raise ModelError(f"{folder / MANIFEST} speaks of {size} layers, but the file has {len(state)} tensors")
-        if size > numbers:
-            raise other_tensors(folder)
+    for name, given in sizes.items():
+        for size in sizes_in(given):
+            if name.endswith(("layers", "depths")) and size > len(state):
+                raise ModelError(f"{folder / MANIFEST} speaks of {size} layers, but the file has {len(state)} tensors")
+            if size > numbers:
+                raise other_tensors(folder)
 
 
 def other_tensors(folder: Path) -> ModelError:

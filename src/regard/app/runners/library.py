@@ -12,7 +12,7 @@ from torch import Tensor
 
 from regard.app.protocol.messages import RunRequest
 from regard.app.runners.monitor import RunMonitor
-from regard.app.runners.pictures import PictureRunner
+from regard.app.runners.pictures import open_library_pictures
 from regard.app.runners.probabilities import Prediction
 from regard.app.runners.runner import Inputs, Runner
 from regard.app.runners.spelling import Names
@@ -39,7 +39,9 @@ def open_library(name: str, folder: Path) -> Runner:
     """The runner of a model of that library, in its folder."""
     task = task_of(read_config(folder))
     model, tokenizer = open_model(folder, ours=False)
-    return PictureRunner(name, model, folder) if task == "see" else TransformersRunner(name, model, tokenizer, task)
+    if task == "see":
+        return open_library_pictures(name, model, folder)
+    return TransformersRunner(name, model, tokenizer, task)
 
 
 def read_config(folder: Path) -> dict[str, Any]:

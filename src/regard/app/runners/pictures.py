@@ -1,21 +1,23 @@
-"""Models of the `transformers` library that look at a picture."""
+"""Models that look at a picture: those of ours, and of the `transformers` library."""
 
 import base64
 import binascii
 import io
-import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from regard.app.protocol.messages import RunRequest, ShownPicture
 from regard.app.protocol.refusal import Refusal
 from regard.app.runners.monitor import RunMonitor
 from regard.app.runners.probabilities import Prediction
 from regard.app.runners.runner import Inputs, Runner
+from regard.models.open.open_model import open_model
+from regard.models.open.read_pixels import PixelScaling, read_pixel_scaling
+from regard.models.read_labels import read_labels
 from regard.trace.change.effect import numbers_of
 
 DATA = re.compile(r"data:image/(png|jpeg|webp|gif|bmp);base64,([A-Za-z0-9+/=]+)", re.ASCII)
@@ -24,14 +26,16 @@ PIXELS = 24_000_000
 
 
 class PictureRunner(Runner):
-    """A model that cuts a picture into patches."""
+    """A model that cuts a picture into patches: one of `transformers`, or of ours.
 
-    def __init__(self, name: str, model: Any, folder: Path) -> None:
-        self.name, self.model = name, model
-        size = model.config.image_size
-        self.size = (int(size), int(size)) if isinstance(size, int) else (int(size[0]), int(size[1]))  # rows, columns
-        settings = read_preprocessor(folder)
-        self.mean, self.deviation = settings.get("image_mean", [0.5] * 3), settings.get("image_std", [0.5] * 3)
+    `size` is that of the pictures it is shown, (rows, columns); `labels` are the names of its classes, where it has
+    some.
+    """
+
+    def __init__(
+        self, name: str, model: Any, size: tuple[int, int], scaling: PixelScaling, labels: Sequence[str] = ()
+    ) -> None:
+        self.name, self.model, self.size, self.scaling, self.labels = name, model, size, scaling, labels
 
     def read(self, request: RunRequest, monitor: RunMonitor) -> Inputs:
         if request.picture is None:
@@ -41,16 +45,30 @@ class PictureRunner(Runner):
         return {"picture": encode_picture(decode_picture(request.picture).resize((self.size[1], self.size[0])))}
 
     def forward(self, inputs: Inputs) -> Prediction | None:
-        pixels = np.asarray(decode_picture(inputs["picture"]), dtype=np.float32) / 255.0  # rows columns 3
-        scaled = (pixels - np.asarray(self.mean, dtype=np.float32)) / np.asarray(self.deviation, dtype=np.float32)
-        logits = numbers_of(self.model(pixel_values=torch.from_numpy(scaled).permute(2, 0, 1)[None]))[0]
-        labels = getattr(self.model.config, "id2label", None) or {}
-        if logits.ndim != 2 or len(labels) != logits.shape[-1]:
+        picture = decode_picture(inputs["picture"]).convert("L" if len(self.scaling.mean) == 1 else "RGB")
+        pixels = np.asarray(picture).reshape(*self.size, -1).transpose(2, 0, 1)[None]  # 1 c y x
+        logits = numbers_of(self.model(self.scaling.scale(np.ascontiguousarray(pixels))))[0]
+        if logits.ndim != 2 or len(self.labels) != logits.shape[-1]:
             return None
-        return Prediction(logits[0], lambda number: str(labels[number]), "classes")
+        return Prediction(logits[0], self.labels.__getitem__, "classes")
 
     def picture(self, inputs: Inputs) -> ShownPicture:
         return ShownPicture(address=inputs["picture"], width=self.size[1], height=self.size[0])
+
+
+def open_picture_reader(name: str, folder: Path) -> Runner:
+    """The runner of a model of ours that looks at pictures, in its folder."""
+    model: Any = open_model(folder)[0]
+    config = model.config
+    scaling = read_pixel_scaling(folder, config.channels)
+    return PictureRunner(name, model, (config.image_height, config.image_width), scaling, read_labels(folder))
+
+
+def open_library_pictures(name: str, model: Any, folder: Path) -> Runner:
+    """The runner of a model of `transformers` that does, in its folder."""
+    size = model.config.image_size
+    rows, columns = (size, size) if isinstance(size, int) else size
+    return PictureRunner(name, model, (int(rows), int(columns)), read_pixel_scaling(folder, 3), read_labels(folder))
 
 
 def decode_picture(address: str) -> Any:
@@ -82,16 +100,3 @@ def encode_picture(picture: Any) -> str:
     data = io.BytesIO()
     picture.save(data, "PNG")
     return f"data:image/png;base64,{base64.b64encode(data.getvalue()).decode()}"
-
-
-def read_preprocessor(folder: Path) -> dict[str, Any]:
-    """How the model wants its pixels, where its folder says so."""
-    try:
-        settings = json.loads((folder / "preprocessor_config.json").read_bytes())
-    except (OSError, ValueError):
-        return {}
-    right = isinstance(settings, dict) and all(
-        isinstance(settings.get(key, [0.5] * 3), list) and len(settings.get(key, [0.5] * 3)) == 3
-        for key in ("image_mean", "image_std")
-    )
-    return settings if right else {}

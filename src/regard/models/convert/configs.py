@@ -5,6 +5,7 @@ from dataclasses import fields
 from typing import Any
 
 from regard.errors import ModelError
+from regard.models.config import as_field, is_field
 from regard.models.convert.table import REQUIRED, ConfigKey, ConversionTable
 
 # What every config of transformers may hold and no forward pass in eval mode reads; generation among it.
@@ -65,9 +66,8 @@ def convert_value(table: ConversionTable, key: ConfigKey, theirs: Mapping[str, A
             )
         return key.values[value]
     kind = next(field.type for field in fields(table.config) if field.name == key.ours)
-    if type(value) is int and not isinstance(value, kind):  # type: ignore[arg-type]
-        value = float(value)
-    if not isinstance(value, kind):  # type: ignore[arg-type]
+    value = as_field(value, kind)
+    if not is_field(value, kind):
         raise ModelError(f"the config has {key.theirs}={value!r}, wanted {getattr(kind, '__name__', kind)}; correct it")
     return value
 

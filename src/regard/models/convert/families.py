@@ -14,13 +14,18 @@ from regard.models.convert.marian import MARIAN
 from regard.models.convert.mistral import MISTRAL
 from regard.models.convert.qwen import QWEN2, QWEN3
 from regard.models.convert.roberta import ROBERTA
+from regard.models.convert.swin import SWIN
 from regard.models.convert.t5 import T5
 from regard.models.convert.table import ConversionTable
 from regard.models.convert.torch_transformer import TORCH_TRANSFORMER
+from regard.models.convert.vit import DEIT, DINOV2, VIT
 
 FAMILIES: dict[str, ConversionTable] = {
     table.family: table
-    for table in (GPT2, LLAMA, MISTRAL, QWEN2, QWEN3, BERT, ROBERTA, ELECTRA, DISTILBERT, T5, MARIAN, TORCH_TRANSFORMER)
+    for table in (
+        *(GPT2, LLAMA, MISTRAL, QWEN2, QWEN3, BERT, ROBERTA, ELECTRA, DISTILBERT, T5, MARIAN, TORCH_TRANSFORMER),
+        *(VIT, DEIT, DINOV2, SWIN),
+    )
 }
 
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from regard.errors import ModelError
+from regard.models.config import sizes_in
 from regard.models.convert.operations import Tensors
 from regard.models.convert.table import ConversionTable, TensorRule
 from regard.models.kinds import kind_of_config
@@ -126,8 +127,9 @@ def check_sizes(config: Any, state: Mapping[str, Tensor]) -> None:
     """Refuse sizes that so few weights cannot have, before a model is made of them."""
     numbers = sum(tensor.numel() for tensor in state.values())
     for field in fields(config):
-        size, most = getattr(config, field.name), len(state) if field.name.endswith("layers") else numbers
-        if type(size) is int and size > max(most, FEW) and field.name not in kind_of_config(config).unbounded:
+        most = len(state) if field.name.endswith(("layers", "depths")) else numbers
+        size = max(sizes_in(getattr(config, field.name)), default=0)
+        if size > max(most, FEW) and field.name not in kind_of_config(config).unbounded:
             raise ModelError(
                 f"by the config {field.name} is {size}, but the weights are {len(state)} tensors with {numbers} "
                 "numbers in all; give the weights that belong to this config"

@@ -35,12 +35,12 @@ def kind_of_family(config: Mapping[str, Any]) -> Kind | None:
 
     >>> kind_of_family({"model_type": "qwen2"}).name
     'llama'
-    >>> kind_of_family({"model_type": "marian"}) is None
-    True
+    >>> kind_of_family({"model_type": "dinov2"}).name, kind_of_family({"model_type": "marian"}) is None
+    ('vit', True)
     """
     family = config.get("model_type")
     kind = kind_of_table(FAMILIES[family]) if isinstance(family, str) and family in FAMILIES else None
-    return kind if kind is not None and (kind.reads == "text" or kind.name == "t5") else None
+    return kind if kind is not None and (kind.reads in ("text", "picture") or kind.name == "t5") else None
 
 
 def kind_of_table(table: ConversionTable) -> Kind | None:

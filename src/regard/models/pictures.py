@@ -1,0 +1,22 @@
+"""What models of pictures are handed: four axes of numbers, whole patches."""
+
+from torch import Tensor
+
+from regard.errors import DtypeError, ShapeError
+
+
+def must_be_pictures(pictures: Tensor, channels: int, patch_size: int = 1) -> None:
+    """Refuse what is no batch of pictures (b, channels, height, width), or has sides that split into no patches."""
+    if pictures.dim() != 4 or pictures.shape[1] != channels:
+        raise ShapeError(
+            f"pictures came with shape {tuple(pictures.shape)}, but this model reads (b, {channels}, height, width); "
+            "give a batch of them"
+        )
+    if not pictures.is_floating_point():
+        raise DtypeError(f"pictures came as {pictures.dtype}, wanted floats; scale the pixels first")
+    height, width = pictures.shape[-2:]
+    if height % patch_size or width % patch_size or not height or not width:
+        raise ShapeError(
+            f"pictures of {height} × {width} pixels do not split into patches of {patch_size}; resize them to "
+            f"multiples of {patch_size}"
+        )
