@@ -73,12 +73,19 @@ class ChangeListener(CountingListener):
     def __init__(self, model: nn.Module) -> None:
         super().__init__(tree_of(model))
         self.refused: dict[str, str] = {}  # paths of what could not be changed, and why
+        self.missed: set[str] = set()  # those of which only this is known, until something says more
 
     def refuse(self, place: CallSite | None, why: str) -> None:
-        self.refused.setdefault(self.path(place), why)
+        path = self.path(place)
+        if path in self.missed or path not in self.refused:
+            self.missed.discard(path)
+            self.refused[path] = why
 
     def miss(self, place: CallSite, what: str) -> None:
-        self.refused.setdefault(self.path(place), f"its attention was not heard: {what}")
+        path = self.path(place)
+        if path not in self.refused:
+            self.missed.add(path)
+            self.refused[path] = f"its attention was not heard: {what}"
 
     def retract(self, place: CallSite) -> None:
         path = self.path(place)
