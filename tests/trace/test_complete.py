@@ -2,11 +2,13 @@
 
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from torch import Tensor, nn
 from torch.testing import assert_close
 
 import regard
@@ -146,3 +148,97 @@ def test_attention_in_a_module_that_was_never_registered_is_missed_by_name(way: 
     assert [layer.name for layer in trace.layers] == ["first"]
     assert [one.name for one in trace.missed] == ["Hides"]
     assert not trace.verify()
+
+
+class Textbook(nn.Module):
+    """Attention over two axes, as textbooks begin: no batch and no heads."""
+
+    def __init__(self, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.q, self.k, self.v = (nn.Linear(6, 4, bias=False) for _ in range(3))
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.dropout(torch.softmax(self.q(x) @ self.k(x).T / 2, dim=-1)) @ self.v(x)
+
+    def weights(self, x: Tensor) -> Tensor:
+        return (self.q(x) @ self.k(x).T / 2).softmax(-1)
+
+
+class Loop(nn.Module):
+    """Such attention for each text of a batch, after another that is heard in any case."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before, self.each = nn.MultiheadAttention(6, 2, batch_first=True), Textbook()
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.before(x, x, x, need_weights=False)[0]
+        return torch.stack([self.each(text) for text in x])
+
+
+@MODES
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_attention_over_two_axes_is_heard(dropout: float, mode: Any) -> None:
+    torch.manual_seed(0)
+    model, x = Textbook(dropout), torch.randn(7, 6)
+    with mode():
+        trace = watched(model, x)
+        assert_close(trace[0].weights.dense()[0, 0], model.weights(x))
+    assert trace.verify(), trace.verify()
+
+
+def test_attention_over_two_axes_is_edited_and_heard_for_each_text() -> None:
+    torch.manual_seed(0)
+    model, x = Loop().eval(), torch.randn(3, 7, 6)
+    with torch.no_grad():
+        trace = watched(model, x)
+        with regard.edit(model) as e:
+            e.mute("each")
+            assert not model(x).any()
+    assert [layer.name for layer in trace.layers] == ["before", "each", "each#2", "each#3"]
+    assert trace.verify(), trace.verify()
+
+
+class PooledTexts(nn.Module):
+    """One query for each text, by a softmax (b, n) and a weighted sum; nothing in it is called attention."""
+
+    def __init__(self, axes: int) -> None:
+        super().__init__()
+        self.axes, self.score = axes, nn.Linear(6, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.axes == 3:
+            return (self.score(x).softmax(1) * x).sum(1)
+        return (self.score(x).squeeze(2).softmax(1)[..., None] * x).sum(1)
+
+
+@pytest.mark.parametrize("axes", [2, 3])
+def test_a_weighted_sum_over_the_positions_of_a_text_is_missed_by_name(axes: int) -> None:
+    model = nn.Sequential(nn.TransformerEncoderLayer(6, 2, 8, batch_first=True), PooledTexts(axes)).eval()
+    with torch.no_grad():
+        trace = watched(model, torch.randn(3, 7, 6))
+    assert [one.name for one in trace.missed] == ["1"], trace.verify()
+
+
+def by_hand(q: Tensor, k: Tensor, v: Tensor, found: list[Tensor]) -> None:
+    with torch.no_grad():
+        found.append((q @ k.mT).softmax(-1) @ v)
+
+
+class Threaded(nn.Module):
+    """Attention by hand in a thread that knows no module, and holds the tensors of the one that waits."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = nn.functional.scaled_dot_product_attention(x, x, x)
+        found: list[Tensor] = []
+        thread = threading.Thread(target=by_hand, args=(x, x, x, found))
+        thread.start()
+        thread.join()
+        return found[0]
+
+
+def test_products_in_another_thread_are_missed_by_name_where_they_are_of_the_same_numbers() -> None:
+    with torch.no_grad():
+        trace = watched(Threaded(), torch.randn(2, 3, 7, 4))
+    assert "another thread" in str(trace.missed[0])

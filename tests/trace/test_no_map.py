@@ -57,6 +57,64 @@ def test_a_softmax_over_features_is_no_map(how: str, d: int, first: str) -> None
     assert not trace.verify()
 
 
+class PlainKeys(nn.Module):
+    """Queries get a softmax over their features; keys and values are summed as they are, or scaled."""
+
+    num_heads = H
+
+    def __init__(self, d: int, scale: float, first: str) -> None:
+        super().__init__()
+        self.d, self.scale, self.first = d, scale, first
+        self.q, self.k, self.v = (nn.Linear(6, H * d) for _ in range(3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = (part(x).unflatten(-1, (H, -1)).transpose(1, 2) for part in (self.q, self.k, self.v))
+        if self.first == "queries":
+            return q.softmax(-1) @ (k.mT @ v * self.scale)
+        if self.first == "normalised":
+            k = k.exp() / k.exp().sum(-2, keepdim=True)
+        context = k.mT @ v * self.scale
+        return q.softmax(-1) @ context
+
+
+@pytest.mark.parametrize("first", ["context", "queries", "normalised"])
+@pytest.mark.parametrize("scale", [1.0, 0.3])
+@pytest.mark.parametrize("d", [D, N], ids=["fewer features than positions", "as many"])
+def test_a_softmax_that_meets_a_sum_over_positions_is_no_map(d: int, scale: float, first: str) -> None:
+    with torch.no_grad():
+        trace = watched(PlainKeys(d, scale, first), torch.randn(B, N, 6))
+    assert not trace.layers, trace.layers
+    assert "features" in trace.runs[0].refused["the model"]
+
+
+class Interrupted(nn.Module):
+    """Another matrix of the sizes of the weights meets values between the softmax and its own."""
+
+    num_heads = H
+
+    def __init__(self, other: str) -> None:
+        super().__init__()
+        self.qkv, self.other, self.table = nn.Linear(6, 3 * H * D), other, nn.Parameter(torch.rand(B, H, N, N))
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.qkv(x).unflatten(-1, (3, H, D)).permute(2, 0, 3, 1, 4)
+        weights = (q @ k.mT).softmax(-1)
+        mixed = (self.table if self.other == "learned" else x[:, None] @ x[:, None].mT + self.table) @ v
+        return mixed + weights @ v
+
+
+@pytest.mark.parametrize("other", ["learned", "computed"])
+def test_a_matrix_that_is_no_softmax_is_not_taken_for_one_by_its_sizes(other: str) -> None:
+    torch.manual_seed(0)
+    model, x = Interrupted(other), torch.randn(B, N, 6)
+    with torch.no_grad():
+        trace = watched(model, x)
+        q, k, _ = model.qkv(x).unflatten(-1, (3, H, D)).permute(2, 0, 3, 1, 4)
+        wanted = (q @ k.mT).softmax(-1)
+    assert_close(trace[0].weights.dense(), wanted)
+    assert bool(trace.verify()) == (other == "learned"), trace.verify()
+
+
 class Factorised(nn.Module):
     """CoaT: only the keys get a softmax, over positions; each row of what meets the values is a feature."""
 

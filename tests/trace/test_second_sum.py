@@ -194,3 +194,37 @@ def test_weights_of_a_softmax_are_heard_also_where_they_are_nearly_even() -> Non
         trace = watched(Even(), torch.randn(2, 8, 8, generator=torch.Generator().manual_seed(0)))
     assert [layer.weights.shape for layer in trace.layers] == [(2, 1, 8, 8)]
     assert trace.verify(), trace.verify()
+
+
+class HeadsFirst(nn.Module):
+    """Heads before the batch, and three sums: over values, over values by position, over values of each query's own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.num_heads, self.size = H, D
+        self.q, self.k, self.v, self.positions = (nn.Linear(8, H * D) for _ in range(4))
+        self.softmax, self.dropout = nn.Softmax(-1), nn.Dropout(0.1)
+
+    def cut(self, x: Tensor) -> Tensor:
+        return torch.cat(x.split(self.size, -1), 0)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v, more = (self.cut(part(x)) for part in (self.q, self.k, self.v, self.positions))
+        w = self.dropout(self.softmax(q.bmm(k.mT)))
+        apart = self.cut(self.positions(x[:, :, None] * x[:, None]))
+        sums = w.matmul(v) + w.matmul(more) + w.unsqueeze(2).matmul(apart).squeeze(2)
+        return torch.cat(sums.split(len(x), 0), -1)
+
+
+def test_all_sums_over_the_same_weights_are_one_map() -> None:
+    torch.manual_seed(0)
+    model, x = HeadsFirst().eval(), torch.randn(2, 7, 8)
+    with torch.no_grad():
+        trace = watched(model, x)
+        q, k = (part(x).unflatten(-1, (H, D)).transpose(1, 2) for part in (model.q, model.k))
+    assert [layer.name for layer in trace.layers] == ["HeadsFirst"]
+    assert_close(trace[0].weights.dense(), (q @ k.mT).softmax(-1))
+    assert trace.verify(), trace.verify()
+    with pytest.raises(WatchError, match="further values"), torch.no_grad(), regard.edit(model) as e:  # noqa: PT012
+        e.mute(heads=0)
+        model(x)

@@ -2,12 +2,15 @@
 
 import importlib
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 
-from tests.trace.species import enliven
+from tests.trace.survey.inputs import candidates
+from tests.trace.survey.library import Attempt, Library
+from tests.trace.survey.overrides import FEEDS, SETTINGS
 from tests.trace.survey.sizes import small_config
 
 ENDS = (
@@ -25,6 +28,7 @@ ENDS = (
     "Backbone",
 )
 LARGEST = 60_000_000
+MISSING = "(needs a library)"
 
 
 def folders() -> list[str]:
@@ -97,27 +101,37 @@ def build(one: type[nn.Module], level: int, settings: dict[str, Any]) -> nn.Modu
     return one(config).float().eval()
 
 
-def sharpen(model: nn.Module, size: float = 1.5) -> None:
-    """Weights so large that rows of attention are far from even."""
-    import torch
+def names() -> list[str]:
+    """Each folder that knows attention with its widest class; then the classes of its other configurations."""
+    classes = {folder: classes_or_missing(folder) for folder in folders() if mentions_attention(folder)}
+    rest = [f"{folder}/{one}" for folder, more in classes.items() for one in more[1:]]
+    return [*(f"{folder}/{more[0]}" for folder, more in classes.items() if more), *rest]
 
-    enliven(model, size)
-    words = (
-        "q",
-        "k",
-        "query",
-        "key",
-        "qkv",
-        "in_proj",
-        "c_attn",
-        "q_proj",
-        "k_proj",
-        "to_q",
-        "to_k",
-        "query_key_value",
-        "to_qk",
-    )
-    with torch.no_grad():
-        for name, module in model.named_modules():
-            if isinstance(module, nn.Linear) and name.rpartition(".")[2] in words:
-                module.weight.mul_(1.3)
+
+def classes_or_missing(folder: str) -> list[str]:
+    try:
+        return targets(folder)
+    except ImportError:
+        return [MISSING]
+
+
+def attempts(name: str) -> Iterator[Attempt | str]:
+    """Small in each respect, then with its own widths."""
+    folder, wanted = name.split("/")
+    if wanted == MISSING:
+        yield "its module needs a library that is not installed"
+        return
+    one = next(one for one in classes_of(folder) if one.__name__ == wanted)
+    settings = SETTINGS.get(one.config_class.__name__, {})  # type: ignore[attr-defined]
+    for level in (0, 1):
+        try:
+            model = build(one, level, settings)
+        except Exception as error:
+            yield f"{level}: {type(error).__name__}: {str(error)[:200]}"
+            continue
+        own = FEEDS.get(wanted)
+        config: Any = model.config
+        yield Attempt(model, candidates(model, config) if own is None else [own(config)], config, {"level": level})
+
+
+TRANSFORMERS = Library("transformers", "transformers", names, attempts)

@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -203,10 +203,10 @@ TOO_FEW = re.compile(r"tokens:? (\d+),? features:? (?:torch\.Size\(\[)?(\d+)")
 LIMIT = 6
 
 
-def feed(model: nn.Module, config: Any, run: Any, own: Any = None) -> tuple[Inputs, list[str]]:
+def feed(inputs_of: Iterable[Inputs], config: Any, run: Any) -> tuple[Inputs, list[str]]:
     """The first inputs that `run` survives; what each attempt said where none does."""
     said: list[str] = []
-    for inputs in candidates(model, config) if own is None else [own(config)]:
+    for inputs in inputs_of:
         for _ in range(LIMIT):
             try:
                 run(inputs)

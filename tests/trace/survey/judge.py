@@ -117,15 +117,15 @@ def judge_layer(
         "door": layer.door,
     }
     weights = layer.weights.dense().detach().double().flatten(0, 1)
-    best, order, error = None, None, torch.inf
+    best, order, error, read = None, None, torch.inf, 0
     for i in [*free]:
-        truth = right[i]
-        if tuple(truth.weights.shape) != tuple(weights.shape):
-            continue
-        found, off = match(weights, truth)
-        if off < error:
-            best, order, error = i, found, off
-        if off < LIMIT:
+        for reading, theirs in enumerate(right[i].readings()):
+            if tuple(theirs.shape) != tuple(weights.shape):
+                continue
+            found, off = match(weights, theirs, right[i].dead.reshape(theirs.shape[:-1]))
+            if off < error:
+                best, order, error, read = i, found, off, reading
+        if error < LIMIT:
             break
     row["error"] = None if error == torch.inf else float(error)
     row["exact"] = bool(error < LIMIT)
@@ -133,15 +133,14 @@ def judge_layer(
         row["near"] = [f"{right[i].path} {tuple(right[i].weights.shape)}" for i in free][:3]
         return row
     free.remove(best)
-    row["axes"] = axes(layer, order, right[best], None if other is None else other[best])
+    row["axes"] = axes(layer, order, *(one[best].readings()[read] if one else None for one in (right, other)))
     row["names"] = names(layer, inputs, embedded)
     return row
 
 
-def match(weights: Tensor, truth: AttentionRecord) -> tuple[Tensor | None, float]:
+def match(weights: Tensor, theirs: Tensor, dead: Tensor) -> tuple[Tensor | None, float]:
     """Which map of the oracle each of ours is, and how far the worst weight is off."""
-    theirs = truth.weights.double()
-    live = ~truth.dead
+    theirs, live = theirs.double(), ~dead
     same = torch.arange(len(weights))
     off = ((weights - theirs).abs().amax(-1) * live).amax() if weights.numel() else torch.tensor(0.0)
     if off < LIMIT:
@@ -150,7 +149,7 @@ def match(weights: Tensor, truth: AttentionRecord) -> tuple[Tensor | None, float
         return None, float(off)
     far = (
         torch.cdist(weights.flatten(1), (theirs * live[..., None]).flatten(1), p=torch.inf)
-        if not truth.dead.any()
+        if not dead.any()
         else torch.stack([((one - theirs).abs().amax(-1) * live).amax(-1) for one in weights])
     )
     worst, order = far.min(1)
@@ -159,13 +158,13 @@ def match(weights: Tensor, truth: AttentionRecord) -> tuple[Tensor | None, float
     return order, float(worst.amax())
 
 
-def axes(layer: Layer, order: Tensor, right: AttentionRecord, other: AttentionRecord | None) -> str:
+def axes(layer: Layer, order: Tensor, right: Tensor | None, other: Tensor | None) -> str:
     """Whether the batch axis is the batch: only maps of the entry that was changed may have changed."""
     if layer.states and LayerState.AXES_UNKNOWN in layer.states:
         return "unknown"
-    if other is None:
+    if right is None or other is None:
         return "unsteady"
-    changed = ((right.weights - other.weights).abs().amax((-1, -2)) > 1e-6)[order]
+    changed = ((right - other).abs().amax((-1, -2)) > 1e-6)[order]
     b, h = layer.weights.shape[:2]
     if not changed.any() or bool(changed.all()):
         return "same" if not changed.any() else "all"

@@ -20,8 +20,9 @@ CARRIES = {
     "slice", "select", "split", "split_with_sizes", "unbind", "squeeze", "unsqueeze", "mul", "mul_", "div", "div_",
     "masked_fill", "masked_fill_", "where", "copy_", "native_dropout", "nan_to_num", "nan_to_num_", "alias",
     "detach", "cat", "constant_pad_nd", "as_strided", "add", "sub", "contiguous", "add_", "sub_", "stack",
-    "index_select", "unfold", "roll", "index", "tril", "triu", "relu", "pow",
+    "index_select", "unfold", "roll", "index", "tril", "triu", "relu", "pow", "convolution",
 }  # fmt: skip
+SAME = {"mul", "add", "sub", "div", "where", "convolution"}  # these carry only what keeps its shape; heads that talk
 
 
 @dataclass(eq=False)
@@ -34,6 +35,15 @@ class AttentionRecord:
     how: str
     shape: tuple[int, ...] = ()  # of the softmax, or of q @ k
 
+    def readings(self) -> list[Tensor]:
+        """The weights, and where heads and queries share an axis, because heads share their keys, these apart."""
+        weights, shape = self.weights, self.shape
+        if len(shape) != 4 or weights.numel() != torch.Size(shape).numel() or weights.shape[-1] != shape[-1]:
+            return [weights]
+        b, h, q, k = shape
+        apart = weights.reshape(b, h, q, k), weights.reshape(b, q, h, k).transpose(1, 2)
+        return [weights, *(one.flatten(0, 1) for one in apart)] if weights.shape[-2] == h * q != q else [weights]
+
 
 @dataclass(eq=False)
 class Carried:
@@ -43,6 +53,7 @@ class Carried:
     size: int
     shape: tuple[int, ...]
     met: list[bool]  # shared by all that came of one softmax
+    sigmoid: bool = False  # which is mostly a gate, and then meets parameters
 
 
 @dataclass(eq=False)
@@ -88,12 +99,14 @@ class Recorder(TorchDispatchMode):
             axis = args[1] % out.ndim if out.ndim else 0
             if out.ndim > 1 and out.shape[axis] > 1:
                 self.carried[id(out)] = Carried(out, out.shape[axis], tuple(out.shape), [False])
+        elif name == "sigmoid" and out.ndim > 2 and out.shape[-1] > 1:
+            self.carried[id(out)] = Carried(out, out.shape[-1], tuple(out.shape), [False], True)
         elif name == "embedding":
             self.embedded.append(args[1].detach().clone())
         elif name in ("bmm", "mm"):
-            self.product(args[0], args[1], out)
+            self.product(args[0], args[1], out, name == "bmm")
         elif name in ("baddbmm", "addmm"):
-            self.product(args[1], args[2], out)
+            self.product(args[1], args[2], out, name == "baddbmm")
         elif name in CARRIES:
             self.carry(name, args, kwargs, out)
         return out
@@ -117,15 +130,17 @@ class Recorder(TorchDispatchMode):
             AttentionRecord(self.here(), weights.flatten(0, -3), dead.flatten(0, -2), "fused", tuple(scores.shape))
         )
 
-    def product(self, left: Tensor, right: Tensor, out: Tensor) -> None:
+    def product(self, left: Tensor, right: Tensor, out: Tensor, batched: bool) -> None:
         for operand, turned in ((left, False), (right, True)):
             known = self.carried.get(id(operand))
             if known is None or operand is not known.x:
                 continue
+            if known.sigmoid and not (batched and tuple(operand.shape[-2:]) == known.shape[-2:]):
+                continue
             weights = operand.mT if turned else operand
             if weights.shape[-1] != known.size:  # it is mixed over another axis, such as the heads
                 if out.numel() >= operand.numel() // 8 and known.size in out.shape:
-                    self.carried[id(out)] = Carried(out, known.size, known.shape, known.met)
+                    self.carried[id(out)] = Carried(out, known.size, known.shape, known.met, known.sigmoid)
                 continue
             weights = weights.detach().clone()
             weights = weights[None] if weights.ndim == 2 else weights
@@ -143,7 +158,7 @@ class Recorder(TorchDispatchMode):
             return
         known = self.carried[id(given[0])]
         for x in flat([out]):
-            if name in ("mul", "add", "sub", "div", "where") and x.shape != given[0].shape:
+            if name in SAME and x.shape != given[0].shape:
                 continue
             size = known.size
             if (
@@ -152,7 +167,7 @@ class Recorder(TorchDispatchMode):
             ):
                 changed = [(a, b) for a, b in zip(given[0].shape, x.shape) if a != b]
                 size = next((b for a, b in changed if a == size), size)
-            self.carried[id(x)] = Carried(x, size, known.shape, known.met)
+            self.carried[id(x)] = Carried(x, size, known.shape, known.met, known.sigmoid)
 
 
 def flat(values: Any) -> list[Tensor]:

@@ -45,6 +45,7 @@ export interface LayerWords {
   readonly queries: readonly number[] | null;
   readonly keys: readonly number[] | null;
   readonly seen: SeenWords | null;
+  readonly place: PlaceWords | null;
   readonly dropped: DroppedWords | null;
   readonly notes: readonly string[];
   readonly states: readonly ("padding_rows_empty" | "padding_rows_skipped" | "parts_of_picture" | "windows" | "axes_unknown" | "channels" | "keys_changed" | "compared_by_output")[];
@@ -79,6 +80,16 @@ export interface PartWords {
   readonly mask: MaskWords | null;
   readonly bias: BiasWords | null;
   readonly weights: string | null;
+}
+
+/** Where windows stand on a whole of `size` positions; −1 is no position of it. `names` are numbers of `tokens`. */
+export interface PlaceWords {
+  readonly entries: string;
+  readonly rows: string;
+  readonly columns: string;
+  readonly size: number;
+  readonly grid: readonly [number, number] | null;
+  readonly names: readonly number[] | null;
 }
 
 /** A layer that has no map, and why. */
@@ -151,6 +162,7 @@ export const WORDS: Readonly<Record<string, Readonly<Record<string, Word>>>> = {
     queries: { is: "list", of: { is: "whole", least: 0, below: 2 ** 53 }, may: true, usual: null },
     keys: { is: "list", of: { is: "whole", least: 0, below: 2 ** 53 }, may: true, usual: null },
     seen: { is: "words", of: "SeenWords", may: true, usual: null },
+    place: { is: "words", of: "PlaceWords", may: true, usual: null },
     dropped: { is: "words", of: "DroppedWords", may: true, usual: null },
     notes: { is: "list", of: { is: "text" }, usual: [] },
     states: { is: "list", of: { is: "text", one: ["padding_rows_empty", "padding_rows_skipped", "parts_of_picture", "windows", "axes_unknown", "channels", "keys_changed", "compared_by_output"] }, usual: [] },
@@ -179,6 +191,14 @@ export const WORDS: Readonly<Record<string, Readonly<Record<string, Word>>>> = {
     mask: { is: "words", of: "MaskWords", may: true, usual: null },
     bias: { is: "words", of: "BiasWords", may: true, usual: null },
     weights: { is: "text", may: true, usual: null },
+  },
+  PlaceWords: {
+    entries: { is: "text" },
+    rows: { is: "text" },
+    columns: { is: "text" },
+    size: { is: "whole", least: 1, below: 2 ** 53 },
+    grid: { is: "list", of: { is: "whole", least: 0, below: 2 ** 53 }, least: 2, most: 2, may: true, usual: null },
+    names: { is: "list", of: { is: "whole", least: 0, below: 2 ** 53 }, may: true, usual: null },
   },
   RefusedWords: {
     name: { is: "text" },

@@ -68,6 +68,7 @@ def assemble_layer(held: LayerCapture, kept: BeamAncestry | None) -> Layer:
     if held.was_written("weights") and stored is not None:
         stored.expire()
     layer.gradient = first.gradient if len(blocks) == 1 else None
+    layer.placement = held.placement if len(blocks) == 1 and kept is None else None
     if any(block.edits for block in blocks):
         layer.weights = AttentionMap(EditedSource(layer.weights.source, edits_of(blocks)))
     return layer

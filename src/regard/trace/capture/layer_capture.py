@@ -28,6 +28,7 @@ from regard.trace.doors.scope import Call
 from regard.trace.record.compact import compact_mask, dense_of
 from regard.trace.record.findings import Findings, LayerState
 from regard.trace.record.layer import Layer, ProofSample
+from regard.trace.record.placement import Placement
 
 
 @dataclass(eq=False)
@@ -77,6 +78,8 @@ class LayerCapture(Findings):
     rows_from: Origin | None = None  # which ids the rows of its first call were embedded from, where that is known
     keys_from: Origin | None = None  # the same for keys that were handed to it
     stream: tuple[int, ...] | None = None  # the shape of what its module was handed, in a run with a picture
+    placement: Placement | None = None  # where windows stand on the whole
+    named_as: Tensor | None = None  # b n: the ids that the whole was embedded from
     doubt: bool = False  # keys stood at two places, so that where some rows stand was a choice
 
     def first(self, call: Call, memo: Memo, ids: Tensor | None) -> None:

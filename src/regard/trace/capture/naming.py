@@ -1,6 +1,7 @@
 """Which token each row and each column stands for."""
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -11,11 +12,12 @@ from regard.tokens import Reader, Tokens
 from regard.trace.capture.ancestry import BeamAncestry
 from regard.trace.capture.given_names import GivenNames, name_as_given
 from regard.trace.capture.layer_capture import LayerCapture
-from regard.trace.capture.pictures import PictureTokens, are_channels
+from regard.trace.capture.pictures import PictureTokens, are_channels, grid_of
 from regard.trace.capture.provenance import FLOATS, Origin
 from regard.trace.capture.windows import tell_windows
 from regard.trace.record.findings import LayerState
 from regard.trace.record.layer import Layer
+from regard.trace.record.placement import fits_grid
 from regard.trace.record.trace import Run
 
 Named = tuple[Tokens, ...]
@@ -72,6 +74,8 @@ class Naming:
         rows: list[Named | None] = []
         reasons: list[str] = []
         tell_windows([layer for layer, held in zip(run.layers, helds) if reads_picture(layer, held)], pixels)
+        if self.turned(helds, pixels):
+            pixels = None  # the model puts its patches into an order of its own
         for layer, held in zip(run.layers, helds):
             unsure = self.unsure(layer, held, run.layers, helds)
             reasons.append(unsure)
@@ -90,8 +94,33 @@ class Naming:
                 if layer.kind == "cross" and len(sources) > 1:
                     unsure = "several inputs are as long as its keys"
             name_as_given(layer, self.queries, self.keys)
+            self.name_whole(layer, held, pixels)
             if unsure and (layer.queries is None or layer.keys is None):
                 layer.notes.append(f"{POSITIONS}: {unsure}")
+
+    def turned(self, helds: Collection[LayerCapture], pixels: tuple[int, ...] | None) -> bool:
+        """Whether windows show that positions of a picture do not count row by row."""
+        if pixels is None:
+            return False
+        found = [one for held in helds if (one := held.placement) is not None]
+        grids = [(one, grid_of(one.size, pixels)) for one in found]
+        return any(grid is not None and not fits_grid(one, grid) for one, grid in grids)
+
+    def name_whole(self, layer: Layer, held: LayerCapture, pixels: tuple[int, ...] | None) -> None:
+        """Name the positions of the whole that windows were cut from: the tokens it was embedded from, or patches."""
+        found = layer.placement
+        if found is None:
+            return
+        names: Named | None = None
+        if self.fixed is not None:
+            names = (self.fixed,) * len(found.entries) if len(self.fixed) == found.size else None
+        elif held.named_as is not None:
+            names = tuple(self.text(line) for line in held.named_as.tolist())
+        elif pixels is not None and self.pictures is not None and self.pictures.reads(pixels):
+            names = self.pictures.name(layer.name, found.size, pixels, len(found.entries))
+            if names is not None and (names[0].grid is None or not fits_grid(found, names[0].grid)):
+                names = None
+        layer.placement = replace(found, names=names)
 
     def rows_of(
         self, layer: Layer, held: LayerCapture, kept: BeamAncestry | None, pixels: tuple[int, ...] | None
@@ -147,7 +176,7 @@ class Naming:
             return queries
         if self.fixed is not None:
             return (self.fixed,) * b if len(self.fixed) == k else None
-        if kind != "cross" and queries is not None and q < k:  # keys from before the watch began
+        if kind != "cross" and queries is not None and q < k and queries[0].grid is None:  # from before the watch began
             before = tuple(f"slot {i}" for i in range(k - q))
             return tuple(Tokens((*before, *tokens.shown)) for tokens in queries)
         if kind != "cross" or len(sources) != 1:

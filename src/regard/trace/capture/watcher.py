@@ -12,6 +12,7 @@ from regard.trace.capture.assemble import assemble_layer
 from regard.trace.capture.layer_capture import CapturedCall, LayerCapture
 from regard.trace.capture.naming import Naming, ids_of
 from regard.trace.capture.pictures import PictureTokens
+from regard.trace.capture.placing import find_placement
 from regard.trace.capture.provenance import MIXED, Around, Origin, Provenance, look_at_source
 from regard.trace.capture.retention import Retention
 from regard.trace.capture.session import Session
@@ -136,6 +137,7 @@ class Watcher(ModelListener):
             stream = None if session.pixels is None else arguments_of(call.place.call).stream()
             held.stream = None if stream is None else tuple(stream.shape)
             held.rows_from, held.keys_from = (self.as_now(origin) for origin in self.origins)
+            self.place(held, call, stack)
             session.held[path, occurrence] = held
         at = self.which(stack, call) if held.rows_from is None else None
         if at is not None:
@@ -152,6 +154,14 @@ class Watcher(ModelListener):
             follow(call, block)
         if self.stream is not None:
             self.stream.hear(call, path, held, session)
+
+    def place(self, held: LayerCapture, call: Call, stack: Stack) -> None:
+        """Find out where windows stand on the whole, and what that was embedded from."""
+        held.placement = find_placement(call, stack.step, self.owns)
+        if held.placement is not None:
+            size = (len(held.placement.entries), held.placement.size)
+            origin = self.provenance.rows(Around(stack.calls, self.tree), *size)
+            held.named_as = None if origin is None or origin.ids is None else self.memo.copy(origin.ids)
 
     def follow_native(self, rest: Callable[[], Tensor], out: Tensor) -> None:
         """What a native operator gave is also known as what its parts, computed one by one, make of the mix."""

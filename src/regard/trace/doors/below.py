@@ -15,6 +15,7 @@ from torch import Tensor
 
 Run = Callable[[], Any]
 Hear = Callable[[Run, FrameType, tuple[Any, ...]], Any]  # how to compute, who asks, with what
+BACKENDS = ("CPU", "CUDA", "MPS")
 Below = dict[str, tuple[Callable[..., Any], Callable[..., Any]]]  # below autograd, and for inference tensors
 
 
@@ -27,14 +28,27 @@ def own_kernel(name: str, backend: str) -> Any:
         return None
 
 
+@cache
+def keys_after(keys: int) -> tuple[Any, str]:
+    """What is left of a call's keys after `ADInplaceOrView`, and the backend, where that is what comes next."""
+    rest = torch._C.DispatchKeySet.from_raw_repr(keys) & torch._C._after_ADInplaceOrView_keyset
+    backend = rest.highestPriorityTypeId().name
+    return rest, backend if backend in BACKENDS else ""
+
+
 def kernels_below(name: str, hear: Hear) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Both kernels of an operator, such as "bmm" or "mul.Tensor"; each asks `hear`, which runs torch's own."""
     packet, _, overload = name.partition(".")
-    operator = getattr(getattr(torch.ops.aten, packet), overload or "default")
+    operator, full = getattr(getattr(torch.ops.aten, packet), overload or "default"), f"aten::{name}"
 
     def below_autograd(keys: Any, *args: Any, **named: Any) -> Any:
+        rest, backend = keys_after(keys.raw_repr())
+        own = own_kernel(full, backend) if backend else None
+
         def run() -> Any:
-            return operator.redispatch(keys & torch._C._after_ADInplaceOrView_keyset, *args, **named)
+            if own is not None:  # the kernel for inference tensors, which would come next, only hands it on
+                return own.call_boxed(rest, *args, **named)
+            return operator.redispatch(rest, *args, **named)
 
         return hear(run, sys._getframe(1), args)
 
@@ -42,7 +56,7 @@ def kernels_below(name: str, hear: Hear) -> tuple[Callable[..., Any], Callable[.
         x: Tensor = args[0]
 
         def run() -> Any:
-            return own_kernel(f"aten::{name}", x.device.type.upper()).call_boxed(keys, *args, **named)
+            return own_kernel(full, x.device.type.upper()).call_boxed(keys, *args, **named)
 
         if not x.is_inference():  # told already, one key above
             return run()

@@ -70,6 +70,12 @@ def around(place: CallSite) -> CallSite | None:
     return place_of(frame)
 
 
+def modules_near(place: CallSite) -> tuple[int, ...]:
+    """A product and the next may stand in modules of their own, inside of one that calls both."""
+    outer = around(place)
+    return (id(place.module),) if outer is None else (id(place.module), id(outer.module))
+
+
 def is_mapped(frame: FrameType | None) -> bool:
     """Whether this runs inside of `torch.vmap`, which puts an axis of its own among batch and heads."""
     while frame is not None:

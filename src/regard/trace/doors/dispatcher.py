@@ -174,13 +174,22 @@ def softmax_kernel(self: Tensor, dim: int, dtype: torch.dtype | None = None) -> 
             if scope.candidates:
                 open_products(scope)
     elif scope is not None and out.ndim >= 2 and not out.is_nested:
-        scope.ledger.remember(out)
         frame = sys._getframe(1)
         place = place_of(frame)
+        scope.ledger.remember(out, None if place is None else place.module)
         of_keys = out.ndim >= 3 and dim in (-2, out.ndim - 2) and features.keys_seen(scope, frame, out)
-        if of_keys or (place is not None and scope.owners(place.module) and handwritten.is_attention(place)):
+        if of_keys or (place is not None and scope.owners(place.module) and may_weigh_positions(scope, place, out)):
             open_products(scope)
+            scope.ledger.plain = out if out.ndim == 2 and dim in (-1, 1) else None
     return out
+
+
+def may_weigh_positions(scope: ListenerScope, place: CallSite, out: Tensor) -> bool:
+    """Whether a softmax over two axes may be weights: its module attends, or was given as many positions."""
+    if handwritten.is_attention(place):
+        return True
+    mixture = any(word in type(place.module).__name__.lower() for word in products.MIXTURES)
+    return not mixture and out.shape[-1] in products.positions_around(scope, place)
 
 
 def open_products(scope: ListenerScope) -> None:

@@ -33,7 +33,7 @@ def notice_thread(frame: FrameType, what: str, operands: tuple[Tensor, ...], *, 
         if thread == here:
             continue
         for listener in scope.listeners:
-            module = part_of(listener, frame) or (None if product else waiting_part(listener, thread, frame, operands))
+            module = part_of(listener, frame) or waiting_part(listener, thread, frame, operands, idle=not product)
             if module is None:
                 continue
             if product and not all(scope.ledger.is_activation(x, listener.modules()) for x in operands):
@@ -58,19 +58,23 @@ def part_of(listener: Listener, frame: FrameType) -> nn.Module | None:
     return found
 
 
-def waiting_part(listener: Listener, thread: int, frame: FrameType, operands: tuple[Tensor, ...]) -> nn.Module | None:
-    """The module in which a watched thread waits for this one, or that holds the same numbers; None where none does.
+def waiting_part(
+    listener: Listener, thread: int, frame: FrameType, operands: tuple[Tensor, ...], *, idle: bool
+) -> nn.Module | None:
+    """The module in which a watched thread holds the same numbers, or (`idle`) waits for this one; else None.
 
     A thread that has any module in its stack works for that one.
     """
     near: FrameType | None = frame
+    memory = {place_in_memory(x) for x in operands}
     while near is not None:
         if isinstance(first_argument(near), nn.Module):
             return None
+        memory |= {place_in_memory(x) for x in tensors_in(list(near.f_locals.values()))}
         near = near.f_back
-    memory = {place_in_memory(x) for x in operands} - {-1}
+    memory -= {-1}
     near = sys._current_frames().get(thread)
-    found = near is not None and near.f_code.co_filename.endswith(IDLE)
+    found = idle and near is not None and near.f_code.co_filename.endswith(IDLE)
     while near is not None:
         module = first_argument(near)
         found = found or any(place_in_memory(x) in memory for x in tensors_in(list(near.f_locals.values())))

@@ -35,17 +35,19 @@ KNOWN: dict[tuple[str, int], tuple[list[str], list[str]]] = {}  # reading all na
 
 def held_names(modules: list[nn.Module], original: Any) -> list[HeldName]:
     """Every place from which these modules may call `flex_attention`."""
-    own = {kind.__module__ for kind in {type(module) for module in modules}}
+    own = {kind.__module__ for kind in set(map(type, modules))}
     wanted = {*own, "transformers.integrations.flex_attention", "torch.nn.attention.flex_attention"}
     for name in own:
-        wanted |= set(read_file(name, original)[1])
+        wanted.update(read_file(name, original)[1])
     found = []
     for name in sorted(wanted):
-        source = sys.modules.get(name)
-        if source is not None:
-            found += [HeldName(vars(source), word, name) for word in read_file(name, original)[0]]
+        for word in read_file(name, original)[0]:
+            found.append(HeldName(vars(sys.modules[name]), word, name))
+    functions = {FunctionType, type(original)}  # what else a module holds cannot mean it
     for module in modules:
         names = module.__dict__
+        if functions.isdisjoint(map(type, names.values())):
+            continue
         found += [HeldName(names, word, f"module {id(module)}") for word in names if means(names[word], original)]
     return found
 
@@ -55,14 +57,15 @@ def read_file(name: str, original: Any) -> tuple[list[str], list[str]]:
     source = sys.modules.get(name)
     if source is None:
         return [], []
-    names = vars(source)
+    names = source.__dict__
     key = (name, len(names))
-    if key not in KNOWN or any(not means(names.get(word), original) for word in KNOWN[key][0]):
+    known = KNOWN.get(key)
+    if known is None or (known[0] and not all(means(names.get(word), original) for word in known[0])):
         values = list(names.items())
         files = {file_of(value) for _, value in values} - {"", name}
         words = [word for word, value in values if means(value, original)]
-        KNOWN[key] = (words, sorted(file for file in files if not file.startswith("torch.")))
-    return KNOWN[key]
+        KNOWN[key] = known = (words, sorted(file for file in files if not file.startswith("torch.")))
+    return known
 
 
 def file_of(value: Any) -> str:

@@ -10,7 +10,7 @@ from torch import Tensor
 from regard.eager import version
 from regard.errors import WatchError
 from regard.trace.doors.axes import find_axes, heads_of
-from regard.trace.doors.call_site import CallSite, around, place_of
+from regard.trace.doors.call_site import CallSite, around, modules_near, place_of
 from regard.trace.doors.change import apply_changes, tell_listeners
 from regard.trace.doors.features import (
     LINEAR,
@@ -21,6 +21,7 @@ from regard.trace.doors.features import (
     mixes_streams,
     shares,
 )
+from regard.trace.doors.ledger import describe_product, is_same
 from regard.trace.doors.scope import Call, Candidate, ListenerScope, current_scope, paused
 from regard.trace.doors.second_sum import part_that_met, scale_between, sums_again
 from regard.trace.doors.surroundings import given_to_call
@@ -58,6 +59,7 @@ def softmax_seen(scope: ListenerScope, frame: FrameType, out: Tensor) -> None:
 def settle(scope: ListenerScope) -> None:
     """A module's call is over: say what was not understood, and forget the rest."""
     candidates, scope.candidates = scope.candidates, []
+    scope.ledger.plain = None
     scope.quiet()
     if not candidates or all(candidate.met for candidate in candidates):
         return
@@ -99,12 +101,16 @@ def product(
     candidate = scope.candidates[-1]
     if is_second_sum(scope, candidate, left, right, frame):
         return run_explained(scope, left, run)
-    if candidate.met or not meets(scope, candidate, left, right):
+    if candidate.met and not meets_again(scope, candidate, left, right, frame):
+        return run()
+    if candidate.met:
+        return run_explained(scope, left, run)
+    if not meets(scope, candidate, left, right):
         return run()
     here = common(place_of(frame), candidate)
     if here is None or shares(candidate.weights, right):  # weights times weights: what met the values comes later
         return run()
-    if meets_context(scope, right):
+    if meets_context(scope, right) or is_sum_of_keys(scope, candidate, right, here):
         candidate.met, scope.sums = True, None
         scope.quiet()
         for listener in scope.owners(here.module):
@@ -113,8 +119,11 @@ def product(
     if any(not earlier.met for earlier in scope.candidates[:-1]):
         return run()  # BigBird has five softmaxes in one call, Nystromformer three: never a guess
     owners = scope.owners(here.module)
-    candidate.met = True
     weights, notes = as_used(candidate.weights, left)
+    if notes and not scope.ledger.is_activation(left, scope.modules()):
+        return run()  # a matrix of the model that has the sizes of the weights
+    changed = bool(notes)
+    candidate.met, candidate.changed = True, None
     notes += candidate.notes
     if version(candidate.weights) != candidate.version:
         notes = notes or ["the softmax was changed in place before it met the values; the map is what met them"]
@@ -143,8 +152,12 @@ def product(
     if left.data_ptr() != weights.data_ptr():
         call.used = shape(unmerge(left.detach(), lead))
     call.alive = shape(unmerge(left if notes else candidate.weights, lead))
-    mix = run_explained(scope, left, run)
-    scope.quiet()
+    mix = run_explained(scope, None if changed else left, run)
+    if changed:
+        with paused(scope), torch.no_grad():
+            candidate.changed = describe_product(modules_near(here), left, right, mix)
+    else:
+        scope.quiet()
     ordered = order or tuple(range(mix.ndim))
     if mix.ndim == left.ndim == len(ordered):
         call.raw_mix, call.to_bhqe = mix, lambda x: shape(unmerge(x.permute(ordered), lead))
@@ -158,6 +171,14 @@ def product(
         if candidate.again:
             tell_second_sum(owners, here)
     return mix
+
+
+def is_sum_of_keys(scope: ListenerScope, candidate: Candidate, values: Tensor, here: CallSite) -> bool:
+    """Whether a softmax meets what another product of activations gave: then its columns are features."""
+    if not (scope.ledger.scores or scope.ledger.missed):
+        return False
+    with paused(scope), torch.no_grad():
+        return scope.ledger.is_sum_of_keys(values, candidate.weights, modules_near(here))
 
 
 def meets(scope: ListenerScope, candidate: Candidate, left: Tensor, right: Tensor) -> bool:
@@ -193,16 +214,44 @@ def is_second_sum(scope: ListenerScope, candidate: Candidate, left: Tensor, righ
     return True
 
 
+def meets_again(scope: ListenerScope, candidate: Candidate, left: Tensor, right: Tensor, frame: FrameType) -> bool:
+    """Whether the very weights of a softmax that has met values meet others; who listens is told of it.
+
+    If what met the first values was another matrix of the same sizes, that was not the map: the softmax waits again.
+    """
+    if not fits(candidate.weights, left, right):
+        return False
+    with paused(scope), torch.no_grad():
+        if not is_same(left, candidate.weights) and as_used(candidate.weights, left)[1]:
+            return False
+    here = common(place_of(frame), candidate)
+    if here is None:
+        return False
+    owners = scope.owners(here.module)
+    if candidate.changed is not None:
+        scope.ledger.missed.append(candidate.changed)
+        sizes = f"{tuple(candidate.weights.shape)} and {tuple(right.shape)}"
+        for listener in owners:
+            listener.retract(here)
+            listener.miss(here, f"activations of the sizes {sizes} were multiplied between a softmax and its values")
+        candidate.met, candidate.changed = False, None
+    elif not candidate.again:
+        tell_second_sum(owners, here)
+        candidate.again = True
+    return True
+
+
 def tell_second_sum(owners: list[Any], place: CallSite) -> None:
     for listener in owners:
         listener.sum_again(place)
 
 
-def run_explained(scope: ListenerScope, made: Tensor, run: Callable[[], Tensor]) -> Tensor:
+def run_explained(scope: ListenerScope, made: Tensor | None, run: Callable[[], Tensor]) -> Tensor:
     """A product that was told of or refused: nothing in it is told again, nor the product that `made` came of."""
     with paused(scope):
         out = run()
-    scope.ledger.take(made)
+    if made is not None:
+        scope.ledger.take(made)
     return out
 
 

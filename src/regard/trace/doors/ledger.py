@@ -5,6 +5,7 @@ other? Is one operand as large as an earlier product, so that this is the second
 take an earlier product as it is, as linear attention does? A linear layer is none: one operand is a parameter.
 """
 
+import math
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -12,6 +13,8 @@ from weakref import ReferenceType, ref
 
 import torch
 from torch import Tensor, nn
+
+from regard.trace.doors.second_sum import is_weights
 
 KEPT = 16  # products that may still be the first of two
 
@@ -24,6 +27,7 @@ class ScoreProduct:
     shape: tuple[int, int, int]
     mark: tuple[int, float, float]
     square: bool  # whether all its sizes are one, as in a chain of square matrices
+    sample: tuple[float, ...] = ()  # some of its numbers
 
     def fits(self, x: Tensor) -> bool:
         """Whether x has these sizes, in any number of leading axes, as it is or transposed."""
@@ -39,14 +43,23 @@ class ScoreProduct:
             return True
         return tuple(x.shape[-2:]) == self.shape[1:] and bool(set(modules) & set(self.modules))
 
+    def became(self, x: Tensor) -> bool:
+        """Whether x is this product, as it is or multiplied by one number since."""
+        if x.numel() != math.prod(self.shape) or tuple(x.shape[-2:]) != self.shape[1:]:
+            return False
+        return self.mark == mark_of(x) or in_proportion(self.sample, sample_of(x))
+
 
 @dataclass(eq=False)
 class Ledger:
     """`Ledger` holds the products, softmaxes and sigmoids of one context that may still turn out to be attention."""
 
     scores: deque[ScoreProduct] = field(default_factory=lambda: deque(maxlen=KEPT))
+    missed: deque[ScoreProduct] = field(default_factory=lambda: deque(maxlen=KEPT))  # of what was missed by name
     softmaxes: deque["ReferenceType[Tensor]"] = field(default_factory=lambda: deque(maxlen=4))
+    weighing: deque[tuple[tuple[int, ...], int]] = field(default_factory=lambda: deque(maxlen=4))  # and their modules
     sigmoid: "ReferenceType[Tensor] | None" = None
+    plain: Tensor | None = None  # a softmax over the rows of a matrix, until it meets values or the next one is made
     heard: Tensor | None = None  # the weights that were heard last: they may meet other values yet
     inside: int = 0  # while torch computes a product out of others
     fixed: frozenset[int] | None = None  # where parameters and buffers stand in memory
@@ -54,12 +67,15 @@ class Ledger:
 
     def clear(self) -> None:
         self.scores.clear()
+        self.missed.clear()
+        self.weighing.clear()
         self.softmaxes.clear()
-        self.sigmoid = self.heard = self.fixed = None
+        self.sigmoid = self.plain = self.heard = self.fixed = None
 
-    def remember(self, softmax: Tensor) -> None:
-        """A softmax that is no candidate, of another axis or of two axes; it is not kept alive."""
+    def remember(self, softmax: Tensor, module: nn.Module | None) -> None:
+        """A softmax that is no candidate, of another axis or of two axes; it is not kept alive, only its sizes are."""
         self.softmaxes.append(ref(softmax))
+        self.weighing.append((tuple(softmax.shape), id(module)))
 
     def is_activation(self, x: Tensor, modules: Iterable[nn.Module]) -> bool:
         """Whether this was computed, and is no parameter, no buffer, and no view or cast of one."""
@@ -83,6 +99,13 @@ class Ledger:
         """
         return any(found.ndim == 2 and is_same(x, found) for found in self.alive())
 
+    def plain_softmax(self, x: Tensor) -> Tensor | None:
+        """The softmax over the rows of a matrix that this is, as it was or after dropout."""
+        found = self.plain
+        if found is None or found.shape != x.shape or not (is_same(found, x) or is_weights(found, x)):
+            return None
+        return found if is_normalised(found) else None
+
     def alive(self) -> list[Tensor]:
         return [found for one in self.softmaxes if (found := one()) is not None]
 
@@ -101,14 +124,45 @@ class Ledger:
         """Whether there is such a product, in one of these modules."""
         return any(True for _ in self.find(x, modules))
 
+    def is_sum_of_keys(self, values: Tensor, weights: Tensor, modules: tuple[int, ...]) -> bool:
+        """Whether what these weights meet is itself a product of activations, and no other one has led to the weights.
+
+        So it is in linear attention, q (kᵀ v), where a softmax runs over features: its map would have no keys.
+        """
+        made = [one for one in (*self.scores, *self.missed) if one.became(values)]
+        if not made and tuple(values.shape[-2:]) != tuple(weights.shape[-2:]):
+            made = [one for one in (*self.scores, *self.missed) if one.fits(values) and one.is_near(values, modules)]
+        return bool(made) and not any(one.fits(weights) for one in self.scores if one not in made)
+
     def find(self, x: Tensor, modules: tuple[int, ...] | None) -> Iterator[ScoreProduct]:
         """Such products, the last first."""
         return (one for one in reversed(self.scores) if one.fits(x) and (modules is None or one.is_near(x, modules)))
 
 
+def describe_product(modules: tuple[int, ...], left: Tensor, right: Tensor, out: Tensor) -> ScoreProduct:
+    """What is remembered of a product of activations, (…, q, d) × (…, d, k)."""
+    sizes = {*left.shape[-2:], *right.shape[-2:]}
+    q, k = out.shape[-2:]
+    return ScoreProduct(modules, (out.shape[:-2].numel(), q, k), mark_of(out), len(sizes) == 1, sample_of(out))
+
+
 def mark_of(x: Tensor) -> tuple[int, float, float]:
     """Where a tensor begins, its first number and its last: memory that was freed is used again by other numbers."""
     return x.data_ptr(), float(x[(0,) * x.ndim]), float(x[(-1,) * x.ndim])
+
+
+def sample_of(x: Tensor) -> tuple[float, ...]:
+    """Numbers of the first row and of the last."""
+    first, last = x[(0,) * (x.ndim - 1)], x[(-1,) * (x.ndim - 1)]
+    return tuple(float(number) for number in (first[0], first[-1], last[0], last[-1]))
+
+
+def in_proportion(numbers: tuple[float, ...], others: tuple[float, ...]) -> bool:
+    """Whether these are the other numbers, all multiplied by one."""
+    if not numbers or not all(numbers) or not all(others):
+        return False
+    ratios = [a / b for a, b in zip(numbers, others)]
+    return max(ratios) - min(ratios) < 1e-4 * abs(ratios[0])
 
 
 def place_in_memory(x: Tensor) -> int:

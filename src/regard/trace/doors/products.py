@@ -8,13 +8,14 @@ import torch
 from torch import Tensor, nn
 
 from regard.trace.doors.axes import find_axes
-from regard.trace.doors.call_site import CallSite, around, first_argument, is_mapped, place_of
+from regard.trace.doors.call_site import CallSite, around, first_argument, is_mapped, modules_near, place_of
 from regard.trace.doors.change import apply_changes, tell_listeners
 from regard.trace.doors.einsum_axes import ProductAxes, matmul_axes
 from regard.trace.doors.features import is_context, weighs_streams
 from regard.trace.doors.handwritten import no_gradient, run_explained, unmerge
-from regard.trace.doors.ledger import ScoreProduct, is_normalised, is_same, mark_of
+from regard.trace.doors.ledger import describe_product, is_normalised, is_same, mark_of
 from regard.trace.doors.scope import Call, ListenerScope, current_scope, paused
+from regard.trace.doors.surroundings import surroundings_of
 
 OURS = "regard.attention"  # our own mechanism announces itself
 MIXTURES = ("moe", "expert", "router")  # what a router weighs is no position
@@ -41,7 +42,7 @@ def product(
         with paused(scope):
             return run()
     ledger = scope.ledger
-    if axes is None and left.ndim == right.ndim >= 3 and left.shape[:-2] == right.shape[:-2]:
+    if axes is None and left.ndim == right.ndim >= 2 and left.shape[:-2] == right.shape[:-2]:
         axes = matmul_axes(left.ndim)
     if axes is not None and not ledger.inside and (ledger.scores or ledger.softmaxes) and left.ndim < 5:
         place = site_of(frame)  # of five axes, which are batch and heads is not known
@@ -52,11 +53,11 @@ def product(
         out = run()
         judge(scope, left, right, out, frame)
         return out
-    ledger.inside += 1
+    ledger.inside += axes is not None
     try:
         out = run()
     finally:
-        ledger.inside -= 1
+        ledger.inside -= axes is not None
     if scope.above and left.is_inference() and not ledger.inside and axes is not None:  # nothing is heard below
         operands = (left.permute(axes.left), right.permute(axes.right), out.permute(axes.out))
         a, b, product_of_both = (x.flatten(0, -3) for x in operands)
@@ -81,6 +82,7 @@ class Meeting:
     weights: Tensor
     values: Tensor
     axes: tuple[int, ...]
+    used: Tensor | None = None  # the weights after dropout
 
 
 def find_meeting(
@@ -90,6 +92,8 @@ def find_meeting(
     ledger = scope.ledger
     if is_same(left, right):
         return None
+    if left.ndim == 2:
+        return find_plain_meeting(scope, left, right, frame)
     for weights, values, way in ((left, right, axes), (right, left, axes.transpose())):
         w, v = weights.permute(way.left), values.permute(way.right)
         of_scores = ledger.fitting(w, near)
@@ -103,6 +107,27 @@ def find_meeting(
             return None
         return Meeting(w, v, way.out)
     return None
+
+
+def find_plain_meeting(scope: ListenerScope, left: Tensor, right: Tensor, frame: FrameType) -> Meeting | None:
+    """Weights (q, k) that meet values (k, e), of one text and one head: a softmax over as many keys as positions.
+
+    Nothing is known of how such weights were made, because every linear layer computes such products.
+    """
+    with paused(scope), torch.no_grad():
+        known = scope.ledger.plain_softmax(left)
+        if known is None or is_mapped(frame) or not scope.ledger.is_activation(right, scope.modules()):
+            return None
+    place = site_of(frame)
+    if place is None or left.shape[1] not in positions_around(scope, place):
+        return None
+    return Meeting(known, right, (0, 1), None if is_same(known, left) else left)
+
+
+def positions_around(scope: ListenerScope, place: CallSite) -> set[int]:
+    """The sizes of what a module and those around it were given, without its channels."""
+    around_it = surroundings_of(place, lambda module: bool(scope.owners(module)))
+    return {size for one in around_it for x in one.given if x.is_floating_point() for size in x.shape[:-1]}
 
 
 def has_other_softmaxes(scope: ListenerScope, weights: Tensor, frame: FrameType) -> bool:
@@ -127,9 +152,10 @@ def hear_meeting(scope: ListenerScope, found: Meeting, run: Run, place: CallSite
     call = Call(place, "handwritten", v=split(v, grouped=True), weights=split(weights.detach()))
     axes.tell(call)
     call.alive = split(weights)
+    call.used = None if found.used is None else split(found.used.detach())
     if scope.ledger.is_sigmoid(weights):
         call.notes.append("its weights come from a sigmoid, so a row need not add up to one")
-    scope.ledger.heard = weights.detach()
+    scope.ledger.heard, scope.ledger.plain = weights.detach(), None
     for candidate in scope.candidates:
         candidate.met = candidate.met or is_same(candidate.weights, weights)
     mix = run_explained(scope, weights, run)
@@ -153,7 +179,7 @@ def judge(scope: ListenerScope, left: Tensor, right: Tensor, out: Tensor, frame:
         return
     if left.is_meta or not out.is_floating_point() or type(left) not in PLAIN or type(right) not in PLAIN:
         return
-    modules = [module for listener in scope.listeners for module in listener.modules()] if ledger.fixed is None else []
+    modules = scope.modules()
     if not ledger.is_activation(left, modules) or not ledger.is_activation(right, modules):
         return
     place = owned_site(scope, frame)
@@ -163,12 +189,10 @@ def judge(scope: ListenerScope, left: Tensor, right: Tensor, out: Tensor, frame:
     with paused(scope), torch.no_grad():
         # Numbers times themselves may be weights twice: these have yet to meet values.
         what = "" if is_same(left, right) else describe_attention(scope, left, right, near, place)
+        made = describe_product(near, left, right, out)
+    (ledger.missed if what else ledger.scores).append(made)
     if what:
         tell_missed(scope, place, what, frame)
-        return
-    sizes = {*left.shape[-2:], *right.shape[-2:]}
-    b, q, k = out.shape
-    ledger.scores.append(ScoreProduct(near, (b, q, k), mark_of(out), len(sizes) == 1))
 
 
 def miss(scope: ListenerScope, frame: FrameType, what: str) -> None:
@@ -241,9 +265,3 @@ def site_of(frame: FrameType) -> CallSite | None:
             return None
         near = near.f_back
     return place_of(near)
-
-
-def modules_near(place: CallSite) -> tuple[int, ...]:
-    """A product and the next may stand in modules of their own, inside of one that calls both."""
-    outer = around(place)
-    return (id(place.module),) if outer is None else (id(place.module), id(outer.module))

@@ -13,7 +13,7 @@ from regard.attention.axes.layout import Layout
 from regard.attention.map import AttentionMap
 from regard.trace.doors.axes_hint import AxesHint
 from regard.trace.doors.call_site import CallSite
-from regard.trace.doors.ledger import Ledger
+from regard.trace.doors.ledger import Ledger, ScoreProduct
 from regard.trace.record.findings import Findings
 
 
@@ -125,7 +125,8 @@ class Candidate:
     weights: Tensor
     version: int | None  # of the weights when softmax gave them
     met: bool = False
-    again: bool = False  # whether it has met values of each query's own
+    again: bool = False  # whether it has met further values, such as some of each query's own
+    changed: ScoreProduct | None = None  # what came of the values, where other numbers of its sizes met them
     notes: list[str] = field(default_factory=list)
 
 
@@ -153,6 +154,12 @@ class ListenerScope:
         if over and self.around is not None:
             self.around()
             self.around = None
+
+    def modules(self) -> list[nn.Module]:
+        """All modules that are listened to, as long as nobody knows where their parameters stand in memory."""
+        if self.ledger.fixed is not None:
+            return []
+        return [module for listener in self.listeners for module in listener.modules()]
 
     def owners(self, module: nn.Module) -> list[Listener]:
         return [listener for listener in self.listeners if listener.owns(module)]

@@ -8,11 +8,9 @@ are found by their numbers, and so are columns of a softmax that meet no values,
 import torch
 from torch import Tensor
 
-NOTE = (
-    "its weights also weigh values of each query's own, such as relative positions; the map is that of both sums, and "
-    "its mix is the sum over the values of the keys"
-)
-EDITED = "its weights also weigh values of each query's own, such as relative positions, which an edit would leave"
+FURTHER = "its weights weigh further values, such as relative positions or values of each query's own"
+NOTE = f"{FURTHER}; the map is that of all these sums, and its mix is the first over the values of the keys"
+EDITED = f"{FURTHER}, which an edit would leave"
 
 
 def sums_again(weights: Tensor, left: Tensor, right: Tensor) -> bool:
@@ -20,7 +18,7 @@ def sums_again(weights: Tensor, left: Tensor, right: Tensor) -> bool:
     if weights.ndim < 3 or left.ndim < 3 or left.numel() != weights.numel() or left.shape[-1] != weights.shape[-1]:
         return False
     *lead, q, k = weights.shape
-    if len(lead) > 1 and q > 1 == left.shape[-2] and right.shape[:-2].numel() == weights.shape[:-1].numel():
+    if q > 1 == left.shape[-2] and right.shape[:-2].numel() == weights.shape[:-1].numel():
         return is_weights(weights, left.reshape(weights.shape))  # each query stands alone, beside its values
     if q < 2 or left.shape[0] != q or right.shape[:-2].numel() < q or is_weights(weights, left.reshape(weights.shape)):
         return False

@@ -10,9 +10,11 @@ from typing import Any
 from torch import Tensor
 
 from regard.trace.doors.below import Run
+from regard.trace.doors.call_site import modules_near
 from regard.trace.doors.handwritten import is_attention
-from regard.trace.doors.products import MIXTURES, miss, modules_near, site_of
+from regard.trace.doors.products import MIXTURES, miss, site_of
 from regard.trace.doors.scope import ListenerScope, current_scope
+from regard.trace.doors.surroundings import given_to_call
 
 
 def hear_sum(run: Run, frame: FrameType, args: tuple[Any, ...]) -> Any:
@@ -31,13 +33,15 @@ def hear_sum(run: Run, frame: FrameType, args: tuple[Any, ...]) -> Any:
 def was_weighed(scope: ListenerScope, x: Tensor, frame: FrameType) -> bool:
     """Whether this is as large as the weights of a softmax, or as a product of activations, times values."""
     shape = tuple(x.shape[:-1])
-    softmaxes = [one.weights for one in scope.candidates if not one.met] + scope.ledger.alive()
-    made = any(tuple(w.shape) in (shape, (*shape, 1)) for w in softmaxes)
-    if not made and not scope.ledger.fitting(x[..., 0]):
+    sizes = [(tuple(one.weights.shape), id(one.place.module)) for one in scope.candidates if not one.met]
+    alike = {module for size, module in (*sizes, *scope.ledger.weighing) if size in (shape, (*shape, 1))}
+    if not alike and not scope.ledger.fitting(x[..., 0]):
         return False
     place = site_of(frame)
+    made = place is not None and not alike.isdisjoint(modules_near(place))
     if place is None or any(word in type(place.module).__name__.lower() for word in MIXTURES):
         return False
     if made:  # experts, layers and branches are mixed by the like of a softmax over two axes
-        return len(shape) > 2 or is_attention(place)
+        texts = (x.shape[:2] for x in given_to_call(place) if x.ndim == 3 and x.is_floating_point())
+        return len(shape) > 2 or is_attention(place) or any(text == x.shape[:2] for text in texts)
     return scope.ledger.take(x[..., 0], modules_near(place)) is not None

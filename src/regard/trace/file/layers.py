@@ -1,11 +1,13 @@
 """A layer of a file: its tensors are read when somebody asks for them."""
 
+from collections.abc import Callable
 from typing import Any
 
 from torch import Tensor
 
 from regard.trace.file.array import read_when_asked, tensor_of
 from regard.trace.record.layer import Layer, ProofSample
+from regard.trace.record.placement import Placement
 
 
 def for_all(name: str) -> Any:
@@ -19,10 +21,22 @@ def for_all(name: str) -> Any:
     return property(get, read_when_asked(name).fset)
 
 
+def get_placement(layer: "FileLayer") -> Placement | None:
+    found = layer.__dict__.get("placed")
+    if callable(found):
+        found = layer.__dict__["placed"] = found()
+    return found
+
+
+def set_placement(layer: "FileLayer", found: Placement | Callable[[], Placement] | None) -> None:
+    layer.__dict__["placed"] = found
+
+
 class FileLayer(Layer):
-    """A layer whose q, k, v and gradient are in a file."""
+    """A layer whose q, k, v, gradient and place are in a file."""
 
     files: dict[str, Any]
+    placement = property(get_placement, set_placement)  # type: ignore[assignment]
     q, k, v, gradient = (for_all(name) for name in ("q", "k", "v", "gradient"))
 
 

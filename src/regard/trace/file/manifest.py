@@ -99,6 +99,17 @@ class DroppedWords(Words):
     seed: Whole | None = None
 
 
+class PlaceWords(Words):
+    """Where windows stand on a whole of `size` positions; −1 is no position of it. `names` are numbers of `tokens`."""
+
+    entries: Array  # b w: numbers of the layer's own batch entries
+    rows: Array  # w q
+    columns: Array  # w k
+    size: Annotated[int, Field(ge=1, lt=1 << 53)]
+    grid: Pair | None = None
+    names: list[Count] | None = None
+
+
 class LayerWords(Words):
     """One attention layer. `queries` and `keys` are numbers of `tokens` in the manifest, one per batch entry."""
 
@@ -114,6 +125,7 @@ class LayerWords(Words):
     queries: list[Count] | None = None
     keys: list[Count] | None = None
     seen: SeenWords | None = None
+    place: PlaceWords | None = None
     dropped: DroppedWords | None = None
     notes: list[str] = []
     states: list[State] = []

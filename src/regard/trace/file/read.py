@@ -1,12 +1,14 @@
 """From the words and arrays of a file to its trace: every array is found, fits the others and holds what it may."""
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
 
 from regard.attention.map import AttentionMap, DropoutRecord
+from regard.attention.map.placed import NOWHERE
 from regard.attention.map.source import MapPiece, Source
 from regard.attention.map.stitched import StitchedSource
 from regard.attention.mask import Mask, Sizes
@@ -24,6 +26,7 @@ from regard.trace.file.manifest import (
     Manifest,
     MaskWords,
     PartWords,
+    PlaceWords,
     SeenWords,
     TokensWords,
     manifest_of,
@@ -33,6 +36,7 @@ from regard.trace.record.even import WholeRows, even_softmax
 from regard.trace.record.findings import LayerState
 from regard.trace.record.layer import Layer
 from regard.trace.record.missed import MissedAttention
+from regard.trace.record.placement import Placement
 from regard.trace.record.trace import Run, Trace
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -125,11 +129,36 @@ class TraceReader:
             doubts=list(words.doubts),
             edits=list(words.edits),
         )
+        found.placement = None if words.place is None else self.place(words.place, axes)
         found.q = self.array(words.q, (1, b), None, q, None)
         found.k = self.array(words.k, (1, b), None, None, None)
         found.v = self.array(words.v, (1, b), None, None, None)
         found.gradient = self.array(words.gradient, (1, b), h, q, None)
         return found
+
+    def place(self, words: PlaceWords, axes: Axes) -> Callable[[], Placement]:
+        """Where windows stand on a whole, read and checked when somebody asks."""
+        b, _, q, k = axes
+        entries = self.sure(words.entries, None, None, kinds=(torch.int32,))
+        batch, windows = entries.shape
+        if batch * windows != b or words.size > windows * q:
+            raise self.wrong(f"{batch} × {windows} windows of {q} rows make no whole of {words.size} from {b} entries")
+        rows = self.sure(words.rows, windows, q, kinds=(torch.int32,))
+        columns = self.sure(words.columns, windows, k, kinds=(torch.int32,))
+        grid = None if words.grid is None else (words.grid[0], words.grid[1])
+        names = self.sequences_of(words.names, batch, words.size)
+
+        def read() -> Placement:
+            found = Placement(
+                entries.tensor().long(), rows.tensor().long(), columns.tensor().long(), words.size, grid, names
+            )
+            whole = torch.equal(found.entries.flatten().sort().values, torch.arange(b))
+            outside = any(bool(((x < NOWHERE) | (x >= words.size)).any()) for x in (found.rows, found.columns))
+            if not whole or outside:
+                raise self.wrong("windows are placed where the whole has no position")
+            return found
+
+        return read
 
     def map(self, parts: list[PartWords], axes: Axes) -> Source:
         """The map of all parts: stored weights stand alone, computed rows stand one below the other."""

@@ -29,6 +29,7 @@ from regard.trace.record.compact import compact_any_mask, compact_mask, drop_exp
 from regard.trace.record.diagonals import Diagonals
 from regard.trace.record.even import WholeRows
 from regard.trace.record.layer import Layer, ProofSample
+from regard.trace.record.placement import Placement
 from regard.trace.record.trace import Trace
 
 HALVES = re.compile("[\ud800-\udfff]")
@@ -95,6 +96,7 @@ class ManifestWriter:
             "queries": self.number_sequences(layer.queries),
             "keys": self.number_sequences(layer.keys),
             "seen": None if layer.seen is None else self.write_proof_sample(layer.seen),
+            "place": None if layer.placement is None else self.place(layer.placement),
             "dropped": None if dropped is None else {"p": float(dropped.p), "seed": dropped.seed},
             "notes": notes,
             "states": list(layer.states),
@@ -188,6 +190,13 @@ class ManifestWriter:
             "dropout": float(seen.dropout),
             "keys": None if seen.keys is None else int(seen.keys),
         }
+
+    def place(self, placement: Placement) -> dict[str, Any]:
+        """Where windows stand on a whole."""
+        arrays = {name: getattr(placement, name).to(torch.int32) for name in ("entries", "rows", "columns")}
+        found: dict[str, Any] = {name: self.array(name, x.contiguous()) for name, x in arrays.items()}
+        grid = None if placement.grid is None else list(placement.grid)
+        return found | {"size": placement.size, "grid": grid, "names": self.number_sequences(placement.names)}
 
     def number_sequences(self, tokens: tuple[Tokens, ...] | None) -> list[int] | None:
         """The numbers of these sequences in the manifest."""

@@ -115,6 +115,8 @@ def verify(run: Run) -> Proofs:
 
 def prove(layer: Layer) -> Proof:
     """The three parts for one layer."""
+    if layer.parts is not None:  # what was put together shows the numbers of its windows, at their places
+        return prove(layer.parts)
     kind, seen = layer.weights.kind, layer.seen
     if layer.doubts:
         return Proof(layer.name, kind, Status.UNVERIFIED, why=layer.doubts[0])

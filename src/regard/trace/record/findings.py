@@ -25,15 +25,10 @@ SENTENCES = {
         "rows of padding were not computed, because torch's nested kernel leaves them out; they are shown as seeing "
         "nothing"
     ),
-    LayerState.WINDOWS: (
-        "its batch axis holds the windows or chunks of each entry beside each other, and they are not placed on the "
-        "whole yet"
-    ),
+    LayerState.WINDOWS: "its batch axis holds the windows or chunks of each entry beside each other",
     LayerState.AXES_UNKNOWN: "batch and heads share an axis in an order that is not known; each entry is shown alone",
     LayerState.CHANNELS: "its rows and columns are channels, not positions: it attends across features",
-    LayerState.PARTS_OF_PICTURE: (
-        "each map is of a part of the picture, such as a window, and parts are not placed on the picture yet"
-    ),
+    LayerState.PARTS_OF_PICTURE: "each map is of a part of the picture, such as a window",
     LayerState.KEYS_CHANGED: "keys in the cache changed between steps; each row is shown with the keys it saw",
     LayerState.COMPARED_BY_OUTPUT: "its score function could only be compared by the output",
 }

@@ -13,6 +13,7 @@ from regard.trace.record.findings import Findings
 if TYPE_CHECKING:
     from regard.trace.measure.gradient import GradientMap
     from regard.trace.measure.measure import Measures
+    from regard.trace.record.placement import Placement
     from regard.trace.residual.terms import MixTerm
 
 
@@ -57,6 +58,8 @@ class Layer(Findings):
     keys: tuple[Tokens, ...] | None = None
     seen: ProofSample | None = None
     gradient: Tensor | None = None  # b h q e: how the loss changes with the mix, after a backward pass
+    placement: "Placement | None" = None  # where its windows stand on a whole text or picture, where that was found
+    parts: "Layer | None" = None  # the layer of windows that this one was put together from
     mix_term: "MixTerm | None" = None  # how what the heads give reaches the residual stream, of watch(residual=True)
 
     @property
@@ -105,6 +108,12 @@ class Layer(Findings):
         from regard.trace.residual.contribution import contribution
 
         return contribution(self, head, queries, batch=batch)
+
+    def whole(self) -> "Layer":
+        """One map for each head over the whole text or picture that its windows were cut from."""
+        from regard.trace.record.placement import place_whole
+
+        return place_whole(self)
 
     def words(self, *, batch: int = 0) -> "Layer":
         """The same layer of one batch entry with word pieces merged: rows averaged, columns added."""

@@ -37,6 +37,8 @@ def choose(trace: Trace, layer: Any) -> Layer:
         return layer
     if isinstance(layer, bool) or not (isinstance(layer, str | tuple) or hasattr(layer, "__index__")):
         raise TraceError(f"a layer is named by its number or a part of its path, not by {type(layer).__name__}")
+    if isinstance(layer, Layer):
+        return layer
     return find(trace.layers, layer if isinstance(layer, str | tuple) else int(layer))
 
 
@@ -53,7 +55,11 @@ def group_stacks(trace: Trace) -> list[list[Layer]]:
 
 
 def look(layer: Layer, *, rows: Any = None, cols: Any = None, batch: int = 0, words: bool = False) -> Layer:
-    """One batch entry of a layer, of its words where asked for, of some rows and columns where given."""
+    """One batch entry of a layer, of its words where asked for, of some rows and columns where given.
+
+    Windows are shown on the whole text or picture, where their place is known.
+    """
+    layer = layer if layer.placement is None else layer.whole()
     one = merge_words(layer, batch=batch) if words else take_entry(layer, batch)
     return one if rows is None and cols is None else select(one, rows, cols)
 
