@@ -17,7 +17,7 @@ class Server:
         command = [sys.executable, *start, "serve", *files, *more, "--port", str(free_port())]
         self.process = Process([*command, "--keep", str(keep), "--no-open"], folder, BROWSER="true")
         try:
-            self.first = self.process.said(r"http://\S+\?token=\S+")
+            self.first = self.process.said(r"http://\S+\?token=\S+").partition("#")[0]
             self.home = urlsplit(self.first).netloc
             self.ids = {card["name"]: card["id"] for card in self.get("/api/traces")}
         except BaseException:

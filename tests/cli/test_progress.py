@@ -12,8 +12,8 @@ from regard.cli.progress import describe_start, report_progress
 from regard.training.clock import Speed
 from regard.training.event import Event
 
-BEGIN = {"parameters": 1234567, "examples": 890, "left_out": 0, "steps": 52000, "device": "cpu"}
-BEGIN |= {"score": "bleu", "best": None, "best_step": 0}
+BEGIN = {"parameters": 1234567, "examples": 890, "left_out": 0, "why_left_out": "too long", "device": "cpu"}
+BEGIN |= {"steps": 52000, "score": "bleu", "best": None, "best_step": 0}
 SPEED = Speed(9.0, 5.0, 3.0, 40, 900, 8213.4, 3.1416, 3725.0)
 STEP = Event("step", 12400, {"loss": 2.41312, "lr": 1e-3, "speed": SPEED})
 WORSE = Event(
@@ -34,6 +34,11 @@ def test_the_line_fits_eighty_columns_with_everything_on_it():
     said = line_after(WORSE, STEP).compose(80)
     assert said == "12400/52000 loss 2.413 bleu 21.3 best 22.1@11500 8.2k tok/s 3.14 steps/s 1:02:05"
     assert len(said) <= 80
+
+
+def test_the_start_says_how_many_examples_are_left_out_and_why(tmp_path):
+    said = describe_start(Event("begin", 0, BEGIN | {"left_out": 2001}), tmp_path)
+    assert "890 examples (2,001 left out: too long), 52000 steps" in said
 
 
 def test_a_wide_terminal_gets_words_and_a_bar():

@@ -2,17 +2,19 @@
 
 import builtins
 import socket
+from pathlib import Path
 
 import pytest
 
 from regard.cli.serve import default_folder
+from regard.training.run import RunFolder
 from tests.cli.run import run
 
 REFUSED = [
     (["--host", "0.0.0.0"], "opens the app to the network: everybody who reaches this machine and has the token"),
     (["--text", "a"], "a text came without a model to read it; name one with --model"),
     (["nowhere"], "nowhere does not exist, and should be a trace, the folder of a model or that of a training run"),
-    (["--model", "nobody"], "there is no model 'nobody' here; there are: en-zh, en-zh-grammar"),
+    (["--model", "nobody"], "there is no model 'nobody' here (`regard models` lists them all); to fetch one"),
     (["--port", "70000"], "port 70000 of 127.0.0.1 cannot be used"),
 ]
 
@@ -29,6 +31,21 @@ def test_bad_wishes_are_refused_in_one_sentence(monkeypatch, capsys, tmp_path, w
 def test_a_folder_that_is_none_of_the_three_is_refused(monkeypatch, capsys, tmp_path):
     _, _, beside = run(monkeypatch, capsys, "serve", "--no-open", str(tmp_path))
     assert "is neither a trace, the folder of a model nor that of a training run" in beside
+
+
+@pytest.mark.parametrize(
+    ("words", "view"), [(["copied"], "training"), (["copied", "--model", "induction"], ""), ([], "")], ids=len
+)
+def test_what_is_named_is_what_the_explorer_begins_with(monkeypatch, capsys, tmp_path, words, view):
+    from regard.app import serving
+
+    monkeypatch.chdir(tmp_path)
+    Path("copied").mkdir()
+    RunFolder(Path("copied")).begin("copy", {})
+    shown = []
+    monkeypatch.setattr(serving, "serve", lambda *_, **options: shown.append(options["view"]))
+    code, _, _ = run(monkeypatch, capsys, "serve", "--no-open", "--keep", str(tmp_path / "kept"), *words)
+    assert (code, shown) == (0, [view])
 
 
 def test_a_damaged_trace_is_refused_before_anything_is_served(monkeypatch, capsys, tmp_path):

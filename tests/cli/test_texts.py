@@ -4,13 +4,16 @@ import io
 import os
 import subprocess
 import sys
+import threading
+import tracemalloc
 
 import pytest
 import torch
 import typer
 
 from regard.cli.main import app
-from regard.errors import PositionError
+from regard.cli.texts import Line, count_filled, read_lines
+from regard.errors import DataError, PositionError
 from regard.models.context import max_tokens
 from tests.cli.run import run, saved
 from tests.tasks.tiny import run_of
@@ -224,3 +227,27 @@ def test_help_loads_nothing_heavy():
         [sys.executable, "-c", program], capture_output=True, text=True, check=False, env=os.environ | {"COLUMNS": "99"}
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_a_file_of_lines_is_checked_whole_and_never_held(tmp_path):
+    file = tmp_path / "many.txt"
+    file.write_text("a cat\n\n" * 200_000)
+    tracemalloc.start()
+    lines = read_lines([], file)
+    assert (count_filled(lines), sum(1 for line in lines if line.blank)) == (200_000, 200_000)
+    assert next(iter(lines)) == next(iter(lines)) == Line("a cat", f"{file}, line 1")  # from its beginning each time
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2_000_000
+    file.write_bytes(b"a cat\n" * 9 + b"\xff\n")
+    with pytest.raises(DataError, match=r"many\.txt, line 10: byte 54 \(0xff\) is no UTF-8"):
+        read_lines([], file)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes, which this system has not")
+def test_lines_of_a_pipe_are_read_once(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=("one\ntwo\n",), daemon=True)
+    writer.start()
+    assert [line.text for line in read_lines([], pipe)] == ["one", "two"]

@@ -96,8 +96,9 @@ def serve(
     announce: Callable[[str], None],
     first: RunRequest | None,
     show: bool,
+    view: str = "",
 ) -> None:
-    """Serve until Ctrl-C. `announce` hears the address, with its token, once the server answers."""
+    """Serve until Ctrl-C. `announce` hears the address, with its token and `view`, once the server answers."""
     port = at.getsockname()[1]
     policy = AccessPolicy(secrets.token_urlsafe(16), port, names_of(host))
     config = uvicorn.Config(
@@ -115,6 +116,7 @@ def serve(
     server = uvicorn.Server(config)
     shown = host if host not in ("0.0.0.0", "::", "localhost") else "127.0.0.1"  # noqa: S104
     address = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}/?token={policy.token}"
+    address += f"#/view={view}" if view else ""
     threading.Thread(target=wait_and_announce, args=(server, at, address, announce, show), daemon=True).start()
     gc.freeze()  # what was loaded stays: to look through all of it for garbage holds everybody up for a quarter second
     try:

@@ -9,7 +9,7 @@ import typer
 from regard.cli.explore import ExploredRun, explore, why_not
 from regard.cli.harmless import format_json
 from regard.cli.outputs import check_target, explain_write_errors
-from regard.cli.texts import Line, read_lines
+from regard.cli.texts import Line, count_filled, read_lines
 from regard.errors import ConfigError, DataError
 from regard.files import put
 from regard.tasks.explanation_agreement import agreement_sentence
@@ -45,11 +45,11 @@ def classify_lines(
             raise ConfigError(
                 f"the explorer cannot be opened here, because {why}; leave --see out, or write --to a file"
             )
-    if isinstance(lines, list):
-        check_fit(to, sum(not line.blank for line in lines))
+    if not isinstance(lines, Iterator):
+        check_fit(to, count_filled(lines))
     kept: list[TextClassification] = []
     first: TextClassification | None = None
-    for some in chunks(lines, AT_ONCE if isinstance(lines, list) else 1):
+    for some in chunks(lines, 1 if isinstance(lines, Iterator) else AT_ONCE):
         made = iter(classify_and_explain(opened, [line.text for line in some if not line.blank], explain=explain))
         for line in some:
             one = None if line.blank else next(made)

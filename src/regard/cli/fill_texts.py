@@ -1,6 +1,6 @@
 """`regard fill`: texts with gaps in, the words expected there out."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from regard.cli.harmless import format_json
 from regard.cli.opening import open_named_filler
 from regard.cli.outputs import check_target, explain_write_errors
 from regard.cli.see import ENDINGS, write_file
-from regard.cli.texts import Line, read_lines
+from regard.cli.texts import Line, count_filled, read_lines
 from regard.cli.token_lines import TokenPrinter, show_row
 from regard.cli.translation_lines import check_fit
 from regard.errors import DataError
@@ -46,19 +46,21 @@ def fill_texts(
         opens = not why
         if why:
             typer.echo(f"shown here, because {why}; open it with: regard serve --model {where}", err=True)
-    if isinstance(lines, list):  # what is wrong with one of them is said before the first is filled
+    if not isinstance(lines, Iterator):  # what is wrong with one of them is said before the first is filled
         for line in lines:
             None if line.blank else read_line(filler, line)
-        check_fit(to, sum(not line.blank for line in lines))
+        check_fit(to, count_filled(lines))
     printer = TokenPrinter()
     kept: list[FilledText] = []
-    for filled in fill_lines(filler, lines, top):
+    count = 0
+    for count, filled in enumerate(fill_lines(filler, lines, top), 1):
         if as_json:
             typer.echo(format_json(record(filled)))
         else:
-            show_filled(filler, filled, printer, first=not kept, looks=see and not opens)
-        kept.append(filled)
-    if not kept:
+            show_filled(filler, filled, printer, first=count == 1, looks=see and not opens)
+        if opens or to is not None:
+            kept.append(filled)
+    if not count:
         raise DataError("there is nothing to fill; give a text, a file with --file, or lines on standard input")
     if to is not None:
         check_fit(to, len(kept))
@@ -68,7 +70,7 @@ def fill_texts(
         explore(where, [run_of(filler, one) for one in kept])
 
 
-def fill_lines(filler: TextFiller, lines: Sequence[Line] | Iterator[Line], top: int) -> Iterator[FilledText]:
+def fill_lines(filler: TextFiller, lines: Iterable[Line], top: int) -> Iterator[FilledText]:
     """Each line that holds something, filled; what cannot be is refused with its place."""
     for line in lines:
         if not line.blank:

@@ -62,7 +62,7 @@ def describe_speed(speed: Speed) -> str:
 def describe_start(event: Event, folder: Path) -> str:
     """What begins: how large the model is, how much there is to learn from, and where it computes."""
     facts = event.facts
-    left = f" ({facts['left_out']:,} left out: empty, or too long)" if facts["left_out"] else ""
+    left = f" ({facts['left_out']:,} left out: {facts['why_left_out']})" if facts["left_out"] else ""
     on = "" if facts["device"] == "cpu" else f" on {facts['device']}"
     after = f", going on after step {event.step}" if event.step else ""
     said = f"{facts['parameters']:,} parameters, {facts['examples']:,} examples{left}, {facts['steps']} steps{on}"

@@ -50,6 +50,7 @@ def serve(
     with importing(*APP, missing=ConfigError("to open the app, install regard[app]: pip install 'regard[app]'")):
         from regard.app import serving
         from regard.app.studio.studio import Studio
+        from regard.models.open.locate import is_run
     if not serving.is_loopback(host):
         if not allow_network:
             raise ConfigError(
@@ -61,7 +62,8 @@ def serve(
         with busy("looking at what there is"):
             studio = Studio(paths, keep=keep or default_folder(), runs=Path("runs"))
         first = None if model is None else first_request(studio, model, text, download=download)
-        serving.serve(studio, at, host=host, announce=print_address, first=first, show=show)
+        view = "training" if paths and model is None and all(map(is_run, paths)) else ""  # what they were named for
+        serving.serve(studio, at, host=host, announce=print_address, first=first, show=show, view=view)
     finally:
         at.close()
     typer.echo("Closed.", err=True)
@@ -85,6 +87,7 @@ def make_known(studio: Any, model: str, *, download: bool = False) -> str:
     """The name that a model goes by in the studio; a folder, or a model of the hub, is made known first."""
     if model in studio.models.known:
         return model
+    from regard.models import embedded
     from regard.models.open.locate import UnknownModelError, locate
 
     try:
@@ -92,8 +95,8 @@ def make_known(studio: Any, model: str, *, download: bool = False) -> str:
             place = locate(model, download=download)
     except UnknownModelError as error:
         raise ConfigError(
-            f"there is no model {model[:80]!r} here; there are: {', '.join(studio.models.known)}; to fetch one of the "
-            "hub that is not in the local cache, pass --download"
+            f"there is no model {model[:80]!r} here ({embedded.suggest(model)}); to fetch one of the hub that is not "
+            "in the local cache, pass --download"
         ) from error
     return str(studio.models.add(place))
 

@@ -28,6 +28,33 @@ class Line(NamedTuple):
         return bool(self.place) and not self.text.strip()
 
 
+class FileLines:
+    """The lines of a file, read anew each time they are gone through: only one is in memory.
+
+    The file is read once when this is made, so that what is wrong with any line is said before the first is used.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.filled = sum(not line.blank for line in self)
+
+    def __iter__(self) -> Iterator[Line]:
+        return number_lines(self.file)
+
+
+def number_lines(file: Path) -> Iterator[Line]:
+    """Each line of a file with its place."""
+    from regard.data.lines import stream_lines
+
+    for number, text in enumerate(stream_lines(file), 1):
+        yield Line(text, f"{file}, line {number}")
+
+
+def count_filled(lines: list[Line] | FileLines) -> int:
+    """How many lines hold something."""
+    return lines.filled if isinstance(lines, FileLines) else sum(not line.blank for line in lines)
+
+
 def read_text(text: str | None, file: Path | None) -> str:
     """One text: as it was given, or all of a file or of standard input."""
     lines = read_lines([] if text is None else [text], file)
@@ -38,14 +65,12 @@ def read_text(text: str | None, file: Path | None) -> str:
     return whole
 
 
-def read_lines(texts: Sequence[str], file: Path | None) -> list[Line] | Iterator[Line]:
+def read_lines(texts: Sequence[str], file: Path | None) -> list[Line] | FileLines | Iterator[Line]:
     """The texts, the lines of a file, or those of standard input as they come; exactly one of the three."""
     if file is not None and texts:
         raise ConfigError(f"both a text and the file {file} were given; give one of them")
     if file is not None:
-        from regard.data.lines import lines_of
-
-        return [Line(text, f"{file}, line {number}") for number, text in enumerate(lines_of(file), 1)]
+        return FileLines(file) if os.path.isfile(file) else list(number_lines(file))  # a pipe can be read once
     if not texts:
         raise ConfigError("no text was given; give TEXT, - to read standard input, or --file PATH")
     if STDIN not in texts:

@@ -10,7 +10,7 @@ from regard.cli.explore import ExploredRun, explore, why_not, written_output
 from regard.cli.harmless import format_json
 from regard.cli.lengths import check_length, say_cut
 from regard.cli.outputs import check_target, explain_write_errors
-from regard.cli.texts import Line, read_lines
+from regard.cli.texts import Line, count_filled, read_lines
 from regard.data.special import END, SPECIAL
 from regard.errors import ConfigError, DataError
 from regard.models.open.locate import is_run
@@ -47,9 +47,9 @@ def translate_lines(
         opens, see = not why, bool(why)
         if why:
             typer.echo(f"the map is drawn here, because {why}; open it with: regard serve --model {where}", err=True)
-    if isinstance(lines, list):  # what is wrong with one of them is said before the first is translated
+    if not isinstance(lines, Iterator):  # what is wrong with one of them is said before the first is translated
         lines = readable_lines(translator, lines, length)
-        check_fit(to, sum(not line.blank for line in lines))
+        check_fit(to, count_filled(lines))
     kept: list[Translation] = []
     any_came = False
     for some in chunks(lines, AT_ONCE if isinstance(lines, list) else 1):
@@ -85,7 +85,7 @@ def chunks(lines: Iterable[Line], size: int) -> Iterator[list[Line]]:
         yield some
 
 
-def readable_lines(translator: TextTranslator, lines: list[Line], length: int | None) -> list[Line]:
+def readable_lines(translator: TextTranslator, lines: Iterable[Line], length: int | None) -> list[Line]:
     """The lines, cut where that is wanted; what the model cannot read is refused, with its place."""
     return [line if line.blank else readable_line(translator, line, length) for line in lines]
 

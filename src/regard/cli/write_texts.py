@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -198,15 +198,13 @@ def write_map(writer: TextWriter, ids: list[int], text: str, to: Path) -> None:
 # Many prompts
 
 
-def write_batch(
-    writer: TextWriter, lines: list[Line] | Iterator[Line], settings: GenerationSettings, show: ShowOptions
-) -> None:
+def write_batch(writer: TextWriter, lines: Iterable[Line], settings: GenerationSettings, show: ShowOptions) -> None:
     """A line out for each line in, an empty one for an empty one; prompts of a file are written side by side."""
-    if isinstance(lines, list):  # what is wrong with one of them is said before the first is written
+    if not isinstance(lines, Iterator):  # what is wrong with one of them is said before the first is written
         for line in lines:
             None if line.blank else read_ids(writer, line.text, show, line.place)
     stopwatch, count = Stopwatch(), 0
-    for some in chunks(lines, AT_ONCE if isinstance(lines, list) else 1):
+    for some in chunks(lines, 1 if isinstance(lines, Iterator) else AT_ONCE):
         ids = [read_ids(writer, line.text, show, line.place) for line in some if not line.blank]
         rows = writer.write_rows(ids, settings)
         made = iter(rows)

@@ -78,6 +78,8 @@ class SpanBatch(NamedTuple):
 class PreparedAnswer(PreparedExamples):
     """Questions made ready, and a BERT that points at their answers."""
 
+    why_left_out = "their answers do not stand in the passage"
+
     def __init__(self, settings: AnswerSettings, folder: Path) -> None:
         if settings.match and settings.freeze:
             raise ConfigError("match adds a segment to learn, but freeze holds the embeddings; leave one of them out")

@@ -84,6 +84,8 @@ def parts_of(settings: EmbedSettings) -> tuple[TextPairs, TextPairs]:
 class PreparedEmbed:
     """Pairs of texts, and a sentence encoder that tells which belong together."""
 
+    why_left_out = "a text is empty"
+
     def __init__(self, settings: EmbedSettings, folder: Path) -> None:
         self.given = settings
         train, held = parts_of(settings)

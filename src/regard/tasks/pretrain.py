@@ -52,6 +52,7 @@ class PreparedPretrain(PreparedFill):
     """Pairs of texts with hidden words, and a BERT that says which, and whether the second text follows the first."""
 
     head, token_types = "pretrain", 2
+    why_left_out = "documents of one sentence"
 
     def learn_tokenizer(self, texts: DocumentSet) -> Tokenizer:
         return train_tokenizer(texts, self.given.vocab_size, lowercase=self.given.lowercase)

@@ -134,6 +134,7 @@ class Fit:
             "parameters": size_of(self.model),
             "examples": self.prepared.examples,
             "left_out": self.prepared.left_out,
+            "why_left_out": getattr(self.prepared, "why_left_out", "empty, or too long"),
             "device": str(self.device),
         }
         if self.group.first:

@@ -27,7 +27,7 @@ class PreparedTask(Protocol):
     model: nn.Module
     better: Better
     examples: int  # how many there are to learn from
-    left_out: int  # how many lines or examples are not, because they are empty or too long
+    left_out: int  # how many lines or examples are not: empty ones and too long ones, unless `why_left_out` says else
 
     def batches(self, epoch: int) -> Sequence[Indices]:
         """The updates of one epoch, each as the numbers of its examples; the same whenever it is asked."""

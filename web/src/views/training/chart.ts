@@ -44,7 +44,7 @@ export function chartOf(
   const marked = { stroke: theme.focus, "stroke-dasharray": "3 3" };
   return shape(
     "g", {},
-    textShape(LEFT, 15, chart.name, strong),
+    textShape(LEFT / 4, 15, chart.name, strong), // left of the lines, so that long names leave room for the value
     ...(here ? [textShape(edge, 15, fourDigits(here[1]), { ...strong, ...end })] : []),
     rule(y(high)), beside(high), ...(high === low ? [] : [rule(y(low)), beside(low)]),
     textShape(LEFT, floor + 18, String(span[0]), pale),
