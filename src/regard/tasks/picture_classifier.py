@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from regard.data.picture_file import read_picture, resize_picture
@@ -40,11 +40,14 @@ class PictureClassifier:
         """Height and width of the pictures that it is shown."""
         return self.model.config.image_height, self.model.config.image_width
 
+    def fit(self, source: Path | bytes, name: str = "") -> UInt8[np.ndarray, "y x c"]:
+        """The part of one picture that the model is shown, in its size."""
+        pixels = read_picture(source, channels=self.model.config.channels, name=name)
+        return resize_picture(pixels, *self.size, crop=self.crop)
+
     def read(self, source: Path | bytes, name: str = "") -> Float[Tensor, "1 c y x"]:
         """One picture as the model wants it."""
-        pixels = read_picture(source, channels=self.model.config.channels, name=name)
-        fitted = resize_picture(pixels, *self.size, crop=self.crop)
-        return self.scaling.scale(np.ascontiguousarray(fitted.transpose(2, 0, 1))[None])
+        return self.scaling.scale(np.ascontiguousarray(self.fit(source, name).transpose(2, 0, 1))[None])
 
     @torch.inference_mode()
     def classify(self, sources: Sequence[Path | bytes]) -> Float[Tensor, "n classes"]:
