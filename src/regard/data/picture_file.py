@@ -1,5 +1,6 @@
 """One picture from a file or its bytes as numbers, read as a person sees it, or refused in a sentence."""
 
+import base64
 import io
 import warnings
 from pathlib import Path
@@ -105,6 +106,13 @@ def to_array(picture: Any, channels: int, named: str) -> UInt8[np.ndarray, "y x 
         turned.alpha_composite(layer)
     pixels = np.asarray(turned.convert("L" if channels == 1 else "RGB"))
     return pixels.reshape(*pixels.shape[:2], channels)
+
+
+def address_of(picture: Any) -> str:
+    """A picture of Pillow as a data: address, which a page shows."""
+    data = io.BytesIO()
+    picture.save(data, "PNG")
+    return f"data:image/png;base64,{base64.b64encode(data.getvalue()).decode()}"
 
 
 def is_grey(pixels: UInt8[np.ndarray, "y x c"]) -> bool:

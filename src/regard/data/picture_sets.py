@@ -3,6 +3,7 @@
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ PARTS = {
 }
 FORMS = "idx files, a folder of class folders, or an .npz"
 Names = tuple[str, ...]
+Read = Callable[[int, int], np.ndarray]  # number and channels → (height, width, channels)
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class PictureSet:
 
     classes: Names
     labels: Int[np.ndarray, " n"]
-    read: Callable[[int, int], UInt8[np.ndarray, "y x c"]]
+    read: Read
     names: Callable[[int], str]  # where each lies, for errors
     is_grey: bool  # whether they have no colours, as far as the first ones tell
 
@@ -39,13 +41,8 @@ class PictureSet:
 
     def select(self, rows: Int[np.ndarray, " m"]) -> "PictureSet":
         """Some of them, in this order."""
-        return PictureSet(
-            self.classes,
-            self.labels[rows],
-            lambda at, channels: self.read(int(rows[at]), channels),
-            lambda at: self.names(int(rows[at])),
-            self.is_grey,
-        )
+        read, names = partial(read_selected, self.read, rows), partial(name_selected, self.names, rows)
+        return PictureSet(self.classes, self.labels[rows], read, names, self.is_grey)
 
     def load(self, height: int, width: int, channels: int, *, crop: bool) -> UInt8[np.ndarray, "n c y x"]:
         """All of them in one size."""
@@ -114,18 +111,42 @@ def from_arrays(images: np.ndarray, labels: np.ndarray, where: str) -> PictureSe
         raise DataError(f"{where} has no picture; give {FORMS}")
     if labels.shape not in ((len(images),), (len(images), 1)) or labels.dtype.kind not in "iu":
         raise DataError(
-            f"{where} has {len(images):,} pictures, but labels {labels.dtype} {labels.shape}; give a whole number for each"
+            f"{where} has {len(images):,} pictures, but labels {labels.dtype} {labels.shape}; give a whole number for "
+            "each"
         )
     kinds, numbers = np.unique(labels.reshape(-1), return_inverse=True)
     images = images[..., None] if images.ndim == 3 else images
 
-    def read(at: int, channels: int) -> np.ndarray:
-        return to_channels(images[at], channels)
-
     grey = images.shape[-1] == 1 or is_grey(images[: min(9, len(images))].reshape(-1, *images.shape[2:]))
-    return PictureSet(
-        tuple(map(str, kinds.tolist())), numbers.astype(np.int64), read, lambda at: f"{where}, picture {at}", grey
-    )
+    read, names = partial(read_array, images), partial(name_array, where)
+    return PictureSet(tuple(map(str, kinds.tolist())), numbers.astype(np.int64), read, names, grey)
+
+
+# Functions of a module: what a set is read by may be sent to processes that load data.
+
+
+def read_array(images: UInt8[np.ndarray, "n y x c"], at: int, channels: int) -> UInt8[np.ndarray, "y x d"]:
+    return to_channels(images[at], channels)
+
+
+def name_array(where: str, at: int) -> str:
+    return f"{where}, picture {at}"
+
+
+def read_listed(files: Sequence[Path], at: int, channels: int) -> UInt8[np.ndarray, "y x d"]:
+    return read_picture(files[at], channels=channels)
+
+
+def name_listed(files: Sequence[Path], at: int) -> str:
+    return str(files[at])
+
+
+def read_selected(read: Read, rows: Int[np.ndarray, " m"], at: int, channels: int) -> UInt8[np.ndarray, "y x d"]:
+    return read(int(rows[at]), channels)
+
+
+def name_selected(names: Callable[[int], str], rows: Int[np.ndarray, " m"], at: int) -> str:
+    return names(int(rows[at]))
 
 
 def to_channels(pixels: UInt8[np.ndarray, "y x _c"], channels: int) -> UInt8[np.ndarray, "y x d"]:
@@ -188,22 +209,19 @@ def find_folders(path: Path) -> dict[str, PictureSet]:
 
 def from_folders(path: Path) -> PictureSet:
     """The pictures in the class folders of a folder, by their names; files of other kinds are no pictures."""
-    files: list[tuple[Path, int]] = []
+    files: list[Path] = []
     classes: list[str] = []
+    labels: list[int] = []
     for folder in subfolders(path):
         inside = sorted(one for one in folder.rglob("*") if one.suffix.lower() in ENDINGS and one.is_file())
-        files += [(one, len(classes)) for one in inside]
+        files += inside
+        labels += [len(classes)] * len(inside)
         classes += [folder.name] if inside else []
     if not files:
         raise DataError(f"{path} has no class folder with a picture ({', '.join(ENDINGS[:4])}, …); give {FORMS}")
-    labels = np.array([label for _, label in files], dtype=np.int64)
-
-    def read(at: int, channels: int) -> np.ndarray:
-        return read_picture(files[at][0], channels=channels)
-
-    some = range(0, len(files), max(1, len(files) // 9))
-    grey = all(is_grey(read(at, 3)) for at in some)
-    return PictureSet(tuple(classes), labels, read, lambda at: str(files[at][0]), grey)
+    read, names = partial(read_listed, files), partial(name_listed, files)
+    grey = all(is_grey(read(at, 3)) for at in range(0, len(files), max(1, len(files) // 9)))
+    return PictureSet(tuple(classes), np.array(labels, dtype=np.int64), read, names, grey)
 
 
 def subfolders(path: Path) -> Iterator[Path]:

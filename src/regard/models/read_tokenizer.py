@@ -11,8 +11,14 @@ TOKENIZER, SOURCE = "tokenizer.json", "source.json"  # of a model of texts; of w
 
 
 def read_tokenizer(folder: Path) -> Any:
-    """The tokenizer of a model of texts, the vocabulary of a translator's source, or the words of the manifest."""
-    files = store.describe(folder).get("files") or {}
+    """The tokenizer of a model of texts, the vocabulary of a translator's source, or the words of the manifest.
+
+    None of a model that reads pictures.
+    """
+    manifest = store.describe(folder)
+    if store.kind_in(folder, manifest).reads == "picture":
+        return None
+    files = manifest.get("files") or {}
     name = next((name for name in (TOKENIZER, SOURCE) if name in files), None)
     if name is None:
         return WordTokenizer(store.vocabulary_of(folder))

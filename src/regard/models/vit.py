@@ -1,7 +1,5 @@
 """A Vision Transformer: a picture is cut into patches, each of them a token (Dosovitskiy et al. 2021)."""
 
-import math
-
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -65,12 +63,10 @@ class Vit(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draws the weights anew, normal with deviation 0.02, of patches 1/√inputs; biases are 0, norms 1."""
+        """Draws the weights anew, normal with deviation 0.02; biases are 0, norms 1."""
         for module in self.modules():
             if isinstance(module, nn.Linear | nn.Conv2d):
-                inputs = module.weight[0].numel()
-                std = 1 / math.sqrt(inputs) if isinstance(module, nn.Conv2d) else 0.02
-                nn.init.trunc_normal_(module.weight, std=std, a=-2 * std, b=2 * std)
+                nn.init.trunc_normal_(module.weight, std=0.02, a=-0.04, b=0.04)
                 if module.bias is not None:
                     nn.init.zeros_(module.bias)
             elif isinstance(module, nn.LayerNorm | LearnedGrid):

@@ -49,6 +49,15 @@ TASKS: dict[str, TaskEntry] = {
             ),
         ),
     ),
+    "picture": TaskEntry(
+        "say which class a picture is of, from labelled pictures",
+        "regard.tasks.picture:Picture",
+        (
+            TaskCommand(
+                "classify-image", "Say which class pictures are of.", "regard.cli.classify_image:classify_image"
+            ),
+        ),
+    ),
     "copy": TaskEntry("repeat a sequence", "regard.tasks.sequences:Copy"),
     "reverse": TaskEntry("write a sequence backwards", "regard.tasks.sequences:Reverse"),
     "sort": TaskEntry("write a sequence in order", "regard.tasks.sequences:Sort"),

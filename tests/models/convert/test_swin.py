@@ -32,7 +32,7 @@ def run(theirs, pixels):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
-@settings(max_examples=12)
+@settings(max_examples=7)
 @given(
     architecture=st.sampled_from(ARCHITECTURES),
     head=st.integers(1, 3),

@@ -51,7 +51,7 @@ def run(theirs, pixels, **options):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
-@settings(max_examples=14)
+@settings(max_examples=8)
 @given(
     which=st.sampled_from(ALL),
     head=st.integers(1, 5),

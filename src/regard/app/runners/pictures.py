@@ -15,6 +15,7 @@ from regard.app.protocol.refusal import Refusal
 from regard.app.runners.monitor import RunMonitor
 from regard.app.runners.probabilities import Prediction
 from regard.app.runners.runner import Inputs, Runner
+from regard.data.picture_file import address_of
 from regard.models.open.open_model import open_model
 from regard.models.open.read_pixels import PixelScaling, read_pixel_scaling
 from regard.models.read_labels import read_labels
@@ -42,7 +43,7 @@ class PictureRunner(Runner):
             raise Refusal(f"{self.name} looks at a picture, and none came; choose one").with_code(
                 "picture.none", model=self.name
             )
-        return {"picture": encode_picture(decode_picture(request.picture).resize((self.size[1], self.size[0])))}
+        return {"picture": address_of(decode_picture(request.picture).resize((self.size[1], self.size[0])))}
 
     def forward(self, inputs: Inputs) -> Prediction | None:
         picture = decode_picture(inputs["picture"]).convert("L" if len(self.scaling.mean) == 1 else "RGB")
@@ -93,10 +94,3 @@ def decode_picture(address: str) -> Any:
         raise Refusal(f"the picture cannot be read ({type(error).__name__}); choose another file").with_code(
             "picture.damaged"
         ) from error
-
-
-def encode_picture(picture: Any) -> str:
-    """A picture as a data: address."""
-    data = io.BytesIO()
-    picture.save(data, "PNG")
-    return f"data:image/png;base64,{base64.b64encode(data.getvalue()).decode()}"

@@ -28,7 +28,7 @@ class PixelScaling(NamedTuple):
     def scale(self, pixels: UInt8[np.ndarray, "b c y x"]) -> Float[Tensor, "b c y x"]:
         """Bytes as numbers, in float32."""
         mean, deviation = (torch.tensor(one).view(1, -1, 1, 1) for one in self)
-        return (torch.from_numpy(pixels).float() / 255 - mean) / deviation
+        return (torch.tensor(pixels).float() / 255 - mean) / deviation  # a copy: what came may not be writable
 
 
 def read_pixel_scaling(folder: Path, channels: int) -> PixelScaling:
@@ -43,6 +43,17 @@ def read_pixel_scaling(folder: Path, channels: int) -> PixelScaling:
     if are_numbers(mean, channels) and are_numbers(deviation, channels) and min(deviation) > 0:
         return PixelScaling(tuple(map(float, mean)), tuple(map(float, deviation)))
     return PixelScaling((0.5,) * channels, (0.5,) * channels)
+
+
+def is_cropped(folder: Path) -> bool:
+    """Whether pictures are cut around the middle to the size that the model wants; else they are stretched to it.
+
+    >>> is_cropped(Path("nowhere"))
+    True
+    """
+    ours, theirs = read_optional(folder / MANIFEST).get("pixels"), read_optional(folder / PREPROCESSOR)
+    said = ours.get("crop") if isinstance(ours, dict) else theirs.get("do_center_crop", not theirs)
+    return said is not False
 
 
 def are_numbers(given: Any, count: int) -> bool:
