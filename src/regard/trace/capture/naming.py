@@ -76,7 +76,7 @@ class Naming:
         rows: list[Named | None] = []
         reasons: list[str] = []
         tell_windows([layer for layer, held in zip(run.layers, helds) if reads_picture(layer, held)], pixels)
-        if self.turned(helds, pixels):
+        if self.has_own_order(helds, pixels):
             pixels = None  # the model puts its patches into an order of its own
         for layer, held in zip(run.layers, helds):
             unsure = self.unsure(layer, held, run.layers, helds)
@@ -98,7 +98,7 @@ class Naming:
             if unsure and (layer.queries is None or layer.keys is None):
                 layer.notes.append(f"{POSITIONS}: {unsure}")
 
-    def turned(self, helds: Collection[LayerCapture], pixels: tuple[int, ...] | None) -> bool:
+    def has_own_order(self, helds: Collection[LayerCapture], pixels: tuple[int, ...] | None) -> bool:
         """Whether windows show that positions of a picture do not count row by row."""
         if pixels is None:
             return False
