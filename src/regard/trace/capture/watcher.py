@@ -77,6 +77,8 @@ class Watcher(ModelListener):
 
     def miss(self, place: CallSite, what: str) -> None:
         path = self.path(place)
+        if self.stream is not None:
+            self.stream.attend(path)
         if not self.wants(path):
             return
         same = self.stack is not None and stack_of(place, self.tree, self.stack).step is self.stack.step
@@ -151,7 +153,7 @@ class Watcher(ModelListener):
         if self.gradients and call.raw_mix is not None and call.raw_mix.requires_grad:
             follow(call, block)
         if self.stream is not None:
-            self.stream.hear(call, held, session)
+            self.stream.hear(call, path, held, session)
 
     def place(self, held: LayerCapture, call: Call, stack: Stack) -> None:
         """Find out where windows stand on the whole, and what that was embedded from."""

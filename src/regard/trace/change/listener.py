@@ -73,19 +73,13 @@ class ChangeListener(CountingListener):
     def __init__(self, model: nn.Module) -> None:
         super().__init__(tree_of(model))
         self.refused: dict[str, str] = {}  # paths of what could not be changed, and why
-        self.missed: set[str] = set()  # those of which only this is known, until something says more
+        self.missed: dict[str, str] = {}  # the same of attention that no door heard, which says less
 
     def refuse(self, place: CallSite | None, why: str) -> None:
-        path = self.path(place)
-        if path in self.missed or path not in self.refused:
-            self.missed.discard(path)
-            self.refused[path] = why
+        self.refused.setdefault(self.path(place), why)
 
     def miss(self, place: CallSite, what: str) -> None:
-        path = self.path(place)
-        if path not in self.refused:
-            self.missed.add(path)
-            self.refused[path] = f"its attention was not heard: {what}"
+        self.missed.setdefault(self.path(place), f"its attention was not heard: {what}")
 
     def retract(self, place: CallSite) -> None:
         path = self.path(place)
@@ -114,7 +108,7 @@ class ChangeListener(CountingListener):
 
     def reasons(self) -> dict[str, str]:
         """What could not be changed, and why."""
-        return {path or "the model": why for path, why in self.refused.items()}
+        return {path or "the model": why for path, why in (self.missed | self.refused).items()}
 
 
 def list_some(names: list[str]) -> str:
