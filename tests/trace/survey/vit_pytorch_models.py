@@ -142,7 +142,6 @@ FEEDS: dict[str, Any] = {
 
 
 def attempts(name: str) -> Iterator[Attempt | str]:
-    pretend("torchvision")
     settings = dict(MODELS[name])
     file, feed = name.partition(":")[0], settings.pop("feed", "picture")
     torch.manual_seed(0)
@@ -176,4 +175,9 @@ def make(module: Any, settings: dict[str, Any]) -> Any:
     return cls(**{**{name: value for name, value in USUAL.items() if name in required}, **settings})
 
 
-VIT_PYTORCH = Library("vit-pytorch", "vit_pytorch", lambda: [*MODELS], attempts)
+def load() -> object:
+    pretend("torchvision")
+    return importlib.import_module("vit_pytorch")
+
+
+VIT_PYTORCH = Library("vit-pytorch", "vit_pytorch", load, lambda: [*MODELS], attempts)
