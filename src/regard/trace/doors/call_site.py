@@ -182,6 +182,6 @@ def words_of(code: CodeType) -> CodeWords:
             WORDS.clear()
         given = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         held = {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
-        sources, caches = tuple(word for word in SOURCES if word in given), tuple(word for word in CACHES if word in held)
-        known = WORDS[id(code)] = CodeWords(code, sources, caches)
+        caches = tuple(word for word in CACHES if word in held)
+        known = WORDS[id(code)] = CodeWords(code, tuple(word for word in SOURCES if word in given), caches)
     return known

@@ -39,8 +39,7 @@ def held_names(modules: list[nn.Module], original: Any) -> list[HeldName]:
     own = frozenset([kind.__module__ for kind in set(map(type, modules))])
     found = []
     for name in files_around(own, original):
-        for word in read_file(name, original)[0]:
-            found.append(HeldName(vars(sys.modules[name]), word, name))
+        found += [HeldName(vars(sys.modules[name]), word, name) for word in read_file(name, original)[0]]
     functions = {FunctionType, type(original)}  # what else a module holds cannot mean it
     values = chain.from_iterable(map(dict.values, map(vars, modules)))
     for module in () if functions.isdisjoint(map(type, values)) else modules:

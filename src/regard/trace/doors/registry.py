@@ -65,7 +65,7 @@ def wrap_attention(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(module, query, key, value, *args, **named)
         mask = args[0] if args else named.get("attention_mask")
         pending = Pending(module)
-        if mask is not None and hasattr(mask, "mask_mod"):  # flex gets a function of cells; the kernel itself may be compiled, and unseen
+        if mask is not None and hasattr(mask, "mask_mod"):  # of cells, for flex; its kernel may be compiled, and unseen
             with paused(scope), torch.no_grad():
                 mask, pending.flex = allowed_by(mask, query, key), True
         scale = named.get("scaling")
