@@ -31,7 +31,7 @@ HOW = {
     "implied": "implied by the approximation",
 }
 DONE = {MERGED: "word pieces merged", PART: "cropped"}
-DRAWN = 32  # queries of each line of cells that a picture from far is made of, where all of them would take long
+DRAWN = 16  # queries of each line of cells that a picture from far is made of, where all of them would take long
 QUICK = 1 << 31  # weights
 ALL_ROWS, SOME_ROWS = 512, 64  # up to so many queries all are looked at for an overview; of more, so many
 
