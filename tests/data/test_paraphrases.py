@@ -18,6 +18,7 @@ def test_each_two_sentences_with_one_translation_are_a_pair_once(tmp_path):
     assert found == [("I'm OK.", "I am fine."), ("I am fine.", "Not bad."), ("I'm OK.", "Not bad.")]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (SHARED / "data").exists(), reason=MISSING_DATA)
 def test_the_real_parts_share_no_sentence_and_name_their_authors(tmp_path):
     parts = split_paraphrases(SHARED / "data", Counter())

@@ -58,6 +58,7 @@ def test_another_file_is_refused_in_a_sentence(folder, tmp_path):
             reading.write_reading(folder, tmp_path / "out")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (SHARED / "data").exists(), reason=MISSING_DATA)
 def test_the_parts_of_the_real_files_share_no_passage(tmp_path):
     assert reading.write_reading(SHARED / "data", tmp_path) == {"train": 20_000, "validation": 459, "test": 1988}

@@ -70,6 +70,7 @@ def test_a_title_that_stands_too_late_is_not_asked_for():
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (SHARED / "data").exists(), reason=MISSING_DATA)
 def test_no_article_of_the_real_files_is_in_two_parts(tmp_path):
     assert titles.write_titles(SHARED / "data", tmp_path) == {"train": 30640, "validation": 152, "test": 211}

@@ -117,13 +117,13 @@ class TextSummariser(TextTranslator):
         asked = [self.read_whole(text) for text in texts]
         limit = self.settings.max_source
         sources = [[*ids[:limit], END] for ids in asked]
-        written = write(self.model, sources, beams=beams, longest=self.longest, choose=self.choose_fluent, **more)
+        written = write(self.model, sources, beams=beams, longest=self.longest, choose=self.choose, **more)
         return [
             TextSummary(self, text, label_ids(self.source, self.target, source, found.ids), len(ids))
             for text, ids, source, found in zip(texts, asked, sources, written)
         ]
 
-    def choose_fluent(self, texts: Sequence[DecodedText]) -> DecodedText:
+    def choose(self, texts: Sequence[DecodedText]) -> DecodedText:
         """The first of these texts in which no word stands twice in a row; where each has one, the first of all."""
         return next((one for one in texts if not repeats_word(self.target.decode(one.ids))), texts[0])
 

@@ -14,7 +14,7 @@ from regard.models import embedded, store
 from regard.models.open.locate import UnknownModelError, is_run, locate
 from regard.tasks.read_and_written import ReadAndWritten, label_ids, looks_across, trace_example
 from regard.tasks.translate import SOURCE, TARGET
-from regard.tasks.writing import write
+from regard.tasks.writing import ChooseText, write
 from regard.tokens.visible import cut
 from regard.trace.record.trace import Trace
 from regard.training.run import RunFolder
@@ -54,6 +54,7 @@ class TextTranslator:
     """A model that translates, as `open_translator` gives it."""
 
     longest: int | None = None  # tokens that it writes at most; None: as many as the source lets expect
+    choose: ChooseText | None = None  # which of the texts that the beams found is taken; None: the best
 
     def __init__(self, model: Any, source: Vocabulary, target: Vocabulary, facts: dict[str, Any]) -> None:
         self.model, self.source, self.target, self.facts = model.eval(), source, target, facts
@@ -72,7 +73,7 @@ class TextTranslator:
         if isinstance(texts, str):
             raise DataError("one text came, but several were wanted; give a list of texts")
         asked = [self.read(text) for text in texts]
-        written = write(self.model, asked, beams=beams, **more)
+        written = write(self.model, asked, beams=beams, choose=self.choose, **more)
         return [
             Translation(self, text, label_ids(self.source, self.target, ids, found.ids))
             for text, ids, found in zip(texts, asked, written)

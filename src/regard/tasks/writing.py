@@ -24,6 +24,8 @@ from regard.training.loss import Loss, smoothed_loss
 from regard.training.r_drop import r_drop_loss
 from regard.training.settings import Settings
 
+ChooseText = Callable[[Sequence[DecodedText]], DecodedText]  # one of the texts that beams found, which come best first
+
 
 class PairSettings(Settings):
     """The settings of every task whose examples are pairs of sequences."""
@@ -154,7 +156,7 @@ def write(
     beams: int = 1,
     tokens: int = 8192,
     longest: int | None = None,
-    choose: Callable[[Sequence[DecodedText]], DecodedText] | None = None,
+    choose: ChooseText | None = None,
     **more: Any,
 ) -> list[DecodedText]:
     """What the model writes for each source (ids, the one that ends a text at their end), free of any target.

@@ -22,7 +22,7 @@ from regard.models.tokenizer import WordTokenizer
 from regard.tasks.read_and_written import ReadAndWritten, label_ids, name_tokens
 from regard.tasks.text_translator import LONGEST, TextTranslator, check_looks_across, open_translator
 from regard.tasks.translate import SOURCE
-from regard.tasks.writing import write, writing_ids
+from regard.tasks.writing import ChooseText, write, writing_ids
 from regard.tokens import as_tokenizer
 from regard.trace.census.corpus import encode
 from regard.trace.record.trace import Trace
@@ -49,6 +49,7 @@ class LanguagePair:
     def __init__(self, translator: TextTranslator) -> None:
         check_looks_across(translator)
         self.translator, self.model, self.longest = translator, translator.model, translator.longest
+        self.choose = translator.choose
 
     def encode(self, text: str) -> list[int]:
         return self.translator.read(text)
@@ -126,13 +127,14 @@ class PairRunner(Runner):
     def __init__(self, codec: PairCodec, step: RunStep = "translating") -> None:
         self.codec, self.model, self.step = codec, codec.model, step
         self.longest: int | None = getattr(codec, "longest", None)  # tokens that it writes at most
+        self.choose: ChooseText | None = getattr(codec, "choose", None)
         self.stepwise = isinstance(codec.model, Seq2Seq)  # it looks once for each token that it writes
         self.ids = writing_ids(codec.model)
 
     def read(self, request: RunRequest, monitor: RunMonitor) -> Inputs:
         ids = self.codec.encode(request.text)
         monitor.progress(self.step, step=self.step)
-        written = write(self.model, [ids], beams=BEAMS, longest=self.longest)[0].ids
+        written = write(self.model, [ids], beams=BEAMS, longest=self.longest, choose=self.choose)[0].ids
         monitor.must_go_on()
         return {"text": request.text, "source": list(ids), "written": list(written)}
 

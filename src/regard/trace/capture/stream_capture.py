@@ -16,8 +16,10 @@ from regard.trace.doors.scope import Call, Listener
 from regard.trace.doors.tap import After, numbers_in, tap
 from regard.trace.record.findings import LayerState
 from regard.trace.residual.kept import KeptTensor
+from regard.trace.residual.known import MadeTensor
 from regard.trace.residual.recorder import ResidualRecorder
 from regard.trace.residual.stream import ModuleOutput, ResidualStream, keep_output
+from regard.trace.residual.terms import MixTerm
 
 Asked = Mapping[str, tuple[int, ...] | None]  # path of a module → positions, or all
 
@@ -61,21 +63,24 @@ class StreamCapture:
     def attend(self, path: str) -> None:
         """Something at this path attends, whether or not it can be heard."""
         if self.recorder is not None:
-            self.recorder.attending.add(path)
+            self.recorder.attending[path] += 1
 
-    def hear(self, call: Call, held: LayerCapture, session: Session) -> None:
+    def hear(self, call: Call, path: str, held: LayerCapture, session: Session) -> None:
         """What heads gave, where the map that is kept can give it again."""
         self.session = session
         if self.recorder is None or call.raw_mix is None or call.to_bhqe is None:
             return
         first = len(held.blocks) == 1 and held.keeper.values and not held.keeper.graph and call.v is not None
         clear = not call.dropout and LayerState.AXES_UNKNOWN not in call.states and is_weights(call)
+        found: MixTerm | MadeTensor | None
         if first and clear and call.handed_on is None:
             found = self.recorder.mark(call.raw_mix, call.to_bhqe, held.name)
             if found is not None:
                 self.stream.mixes[held.name] = found
         else:
-            self.recorder.mark_whole(call.raw_mix if call.handed_on is None else call.handed_on)
+            found = self.recorder.mark_whole(call.raw_mix if call.handed_on is None else call.handed_on)
+        if found is not None:
+            self.recorder.attending[path] -= 1
 
     def keep_module(self, path: str, output: Any) -> Any:
         """A module gave something: keep it, or the positions that were asked for."""

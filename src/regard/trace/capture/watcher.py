@@ -77,6 +77,8 @@ class Watcher(ModelListener):
 
     def miss(self, place: CallSite, what: str) -> None:
         path = self.path(place)
+        if self.stream is not None:
+            self.stream.attend(path)
         if not self.wants(path):
             return
         same = self.stack is not None and stack_of(place, self.tree, self.stack).step is self.stack.step
@@ -152,7 +154,7 @@ class Watcher(ModelListener):
         if self.gradients and call.raw_mix is not None and call.raw_mix.requires_grad:
             follow(call, block)
         if self.stream is not None:
-            self.stream.hear(call, held, session)
+            self.stream.hear(call, path, held, session)
 
     def follow_native(self, rest: Callable[[], Tensor], out: Tensor) -> None:
         """What a native operator gave is also known as what its parts, computed one by one, make of the mix."""

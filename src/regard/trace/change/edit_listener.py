@@ -154,9 +154,8 @@ class EditListener(ChangeListener):
 
     def explain_miss(self, edit: Edit, part: LayerName | None) -> str:
         """Why an edit fell nowhere."""
-        why = [
-            f"{path or 'the model'}: {why}" for path, why in self.refused.items() if part is None or part.fits(path, 1)
-        ]
+        reasons = (self.missed | self.refused).items()
+        why = [f"{path or 'the model'}: {why}" for path, why in reasons if part is None or part.fits(path, 1)]
         if why:
             return f"{edit.said} changed nothing, because {'; '.join(why[:LISTED])}"
         if not self.heads:

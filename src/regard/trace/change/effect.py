@@ -84,6 +84,8 @@ class Effect(HasTable):
         """The strongest tokens of one position, before or after, with their share of the probability in both."""
         if self.kl is None:
             raise WatchError(f"the model gave {self.what}, which has no tokens to rank; edit a model that gives logits")
+        if count < 1:
+            raise WatchError(f"{count} tokens were asked for; give how many, from 1, and name the place with position=")
         at = self.flat(position, batch)
         p, other = (x.flatten(0, -2)[at].softmax(-1) for x in (self.before, self.after))
         count = min(count, p.shape[-1])

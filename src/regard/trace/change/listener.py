@@ -74,12 +74,13 @@ class ChangeListener(CountingListener):
     def __init__(self, model: nn.Module) -> None:
         super().__init__(tree_of(model))
         self.refused: dict[str, str] = {}  # paths of what could not be changed, and why
+        self.missed: dict[str, str] = {}  # the same of attention that no door heard, which says less
 
     def refuse(self, place: CallSite | None, why: str) -> None:
         self.refused.setdefault(self.path(place), why)
 
     def miss(self, place: CallSite, what: str) -> None:
-        self.refused.setdefault(self.path(place), f"its attention was not heard: {what}")
+        self.missed.setdefault(self.path(place), f"its attention was not heard: {what}")
 
     def retract(self, place: CallSite) -> None:
         path = self.path(place)
@@ -108,7 +109,7 @@ class ChangeListener(CountingListener):
 
     def reasons(self) -> dict[str, str]:
         """What could not be changed, and why."""
-        return {path or "the model": why for path, why in self.refused.items()}
+        return {path or "the model": why for path, why in (self.missed | self.refused).items()}
 
 
 def list_some(names: list[str]) -> str:

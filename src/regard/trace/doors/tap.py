@@ -39,7 +39,7 @@ def stand_in(module: nn.Module, after: After, listener: Listener) -> Callable[[]
     had, before, forward = "forward" in own, own.get("forward"), module.forward
 
     @wraps(forward)
-    def tapped(*args: Any, **named: Any) -> Any:
+    def run_and_tell(*args: Any, **named: Any) -> Any:
         found = forward(*args, **named)
         scope = current_scope()
         if scope is None or listener not in scope.listeners:
@@ -52,7 +52,7 @@ def stand_in(module: nn.Module, after: After, listener: Listener) -> Callable[[]
         else:
             own.pop("forward", None)
 
-    own["forward"] = tapped
+    own["forward"] = run_and_tell
     return close
 
 

@@ -14,7 +14,7 @@ from regard.trace.change.effect import SmallNumbers
 from regard.trace.measure.table import Record
 from regard.trace.record.trace import Run, Trace, find
 from regard.trace.residual.known import MadeTensor
-from regard.trace.residual.stream import NOT_KEPT, ModelOutput, ResidualStream, in_order
+from regard.trace.residual.stream import NOT_KEPT, ResidualStream, StreamOutput, in_order
 from regard.trace.residual.terms import CastTerm, Coefficients, MixTerm, NormTerm, PartTerm, ScaleTerm, Term
 
 BIASES = "biases"
@@ -111,7 +111,7 @@ def attribute(
     return Attribution(rows, title, notes_of(parts), logit, total, tuple(parts.held))
 
 
-def output_of(run: Run) -> tuple[ResidualStream, ModelOutput]:
+def output_of(run: Run) -> tuple[ResidualStream, StreamOutput]:
     """The only output of a run that can be taken apart, or why there is none."""
     stream = run.residual
     if stream is None or not stream.recorded:

@@ -62,7 +62,7 @@ class KnownTensors:
         self.entry(found.tensor).kept.append(found)
         return found
 
-    def written(self, x: Tensor) -> None:
+    def note_write(self, x: Tensor) -> None:
         """Somebody is about to write to this memory: what it was is copied where it is kept, and else forgotten."""
         entry = self.entries.pop(x.untyped_storage()._cdata, None)
         for one in entry.kept if entry is not None else ():
@@ -79,9 +79,9 @@ def weights_of(tree: Tree) -> dict[int, str]:
     """The module that holds each weight and buffer, by the number of its memory."""
     found: dict[int, str] = {}
     for path, module in tree.values():
-        for x in (*module._parameters.values(), *module._buffers.values()):
+        for name, x in (*module._parameters.items(), *module._buffers.items()):
             if x is not None and is_plain(x):
-                found.setdefault(x.untyped_storage()._cdata, path or type(module).__name__)
+                found.setdefault(x.untyped_storage()._cdata, path or name)
     return found
 
 

@@ -5,6 +5,7 @@ that tensors lie in: no name of a module or of a weight says what belongs to the
 """
 
 import sys
+from collections import Counter
 from collections.abc import Callable
 from functools import cache
 from types import FrameType
@@ -35,7 +36,7 @@ class ResidualRecorder(TorchDispatchMode):
         self.tree = tree
         self.known = KnownTensors()
         self.weights = weights_of(tree)
-        self.attending: set[str] = set()  # paths of modules that are known to attend
+        self.attending: Counter[str] = Counter()  # paths of modules whose attention gave something that is not marked
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), named: Any = None) -> Any:
         from regard.trace.residual.steps import STEPS
@@ -56,7 +57,7 @@ class ResidualRecorder(TorchDispatchMode):
             term = step(self, function, args, named, target)
         for x in (*(args[i] for i in places if i < len(args)), named.get("out")):
             if isinstance(x, Tensor) and is_plain(x):
-                self.known.written(x)
+                self.known.note_write(x)
         out = run(function, args, named)
         if isinstance(term, Term) and isinstance(target, Tensor):
             self.known.bind(target, term)
@@ -128,7 +129,7 @@ class ResidualRecorder(TorchDispatchMode):
             name, kind = "input", "input"
         else:
             name, kind = name_part(known.chain, here), known.kind
-            if any(f"{name}.".startswith(f"{path}.") for path in self.attending):
+            if any(f"{name}.".startswith(f"{path}.") for path in +self.attending):
                 kind = "attention"
         term = PartTerm(tuple(x.shape), self.known.keep(x), name or "the model", kind)
         self.known.bind(x, term)
@@ -142,10 +143,13 @@ class ResidualRecorder(TorchDispatchMode):
         self.known.bind(mix, term)
         return term
 
-    def mark_whole(self, mix: Tensor) -> None:
+    def mark_whole(self, mix: Tensor) -> MadeTensor | None:
         """This is what the heads of a layer gave, but which of them gave what is not known from its map."""
-        if is_plain(mix):
-            self.known.bind(mix, MadeTensor("attention", self.chain(sys._getframe(1)), "attention"))
+        if not is_plain(mix):
+            return None
+        made = MadeTensor("attention", self.chain(sys._getframe(1)), "attention")
+        self.known.bind(mix, made)
+        return made
 
     def alias(self, x: Tensor, made: Tensor) -> None:
         """`x` came of one native operator, and `made` is the same, computed step by step."""
@@ -155,7 +159,7 @@ class ResidualRecorder(TorchDispatchMode):
 
     def release(self) -> None:
         """Let go of the model and of every tensor that no term keeps."""
-        self.tree, self.known, self.weights, self.attending = {}, KnownTensors(), {}, set()
+        self.tree, self.known, self.weights, self.attending = {}, KnownTensors(), {}, Counter()
 
 
 def name_part(made: tuple[str, ...], here: tuple[str, ...]) -> str:

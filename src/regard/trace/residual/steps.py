@@ -10,7 +10,7 @@ from torch import Tensor
 
 from regard.trace.residual.kept import KeptTensor
 from regard.trace.residual.known import MadeTensor, is_plain
-from regard.trace.residual.recorder import AXES, ResidualRecorder
+from regard.trace.residual.recorder import AXES, ResidualRecorder, name_of
 from regard.trace.residual.terms import (
     CastTerm,
     LinearTerm,
@@ -23,6 +23,7 @@ from regard.trace.residual.terms import (
     Term,
 )
 
+RESHAPES = ("view", "_unsafe_view", "reshape", "_reshape_alias")
 LAYER_NORM_EPS = 1e-5  # of torch's layer norm, where nothing is said
 
 Found = Term | MadeTensor | list[Term] | None
@@ -166,9 +167,14 @@ def move(recorder: ResidualRecorder, function: Any, args: Any, named: Any, out: 
     known = [term for term in terms if term is not None]
     if len(known) < len(given):
         return None
+    if isinstance(out, Tensor) and out.dtype != given[0].dtype:  # bytes read as numbers of another type
+        return None
     rest = args[1:]
+    reshapes = isinstance(out, Tensor) and name_of(function) in RESHAPES
 
     def again(xs: list[Tensor], at: int | None = None) -> Tensor:
+        if reshapes:  # what goes through here lies otherwise in memory than what the model gave
+            return xs[0].reshape(out.shape)
         found = function(xs if many else xs[0], *rest, **named)
         return found if at is None else found[at]
 
@@ -197,7 +203,7 @@ STEPS: dict[str, Step] = {
     ),
     **dict.fromkeys(
         (
-            *("view", "_unsafe_view", "reshape", "_reshape_alias", "flatten", "unflatten", "squeeze", "unsqueeze"),
+            *(*RESHAPES, "flatten", "unflatten", "squeeze", "unsqueeze"),
             *("t", "transpose", "permute", "movedim", "swapaxes", "numpy_T", "expand", "expand_as", "flip", "roll"),
             *("slice", "select", "narrow", "index", "index_select", "cat", "concat", "stack"),
             *("split", "split_with_sizes", "chunk", "unbind"),

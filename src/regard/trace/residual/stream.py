@@ -17,7 +17,7 @@ NOT_KEPT = "watch the model with residual=True, and look before the trace is sav
 
 
 @dataclass(eq=False)
-class ModelOutput:
+class StreamOutput:
     """What one call of the model returned, and how it was made."""
 
     root: Term | MadeTensor | None
@@ -41,7 +41,7 @@ class ModuleOutput:
 class ResidualStream:
     """`ResidualStream` is what one run keeps of its residual stream."""
 
-    outputs: list[ModelOutput] = field(default_factory=list)
+    outputs: list[StreamOutput] = field(default_factory=list)
     modules: dict[str, ModuleOutput] = field(default_factory=dict)
     mixes: dict[str, MixTerm] = field(default_factory=dict)  # by the name of the layer
     tokenizer: Any = None
@@ -68,10 +68,10 @@ class ResidualStream:
         return found
 
 
-def keep_output(x: Tensor, root: Term | MadeTensor | None) -> ModelOutput:
+def keep_output(x: Tensor, root: Term | MadeTensor | None) -> StreamOutput:
     """What the model returned, or its last position where it is large."""
     last = x.numel() > WHOLE and x.ndim == 3
-    return ModelOutput(root, KeptTensor(x[:, -1:].clone() if last else x), last)
+    return StreamOutput(root, KeptTensor(x[:, -1:].clone() if last else x), last)
 
 
 def in_order(root: Term) -> Iterator[Term]:
