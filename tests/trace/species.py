@@ -162,7 +162,7 @@ def unband(bands: Tensor, everywhere: Tensor) -> Tensor:
 def enliven(model: torch.nn.Module, size: float) -> None:
     """Draw weights so large that heads differ and look somewhere: as they are first drawn every map is flat."""
     for weight in model.parameters():
-        if weight.ndim > 1:
+        if weight.ndim > 1 and weight.numel():
             weight.normal_(std=size / max(1, weight[0].numel()) ** 0.5)
         else:
             weight.add_(torch.randn_like(weight) * 0.1)

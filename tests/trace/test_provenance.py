@@ -460,3 +460,22 @@ def test_x_transformers() -> None:
     for layer in trace.layers:
         inside = layer.name.startswith("decoder")
         must_be(layer, TARGET if inside else SOURCE, TARGET if inside and layer.kind == "self" else SOURCE)
+
+
+def test_keys_that_come_after_the_tokens_take_no_name_from_them() -> None:
+    """`add_bias_kv` and compressed keys stand last; where rows see what stands after them, no others came first."""
+
+    class More(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embedding = nn.Embedding(V, 8)
+            self.attention = nn.MultiheadAttention(8, 2, add_bias_kv=True, batch_first=True)
+
+        def forward(self, input_ids: Tensor) -> Tensor:
+            x = self.embedding(input_ids)
+            return self.attention(x, x, x, need_weights=False)[0]
+
+    with torch.no_grad():
+        (layer,) = watched(More().eval(), SOURCE).layers
+    assert layer.queries is not None
+    assert layer.keys is None

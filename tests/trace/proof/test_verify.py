@@ -189,3 +189,17 @@ def test_the_audit_says_when_something_is_not_seen() -> None:
     found = audit(seeded(Hides()), torch.randn(1, 5, 24))
     assert not found
     assert "1 not seen" in repr(found)
+
+
+class Turned(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return F.scaled_dot_product_attention(x.mT, x.mT, x.mT)
+
+
+def test_keys_whose_channels_lie_apart_are_verified_as_any_others() -> None:
+    """As in attention across channels: torch's fused kernel takes for granted that they lie side by side."""
+    model = Turned()
+    torch.manual_seed(0)
+    with torch.no_grad(), watch(model) as trace:
+        model(torch.randn(2, 3, 8, 5))
+    assert trace.verify(), trace.verify()

@@ -28,7 +28,7 @@ ENDS = (
     "Backbone",
 )
 LARGEST = 60_000_000
-MISSING = "(needs a library)"
+MOST = 6  # classes of a folder that are tried
 
 
 def folders() -> list[str]:
@@ -102,36 +102,37 @@ def build(one: type[nn.Module], level: int, settings: dict[str, Any]) -> nn.Modu
 
 
 def names() -> list[str]:
-    """Each folder that knows attention with its widest class; then the classes of its other configurations."""
-    classes = {folder: classes_or_missing(folder) for folder in folders() if mentions_attention(folder)}
-    rest = [f"{folder}/{one}" for folder, more in classes.items() for one in more[1:]]
-    return [*(f"{folder}/{more[0]}" for folder, more in classes.items() if more), *rest]
+    """Each folder whose source knows attention."""
+    return [folder for folder in folders() if mentions_attention(folder)]
 
 
-def classes_or_missing(folder: str) -> list[str]:
+def attempts(folder: str) -> Iterator[Attempt | str]:
+    """The widest class first, small in each respect, then with its own widths; then those of its other settings."""
+    import transformers
+
     try:
-        return targets(folder)
+        classes = targets(folder)[:MOST]
     except ImportError:
-        return [MISSING]
-
-
-def attempts(name: str) -> Iterator[Attempt | str]:
-    """Small in each respect, then with its own widths."""
-    folder, wanted = name.split("/")
-    if wanted == MISSING:
         yield "its module needs a library that is not installed"
         return
-    one = next(one for one in classes_of(folder) if one.__name__ == wanted)
-    settings = SETTINGS.get(one.config_class.__name__, {})  # type: ignore[attr-defined]
-    for level in (0, 1):
-        try:
-            model = build(one, level, settings)
-        except Exception as error:
-            yield f"{level}: {type(error).__name__}: {str(error)[:200]}"
-            continue
-        own = FEEDS.get(wanted)
-        config: Any = model.config
-        yield Attempt(model, candidates(model, config) if own is None else [own(config)], config, {"level": level})
+    for wanted in classes:
+        one = next(one for one in classes_of(folder) if one.__name__ == wanted)
+        settings = SETTINGS.get(one.config_class.__name__, {})  # type: ignore[attr-defined]
+        for level in (0, 1):
+            try:
+                model = build(one, level, settings)
+            except Exception as error:
+                yield f"{type(error).__name__}: {str(error)[:200]}"
+                continue
+            assert isinstance(model, transformers.PreTrainedModel)
+            own, config = FEEDS.get(wanted), model.config
+            yield Attempt(model, candidates(model, config) if own is None else [own(config)], config, {"level": level})
 
 
-TRANSFORMERS = Library("transformers", "transformers", names, attempts)
+def load() -> object:
+    import transformers
+
+    return transformers.PreTrainedModel, transformers.BertModel, transformers.GenerationMixin
+
+
+TRANSFORMERS = Library("transformers", "transformers", load, names, attempts)

@@ -32,12 +32,7 @@ def record(model: nn.Module, inputs: Inputs) -> Recorder:
 def judge(model: nn.Module, inputs: Inputs) -> dict[str, Any]:
     """The row of one model."""
     plain = run(model, inputs)
-    oracle = record(model, inputs)
-    right, other = oracle.records, record(model, altered(inputs)).records
-    row: dict[str, Any] = {
-        "attention": len(right),
-        "finite": all(bool(x.isfinite().all()) for x in plain if x.is_floating_point()),
-    }
+    row: dict[str, Any] = {"finite": all(bool(x.isfinite().all()) for x in plain if x.is_floating_point())}
     trace, row["raised"] = Trace(), ""
     try:
         with watch(model) as trace:
@@ -45,6 +40,9 @@ def judge(model: nn.Module, inputs: Inputs) -> dict[str, Any]:
     except WatchError as error:
         row["raised"] = str(error)
         watched = plain
+    oracle = record(model, inputs)  # after the watch: what raises inside of a dispatch mode may be remembered
+    right, other = oracle.records, record(model, altered(inputs)).records
+    row["attention"] = len(right)
     row["same"] = len(plain) == len(watched) and all(map(equal, plain, watched))
     row["notes"] = list(trace.notes)[:4]
     row["runs"] = len(trace.runs)

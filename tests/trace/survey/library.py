@@ -30,6 +30,7 @@ class Library:
 
     title: str
     needs: str  # what is imported for it
+    load: Callable[[], object]  # imports what all of its models need, once
     names: Callable[[], list[str]]
     attempts: Callable[[str], Iterator["Attempt | str"]]
 
@@ -56,7 +57,7 @@ def compute_row(library: Library, name: str) -> Row:
         shapes = {key: list(value.shape) for key, value in inputs.items() if hasattr(value, "shape")}
         facts = {"class": type(model).__name__, "inputs": shapes, "said": said[:6], **attempt.facts}
         return {"built": True, **facts, **judge(model, inputs)}
-    return {"built": False, "why": said[-1] if said else "", "said": said}
+    return {"built": False, "why": said[0] if said else "", "said": said}
 
 
 def be_quiet() -> None:

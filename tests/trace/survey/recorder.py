@@ -12,6 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from tests.trace.survey.inputs import BATCH, SOURCE
+
 FUSED = {"_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_fused_attention_overrideable"}
 SOFTMAX = {"_softmax", "_safe_softmax"}
 # What a softmax may go through on its way to the values and still be those weights.
@@ -71,6 +73,7 @@ class Recorder(TorchDispatchMode):
         self.stack: list[str] = []
         self.hooks: list[Any] = []
         self.paths = {module: path for path, module in self.model.named_modules(remove_duplicate=True)}
+        self.owned = {x.untyped_storage().data_ptr() for x in (*self.model.parameters(), *self.model.buffers())}
 
     def __enter__(self) -> "Recorder":
         self.fast = torch.backends.mha.get_fastpath_enabled()
@@ -97,7 +100,7 @@ class Recorder(TorchDispatchMode):
         elif name in SOFTMAX:
             self.softmaxes += 1
             axis = args[1] % out.ndim if out.ndim else 0
-            if out.ndim > 1 and out.shape[axis] > 1:
+            if out.ndim > 1 and not mixes_streams(out):
                 self.carried[id(out)] = Carried(out, out.shape[axis], tuple(out.shape), [False])
         elif name == "sigmoid" and out.ndim > 2 and out.shape[-1] > 1:
             self.carried[id(out)] = Carried(out, out.shape[-1], tuple(out.shape), [False], True)
@@ -134,6 +137,13 @@ class Recorder(TorchDispatchMode):
         for operand, turned in ((left, False), (right, True)):
             known = self.carried.get(id(operand))
             if known is None or operand is not known.x:
+                shape = tuple(operand.shape)
+                fixed = right.untyped_storage().data_ptr() in self.owned
+                if batched and not turned and not fixed and not mixes_streams(operand) and is_normalised(operand):
+                    self.records.append(
+                        AttentionRecord(self.here(), operand.clone(), dead_rows(operand), "rows of one", shape)
+                    )
+                    return
                 continue
             if known.sigmoid and not (batched and tuple(operand.shape[-2:]) == known.shape[-2:]):
                 continue
@@ -142,10 +152,14 @@ class Recorder(TorchDispatchMode):
                 if out.numel() >= operand.numel() // 8 and known.size in out.shape:
                     self.carried[id(out)] = Carried(out, known.size, known.shape, known.met, known.sigmoid)
                 continue
+            if right.untyped_storage().data_ptr() in self.owned:
+                return  # the values are parameters, so the keys are no positions
             weights = weights.detach().clone()
             weights = weights[None] if weights.ndim == 2 else weights
             dead = torch.zeros(weights.shape[:-1], dtype=torch.bool)
             known.met[0] = True
+            if known.size == 1 and not batched:
+                return
             if turned and weights.shape[-2] == 1:
                 return  # one row for each place: a dynamic convolution, which is not counted
             self.records.append(AttentionRecord(self.here(), weights, dead, "product", known.shape))
@@ -168,6 +182,24 @@ class Recorder(TorchDispatchMode):
                 changed = [(a, b) for a, b in zip(given[0].shape, x.shape) if a != b]
                 size = next((b for a, b in changed if a == size), size)
             self.carried[id(x)] = Carried(x, size, known.shape, known.met, known.sigmoid)
+
+
+def mixes_streams(weights: Tensor) -> bool:
+    """Whether this is a small square matrix for each position of the texts that were given: streams are mixed by it."""
+    places = tuple(weights.shape[:-2]) in ((BATCH, SOURCE), (BATCH * SOURCE,))
+    return places and weights.shape[-2] == weights.shape[-1] < SOURCE
+
+
+def is_normalised(x: Tensor) -> bool:
+    """Whether the rows add up to one, whoever made them, and are no even means and no choices of one."""
+    if x.shape[-1] < 2 or not x.is_floating_point() or bool((x < 0).any()):
+        return False
+    uneven = (x > 0) & (x < x.amax(-1, keepdim=True) * 0.99)
+    return bool(((x.sum(-1) - 1).abs() < 1e-4).all()) and bool(uneven.any())
+
+
+def dead_rows(x: Tensor) -> Tensor:
+    return torch.zeros(x.shape[:-1], dtype=torch.bool)
 
 
 def flat(values: Any) -> list[Tensor]:

@@ -88,6 +88,7 @@ if __name__ == "__main__":
     from tests.trace.survey.libraries import LIBRARIES
 
     library = LIBRARIES[sys.argv[1]]
+    library.load()
     file = Path(os.environ.get("REGARD_SURVEY", f"/tmp/survey/{sys.argv[1]}.jsonl"))
     file.parent.mkdir(exist_ok=True)
     chosen = sys.argv[2:]

@@ -1,5 +1,6 @@
 """Models of timm: the smallest of each of its families that attends, and those that attend in another way."""
 
+import importlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -96,7 +97,6 @@ LARGEST = 80_000_000
 
 
 def attempts(name: str) -> Iterator[Attempt | str]:
-    pretend("torchvision")
     import timm
 
     settings = dict(MODELS[name])
@@ -117,4 +117,9 @@ def attempts(name: str) -> Iterator[Attempt | str]:
         yield Attempt(model, [{"x": noise(BATCH, 3, *one)} for one in sizes], facts={"settings": sorted(given)})
 
 
-TIMM = Library("timm", "timm", lambda: [*MODELS], attempts)
+def load() -> object:
+    pretend("torchvision")
+    return importlib.import_module("timm")
+
+
+TIMM = Library("timm", "timm", load, lambda: [*MODELS], attempts)

@@ -20,13 +20,13 @@ USUAL: dict[str, Any] = {
     "dim_head": 12, "mlp_dim": 56, "cls_depth": 2, "seq_len": 44, "frames": 4, "image_patch_size": 16,
     "frame_patch_size": 2, "spatial_depth": 2, "temporal_depth": 2, "max_frames": 4,
 }  # fmt: skip
-FOUR = {"dim": (16, 32, 48, 64), "depth": (2, 1, 1, 1)}
+FOUR = {"dim": (32, 64, 96, 128), "depth": (2, 1, 1, 1)}
 # File: what it needs besides or instead, with its class and what it is fed where these are not the usual ones.
 MODELS: dict[str, dict[str, Any]] = {
     "ats_vit": {"max_tokens_per_depth": (24, 13)},
     "attn_residual_with_dca_simple_vit": {},
-    "cait": {},
-    "cct": {"embedding_dim": 48, "num_layers": 2, "num_heads": 4, "mlp_ratio": 2.0, "class": "CCT"},
+    "cait": {"class": "CaiT"},
+    "cct": {"img_size": PICTURE, "embedding_dim": 48, "num_layers": 2, "num_heads": 4, "mlp_ratio": 2.0, "class": "CCT"},
     "cct_3d": {
         "img_size": 64, "num_frames": 4, "embedding_dim": 48, "num_layers": 2, "num_heads": 4, "mlp_ratio": 2.0,
         "class": "CCT", "feed": "square video",
@@ -38,8 +38,8 @@ MODELS: dict[str, dict[str, Any]] = {
     "crossformer": {
         **FOUR, "local_window_size": 2, "global_window_size": (4, 2, 2, 1), "class": "CrossFormer",
     },
-    "cvt": {"s3_depth": 2, "s1_emb_dim": 16, "s2_emb_dim": 48, "s3_emb_dim": 96},
-    "deepvit": {},
+    "cvt": {"class": "CvT", "s3_depth": 2, "s1_emb_dim": 16, "s2_emb_dim": 48, "s3_emb_dim": 96},
+    "deepvit": {"image_size": 64, "feed": "square"},
     "efficient": {"transformer": "encoder of torch"},
     "jet_vit": {"attn_layers": ["WA", "FA"], "window_size": 2},
     "jet_vit: linear": {"attn_layers": ["LA", "FA"], "window_size": 2},
@@ -48,9 +48,11 @@ MODELS: dict[str, dict[str, Any]] = {
     "levit": {"image_size": 64, "dim": (32, 48, 64), "depth": 1, "heads": (2, 3, 4), "mlp_mult": 2, "feed": "square"},
     "levjepa": {"class": "VideoTransformer", "image_size": 64, "feed": "square video"},
     "levjepa_nd": {"class": "NDTransformer", "ndim": 2, "input_shape": PICTURE},
-    "local_vit": {},
+    "local_vit": {"image_size": 64, "feed": "square"},
     "look_vit": {"image_size": 64, "highres_patch_size": 8, "class": "LookViT", "feed": "square"},
-    "looped_vit": {"class": "LoopedViT", "pre_loop_depth": 1, "num_looped_blocks": 1, "post_loop_depth": 1, "loop_depth": 2},
+    "looped_vit": {"class": "LoopedViT", "pre_loop_depth": 1, "num_looped_blocks": 1, "post_loop_depth": 1, "loop_depth": 2,
+        "image_size": PICTURE, "patch_size": 16, "mlp_dim": 56, "dim_head": 12, "heads": 4,
+    },
     "mae": {"around": "vit", "decoder_dim": 40},
     "max_vit": {"dim": 16, "depth": (1, 1), "dim_head": 8, "window_size": 2, "class": "MaxViT"},
     "max_vit_with_registers": {"dim": 16, "depth": (1, 1), "dim_head": 8, "window_size": 2, "class": "MaxViT"},
@@ -58,24 +60,24 @@ MODELS: dict[str, dict[str, Any]] = {
         "dims": [24, 32, 40], "channels": [8, 8, 16, 16, 16, 16, 24, 24, 32, 32, 48], "class": "MobileViT",
     },
     "mp3": {},
-    "na_vit": {"feed": "ragged groups"},
-    "na_vit_nested_tensor": {"feed": "ragged"},
-    "na_vit_nested_tensor_3d": {"feed": "ragged volumes"},
+    "na_vit": {"image_size": 96, "feed": "ragged groups"},
+    "na_vit_nested_tensor": {"image_size": 96, "feed": "ragged"},
+    "na_vit_nested_tensor_3d": {"image_size": 96, "feed": "ragged volumes"},
     "nest": {
         "image_size": 64, "patch_size": 4, "dim": 24, "heads": 3, "num_hierarchies": 3, "block_repeats": (1, 1, 2),
-        "feed": "square",
+        "feed": "square", "class": "NesT",
     },
     "normalized_vit": {"class": "nViT", "image_size": 64, "feed": "square"},
     "parallel_vit": {},
     "pit": {"image_size": 64, "depth": (1, 1), "patch_size": 8, "class": "PiT", "feed": "square"},
-    "regionvit": {**FOUR, "window_size": 2, "class": "RegionViT"},
+    "regionvit": {**FOUR, "window_size": 4, "class": "RegionViT", "feed": "large square"},
     "rvt": {"image_size": 64, "class": "RvT", "feed": "square"},
     "scalable_vit": {
         "dim": 16, "heads": (2, 4, 4, 4), "depth": (1, 1, 1, 1), "reduction_factor": (4, 2, 2, 1),
         "window_size": (4, 4, None, None), "class": "ScalableViT",
     },
     "sep_vit": {
-        "dim": 16, "dim_head": 8, "heads": (1, 2, 4), "depth": (1, 1, 1), "window_size": 2, "class": "SepViT",
+        "dim": 16, "dim_head": 8, "heads": (1, 2, 4), "depth": (1, 1, 1), "window_size": 7, "class": "SepViT", "feed": "square of 112",
     },
     "simmim": {"around": "vit"},
     "simple_flash_attn_vit": {},
@@ -95,7 +97,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "simple_vit_with_sparse_gating": {"class": "SimpleViTWithSparseGating"},
     "simple_vit_with_specialized_cls": {},
     "simple_vit_with_value_residual": {},
-    "t2t": {"image_size": 64, "class": "T2TViT", "feed": "square"},
+    "t2t": {"depth": 2, "heads": 4, "mlp_dim": 56, "image_size": 64, "class": "T2TViT", "feed": "square"},
     "twins_svt": {
         **{f"s{i}_emb_dim": 16 * i for i in (1, 2, 3, 4)}, **{f"s{i}_depth": 1 for i in (1, 2, 3, 4)},
         **{f"s{i}_local_patch_size": 1 for i in (3, 4)}, "s1_local_patch_size": 4, "s2_local_patch_size": 4,
@@ -132,6 +134,8 @@ def ragged() -> list[Tensor]:
 FEEDS: dict[str, Any] = {
     "picture": lambda: noise(BATCH, 3, HEIGHT, WIDTH),
     "square": lambda: noise(BATCH, 3, 64, 64),
+    "large square": lambda: noise(BATCH, 3, 128, 128),
+    "square of 112": lambda: noise(BATCH, 3, 112, 112),
     "video": lambda: noise(BATCH, 3, 4, HEIGHT, WIDTH),
     "square video": lambda: noise(BATCH, 3, 4, 64, 64),
     "series": lambda: noise(BATCH, 3, 44),
@@ -142,7 +146,6 @@ FEEDS: dict[str, Any] = {
 
 
 def attempts(name: str) -> Iterator[Attempt | str]:
-    pretend("torchvision")
     settings = dict(MODELS[name])
     file, feed = name.partition(":")[0], settings.pop("feed", "picture")
     torch.manual_seed(0)
@@ -172,8 +175,13 @@ def make(module: Any, settings: dict[str, Any]) -> Any:
         layer = torch.nn.TransformerEncoderLayer(48, 4, 56, batch_first=True)
         settings["transformer"] = torch.nn.TransformerEncoder(layer, 2)
     names = inspect.signature(cls.__init__).parameters
-    required = {name for name, one in names.items() if one.default is one.empty or name in ("dim_head", "patch_size")}
+    required = {name for name, one in names.items() if one.default is one.empty or name == "dim_head"}
     return cls(**{**{name: value for name, value in USUAL.items() if name in required}, **settings})
 
 
-VIT_PYTORCH = Library("vit-pytorch", "vit_pytorch", lambda: [*MODELS], attempts)
+def load() -> object:
+    pretend("torchvision")
+    return importlib.import_module("vit_pytorch")
+
+
+VIT_PYTORCH = Library("vit-pytorch", "vit_pytorch", load, lambda: [*MODELS], attempts)

@@ -1,5 +1,6 @@
 """Configurations of x-transformers: what its attention can do, one thing at a time."""
 
+import importlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -120,4 +121,6 @@ def attempts(name: str) -> Iterator[Attempt | str]:
     yield Attempt(model.eval(), [inputs])
 
 
-X_TRANSFORMERS = Library("x-transformers", "x_transformers", lambda: [*CASES], attempts)
+X_TRANSFORMERS = Library(
+    "x-transformers", "x_transformers", lambda: importlib.import_module("x_transformers"), lambda: [*CASES], attempts
+)

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from regard.attention.map import AttentionMap
 from regard.errors import TraceError
 from regard.tokens import Reader, Tokens
 from regard.trace.capture.ancestry import BeamAncestry
@@ -22,6 +23,7 @@ from regard.trace.record.trace import Run
 
 Named = tuple[Tokens, ...]
 POSITIONS = "named by position"
+SOME = 32  # rows that are looked at
 
 
 class Naming:
@@ -74,7 +76,7 @@ class Naming:
         rows: list[Named | None] = []
         reasons: list[str] = []
         tell_windows([layer for layer, held in zip(run.layers, helds) if reads_picture(layer, held)], pixels)
-        if self.turned(helds, pixels):
+        if self.has_own_order(helds, pixels):
             pixels = None  # the model puts its patches into an order of its own
         for layer, held in zip(run.layers, helds):
             unsure = self.unsure(layer, held, run.layers, helds)
@@ -84,13 +86,11 @@ class Naming:
             layer.queries = named
             if layer.kind == "cross" and held.keys_from is not None and self.fixed is None:
                 patches = [one for one in self.sources(layer, named, rows) if one[0].grid is not None]
-                layer.keys = self.keys_of(layer, held.keys_from) or self.columns(
-                    "cross", layer.weights.shape, named, patches
-                )
+                layer.keys = self.keys_of(layer, held.keys_from) or self.columns("cross", layer.weights, named, patches)
                 unsure = unsure or held.keys_from.why
             elif not unsure:
                 sources = self.sources(layer, named, rows)
-                layer.keys = self.columns(layer.kind, layer.weights.shape, named, sources)
+                layer.keys = self.columns(layer.kind, layer.weights, named, sources)
                 if layer.kind == "cross" and len(sources) > 1:
                     unsure = "several inputs are as long as its keys"
             name_as_given(layer, self.queries, self.keys)
@@ -98,7 +98,7 @@ class Naming:
             if unsure and (layer.queries is None or layer.keys is None):
                 layer.notes.append(f"{POSITIONS}: {unsure}")
 
-    def turned(self, helds: Collection[LayerCapture], pixels: tuple[int, ...] | None) -> bool:
+    def has_own_order(self, helds: Collection[LayerCapture], pixels: tuple[int, ...] | None) -> bool:
         """Whether windows show that positions of a picture do not count row by row."""
         if pixels is None:
             return False
@@ -170,13 +170,13 @@ class Naming:
                 found += [] if named in found else [named]
         return found
 
-    def columns(self, kind: str, shape: tuple[int, ...], queries: Named | None, sources: list[Named]) -> Named | None:
-        b, q, k = shape[0], shape[-2], shape[-1]
+    def columns(self, kind: str, weights: AttentionMap, queries: Named | None, sources: list[Named]) -> Named | None:
+        b, q, k = weights.shape[0], weights.shape[-2], weights.shape[-1]
         if kind != "cross" and queries is not None and q == k:
             return queries
         if self.fixed is not None:
             return (self.fixed,) * b if len(self.fixed) == k else None
-        if kind != "cross" and queries is not None and q < k and queries[0].grid is None:  # from before the watch began
+        if kind != "cross" and queries is not None and q < k and end_with_rows(weights):  # from before the watch began
             before = tuple(f"slot {i}" for i in range(k - q))
             return tuple(Tokens((*before, *tokens.shown)) for tokens in queries)
         if kind != "cross" or len(sources) != 1:
@@ -200,6 +200,16 @@ class Naming:
             else:
                 self.known[key] = self.read(ids)
         return self.known[key]
+
+
+def end_with_rows(weights: AttentionMap) -> bool:
+    """Whether the last keys of a map are its rows, so that the others came before: no row sees one after its own."""
+    q, k = weights.shape[-2:]
+    rows = torch.arange(0, q, max(1, q // SOME)) if q > 1 else torch.tensor([0])
+    seen = weights[0, 0, rows] != 0
+    own = rows + k - q
+    after = torch.arange(k) > own[:, None]
+    return bool(seen.gather(1, own[:, None]).any()) and not bool((seen & after).any())
 
 
 def reads_picture(layer: Layer, held: LayerCapture) -> bool:

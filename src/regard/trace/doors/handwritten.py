@@ -301,8 +301,13 @@ def stand_alone(earlier: Candidate, candidate: Candidate) -> bool:
 
 
 def positions_in(x: Tensor, weights: Tensor) -> list[int]:
-    """The sizes of `x`, (b, n, m) or (n, b, m), without its channels and the axis that may be the batch of weights."""
-    sizes = list(x.shape[:-1])
+    """The sizes of `x`, (b, n, m) or (n, b, m), without its channels and the axis that may be the batch of weights.
+
+    Ids have no channels, and those of a picture, (b, c, rows, columns) or (b, rows, columns, c), may stand on any axis.
+    """
+    if x.is_floating_point() and x.ndim == 4:
+        return [x.shape[2] * x.shape[3], x.shape[1] * x.shape[2]]
+    sizes = list(x.shape[:-1] if x.is_floating_point() else x.shape)
     batch = next((at for at, size in enumerate(sizes) if size and weights.shape[0] % size == 0), None)
     return sizes if batch is None else sizes[:batch] + sizes[batch + 1 :]
 

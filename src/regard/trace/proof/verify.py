@@ -293,6 +293,7 @@ def normaliser_error(layer: Layer, rows: Tensor) -> float | None:
         mask = (
             torch.zeros_like(mask, dtype=q.dtype).masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else mask
         )
+    q, k = q.contiguous(), k.contiguous()  # called directly, it takes for granted that channels lie side by side
     _, theirs = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
         q, k, k, 0.0, False, attn_mask=mask, scale=scale
     )

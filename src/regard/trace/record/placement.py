@@ -55,9 +55,7 @@ def place_whole(layer: "Layer") -> "Layer":
     found = layer.placement
     if found is None:
         why = "it has no windows" if not set(PARTS) & set(layer.states) else "where its windows stand was not found"
-        raise TraceError(
-            f"{layer.name} has no map of a whole that its own is a part of: {why}; look at the layer itself"
-        )
+        raise TraceError(f"{layer.name} has no map of a whole that it is a part of: {why}; look at the layer itself")
     source = PlacedSource(layer.weights.source, found.entries, found.rows, found.columns, found.size)
     whole = replace(
         layer,
