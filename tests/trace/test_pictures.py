@@ -182,5 +182,6 @@ def test_learned_queries_are_no_patches() -> None:
     own, gather = trace.layers
     assert gather.kind == "cross"
     assert gather.queries is None
-    assert own.queries is not None and gather.keys is not None
+    assert own.queries is not None
+    assert gather.keys is not None
     assert own.queries[1].shown == gather.keys[1].shown == cells(6, 10)

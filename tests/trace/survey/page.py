@@ -17,7 +17,7 @@ every softmax, and other rows that add up to one, until it meets values (`tests/
 - **exact**: how many maps have the numbers of an attention that the recorder saw (to 2e-4) and are confirmed by
   `verify()`, of all that are shown or were seen.
 - **axes**: *right* where another entry of the batch changes only the maps that are said to be that entry's; *unknown*
-  where the watch says that batch and heads cannot be told apart; – where the model does not tell entries apart.
+  where the watch says that batch and heads cannot be told apart; *mixed* where entries of a batch look at each other; – where the model does not tell entries apart.
 - **names**: *text* where the tokens named are the ids that were given, *patches* where rows are places of a picture,
   *numbered* where they are neither, – where the watch says that it does not know.
 - **complete**: *yes* where the trace says that nothing ran unheard; else what it names.
@@ -113,7 +113,7 @@ def axes_of(layers: list[Row]) -> str:
 
 
 def word(axes: str) -> str:
-    return "WRONG" if axes.startswith("wrong") else axes if axes in ("right", "unknown") else ""
+    return "WRONG" if axes.startswith("wrong") else axes if axes in ("right", "unknown", "mixed") else ""
 
 
 def names_of(layers: list[Row]) -> str:

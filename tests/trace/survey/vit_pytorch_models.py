@@ -26,7 +26,9 @@ MODELS: dict[str, dict[str, Any]] = {
     "ats_vit": {"max_tokens_per_depth": (24, 13)},
     "attn_residual_with_dca_simple_vit": {},
     "cait": {"class": "CaiT"},
-    "cct": {"img_size": PICTURE, "embedding_dim": 48, "num_layers": 2, "num_heads": 4, "mlp_ratio": 2.0, "class": "CCT"},
+    "cct": {
+        "img_size": PICTURE, "embedding_dim": 48, "num_layers": 2, "num_heads": 4, "mlp_ratio": 2.0, "class": "CCT",
+    },
     "cct_3d": {
         "img_size": 64, "num_frames": 4, "embedding_dim": 48, "num_layers": 2, "num_heads": 4, "mlp_ratio": 2.0,
         "class": "CCT", "feed": "square video",
@@ -78,7 +80,8 @@ MODELS: dict[str, dict[str, Any]] = {
         "window_size": (4, 4, None, None), "class": "ScalableViT",
     },
     "sep_vit": {
-        "dim": 16, "dim_head": 8, "heads": (1, 2, 4), "depth": (1, 1, 1), "window_size": 7, "class": "SepViT", "feed": "square of 112",
+        "dim": 16, "dim_head": 8, "heads": (1, 2, 4), "depth": (1, 1, 1), "window_size": 7, "class": "SepViT",
+        "feed": "square of 112",
     },
     "simmim": {"around": "vit"},
     "simple_flash_attn_vit": {},
