@@ -1,7 +1,7 @@
 """Models that nobody here has written, watched: nothing verified is wrong, nothing is missed in silence.
 
-docs/survey.md has a line for each; `REGARD_WRITE=1 pytest tests/trace/test_survey.py --slow` writes it anew, and keeps the rows
-in the folder that REGARD_SURVEY names, so that what is there is not computed again.
+docs/survey.md has a line for each; `REGARD_WRITE=1 pytest tests/trace/test_survey.py --slow` writes it anew. Rows are
+kept in the folder that REGARD_SURVEY names, and what is there is not computed again.
 """
 
 import json
@@ -76,4 +76,5 @@ def test_the_survey_is_what_is_seen(repository: Path, tmp_path: Path) -> None:
     file = repository / "docs" / "survey.md"
     if os.environ.get("REGARD_WRITE"):
         file.write_text(written, encoding="utf-8")
-    assert file.read_text(encoding="utf-8") == written, "write it anew: REGARD_WRITE=1 pytest tests/trace/test_survey.py"
+    committed = file.read_text(encoding="utf-8")
+    assert committed == written, "write it anew: REGARD_WRITE=1 pytest tests/trace/test_survey.py --slow"

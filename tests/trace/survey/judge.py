@@ -54,7 +54,7 @@ def judge(model: nn.Module, inputs: Inputs) -> dict[str, Any]:
     free = list(range(len(right)))
     row["layers"] = []
     for layer, proof in proofs:
-        row["layers"].append(judge_layer(layer, proof, right, other if steady else None, free, inputs, oracle.embedded))
+        row["layers"].append(judge_layer(layer, proof, right, other if steady else None, free, inputs, oracle))
     row["unmatched"] = [f"{right[i].path} {right[i].shape} {right[i].how}" for i in free]
     said = [one.name for run_ in trace.runs for one in run_.missed] + list(row["refused"])
     row["silent"] = (
@@ -100,7 +100,7 @@ def judge_layer(
     other: list[AttentionRecord] | None,
     free: list[int],
     inputs: Inputs,
-    embedded: list[Tensor],
+    oracle: Recorder,
 ) -> dict[str, Any]:
     """One layer against all that the oracle saw."""
     b, h, q, k = layer.weights.shape
@@ -132,7 +132,7 @@ def judge_layer(
         return row
     free.remove(best)
     row["axes"] = axes(layer, order, *(one[best].readings()[read] if one else None for one in (right, other)))
-    row["names"] = names(layer, inputs, embedded)
+    row["names"] = names(layer, inputs, oracle)
     return row
 
 
@@ -171,32 +171,33 @@ def axes(layer: Layer, order: Tensor, right: Tensor | None, other: Tensor | None
     entry = torch.arange(b) // (b // BATCH)
     wanted = (entry == 1)[:, None].expand(b, h).flatten()
     if bool((changed & ~wanted).any()):
-        return "wrong: another entry changed"
+        mixed = bool(changed[wanted].all())  # where it is said to be, and elsewhere: entries look at each other
+        return "mixed" if mixed else "wrong: another entry changed"
     return "right"
 
 
-def names(layer: Layer, inputs: Inputs, embedded: list[Tensor]) -> str:
+def names(layer: Layer, inputs: Inputs, oracle: Recorder) -> str:
     """Whether tokens that were named are those that were given."""
     verdicts = []
     for tokens in (layer.queries, layer.keys):
         if tokens is None:
             verdicts.append("unknown")
             continue
-        verdicts.append(name_of(tokens, inputs, embedded))
+        verdicts.append(name_of(tokens, inputs, oracle))
     return verdicts[0] if verdicts[0] == verdicts[1] else " / ".join(verdicts)
 
 
-def name_of(tokens: Any, inputs: Inputs, embedded: list[Tensor]) -> str:
-    """What the tokens of one side are: ids that were given, or embedded, or patches."""
+def name_of(tokens: Any, inputs: Inputs, oracle: Recorder) -> str:
+    """What the tokens of one side are: ids that were given or embedded, or patches that lie as some picture did."""
     first = tokens[0]
     if first.grid is not None:
-        return "patches"
+        return "patches" if first.grid in oracle.fields else f"other: a grid of {first.grid}, which nothing had"
     if first.ids is None:
         return f"labels: {' '.join(first.shown[:3])}"
     given = {
         name: x for name, x in inputs.items() if isinstance(x, Tensor) and x.ndim == 2 and not x.is_floating_point()
     }
-    for name, ids in [*given.items(), *(("embedded", x) for x in embedded if x.ndim == 2)]:
+    for name, ids in [*given.items(), *(("embedded", x) for x in oracle.embedded if x.ndim == 2)]:
         share = len(tokens) // len(ids)
         if share and all(list(map(int, one.ids)) == ids[i // share].tolist() for i, one in enumerate(tokens)):
             return name

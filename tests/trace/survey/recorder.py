@@ -6,6 +6,7 @@ Torch's fused kernel hands over q and k; its weights are computed from them in f
 """
 
 from dataclasses import dataclass, field
+from itertools import combinations, pairwise
 from typing import Any
 
 import torch
@@ -24,6 +25,8 @@ CARRIES = {
     "detach", "cat", "constant_pad_nd", "as_strided", "add", "sub", "contiguous", "add_", "sub_", "stack",
     "index_select", "unfold", "roll", "index", "tril", "triu", "relu", "pow", "convolution",
 }  # fmt: skip
+# What makes a picture, or cuts it into patches.
+PICTURED = {"convolution", "view", "_unsafe_view", "permute", "avg_pool2d", "max_pool2d_with_indices", "im2col"}
 SAME = {"mul", "add", "sub", "div", "where", "convolution"}  # these carry only what keeps its shape; heads that talk
 
 
@@ -66,6 +69,7 @@ class Recorder(TorchDispatchMode):
     records: list[AttentionRecord] = field(default_factory=list)
     softmaxes: int = 0
     embedded: list[Tensor] = field(default_factory=list)  # ids that were looked up
+    fields: set[tuple[int, int]] = field(default_factory=set)  # heights and widths of what may be a picture
 
     def __post_init__(self) -> None:
         TorchDispatchMode.__init__(self)
@@ -110,7 +114,11 @@ class Recorder(TorchDispatchMode):
             self.product(args[0], args[1], out, name == "bmm")
         elif name in ("baddbmm", "addmm"):
             self.product(args[1], args[2], out, name == "baddbmm")
-        elif name in CARRIES:
+        if name in PICTURED and isinstance(out, Tensor) and out.ndim > 3:
+            shape = out.shape[1:]
+            near = pairwise(shape) if out.ndim == 4 else combinations(shape, 2)
+            self.fields.update((int(a), int(b)) for a, b in near)
+        if name in CARRIES:
             self.carry(name, args, kwargs, out)
         return out
 
@@ -160,7 +168,7 @@ class Recorder(TorchDispatchMode):
             known.met[0] = True
             if known.size == 1 and not batched:
                 return
-            if turned and weights.shape[-2] == 1:
+            if turned and known.shape[-1] == 1 < known.size:
                 return  # one row for each place: a dynamic convolution, which is not counted
             self.records.append(AttentionRecord(self.here(), weights, dead, "product", known.shape))
             return
