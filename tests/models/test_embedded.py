@@ -10,7 +10,7 @@ from torch.testing import assert_close
 
 import regard
 from regard.data import repeats
-from regard.data.byte_level import MASK
+from regard.data.byte_level import MASK, encode_plain
 from regard.data.everyday import write_everyday
 from regard.data.opinions import rows_of
 from regard.data.paraphrases import write_paraphrases
@@ -321,3 +321,12 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
         store.put(path, b"new")
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_is_spelled_like_a_special_token_is_text_as_it_was_in_training():
+    tokenizer = embedded.tokenizer("writer")
+    text = "a <unk> was <bos> given <eos>"
+    ids = tokenizer.encode(text, add_special_tokens=False).ids
+    assert ids == encode_plain(tokenizer, [text])[0]
+    assert not {tokenizer.token_to_id(name) for name in ("<unk>", "<bos>", "<eos>")} & set(ids)
+    assert embedded.tokenizer("filler").token_to_id("<mask>") in embedded.tokenizer("filler").encode("a <mask> man").ids

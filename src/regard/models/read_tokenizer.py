@@ -6,6 +6,7 @@ from typing import Any
 from regard.models import store
 from regard.models.failure import failure_of
 from regard.models.tokenizer import WordTokenizer
+from regard.tokens.mask_token import find_mask_id
 
 TOKENIZER, SOURCE = "tokenizer.json", "source.json"  # of a model of texts; of what a translator reads
 
@@ -25,6 +26,9 @@ def read_tokenizer(folder: Path) -> Any:
     from tokenizers import Tokenizer
 
     try:
-        return Tokenizer.from_str(store.read_file(folder, name).decode())
+        tokenizer = Tokenizer.from_str(store.read_file(folder, name).decode())
     except BaseException as error:
         raise failure_of(f"the vocabulary of {folder}", error) from error
+    # "<unk>" in a text is a text, as it was in training; no file can say this. Who fills gaps must be shown them.
+    tokenizer.encode_special_tokens = find_mask_id(tokenizer) is None
+    return tokenizer
