@@ -6,7 +6,6 @@ from typing import Any
 from regard.models import store
 from regard.models.failure import failure_of
 from regard.models.tokenizer import WordTokenizer
-from regard.tokens.mask_token import find_mask_id
 
 TOKENIZER, SOURCE = "tokenizer.json", "source.json"  # of a model of texts; of what a translator reads
 
@@ -17,7 +16,8 @@ def read_tokenizer(folder: Path) -> Any:
     None of a model that reads pictures.
     """
     manifest = store.describe(folder)
-    if store.kind_in(folder, manifest).reads == "picture":
+    kind = store.kind_in(folder, manifest)
+    if kind.reads == "picture":
         return None
     files = manifest.get("files") or {}
     name = next((name for name in (TOKENIZER, SOURCE) if name in files), None)
@@ -29,6 +29,6 @@ def read_tokenizer(folder: Path) -> Any:
         tokenizer = Tokenizer.from_str(store.read_file(folder, name).decode())
     except BaseException as error:
         raise failure_of(f"the vocabulary of {folder}", error) from error
-    # "<unk>" in a text is a text, as it was in training; no file can say this. Who fills gaps must be shown them.
-    tokenizer.encode_special_tokens = find_mask_id(tokenizer) is None
+    # "<unk>" in a text is a text, as it was in training; no file can say this. Who fills gaps must be shown its mask.
+    tokenizer.encode_special_tokens = kind.writes == "text"
     return tokenizer
