@@ -60,7 +60,7 @@ FAULTS = {
     "rows within": (
         "a.csv",
         b'text,label\n"bad,0\nfine,1"\n',
-        "line 2: there is 1 column, .* goes on to line 3: close",
+        "line 2: there is 1 column, .* goes on to line 3",
     ),
     "columns": ("a.csv", b"text,label\ngood, very good,1\n", "line 2: there are 3 columns, but 2"),
     "tabs": ("a.tsv", b"text\tlabel\ngood\n", "line 2: there is 1 column, but 2"),
