@@ -174,10 +174,8 @@ describe("a served studio", () => {
     type("A B C");
     await wait();
     run();
-    await until(() => find(".progress") !== null);
-    await until(() => find(".progress") === null);
+    await until(() => hash.includes("trace=r1"));
     expect(hash).toContain("view=map");
-    expect(hash).toContain("trace=r1");
   });
 
   it("tells nothing beside a training that has no map", async () => {
