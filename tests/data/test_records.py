@@ -57,6 +57,11 @@ def test_objects_keep_their_types(tmp_path):
 FAULTS = {
     "open quote": ("a.csv", b'text,label\ngood,1\n"bad,0\nfine,1\n', "line 3: a quote .* never closed"),
     "quote within": ("a.csv", b'text,label\n"bad,0\n"fine",1\n', "line 2: a quote .* read on to line 3"),
+    "rows within": (
+        "a.csv",
+        b'text,label\n"bad,0\nfine,1"\n',
+        "line 2: there is 1 column, .* goes on to line 3",
+    ),
     "columns": ("a.csv", b"text,label\ngood, very good,1\n", "line 2: there are 3 columns, but 2"),
     "tabs": ("a.tsv", b"text\tlabel\ngood\n", "line 2: there is 1 column, but 2"),
     "NUL": ("a.tsv", b"text\tlabel\ngood\t1\nb\0d\t0\n", "line 3: byte 19 is NUL"),

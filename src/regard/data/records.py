@@ -63,8 +63,10 @@ def stream_records(path: Path, names: Sequence[str]) -> Iterator[Record]:
             header = [*names[: len(cells)], *map(str, range(len(names) + 1, len(cells) + 1))]
         if len(cells) != len(header):
             there = "there is 1 column" if len(cells) == 1 else f"there are {len(cells)} columns"
-            wrong = f"{there}, but {len(header)} in the first row"
-            refuse(path, line, f"{wrong}; {'quote a field that holds a comma' if form == '.csv' else 'check its tabs'}")
+            advice = "quote a field that holds a comma" if form == ".csv" else "check its tabs"
+            if last > line:
+                advice = f'a quote (") opens here and goes on to line {last}: close it, or double one that is text ("")'
+            refuse(path, line, f"{there}, but {len(header)} in the first row; {advice}")
         yield Record(line, last, dict(zip(header, cells)))
 
 

@@ -152,20 +152,29 @@ class SentencePairs:
 
 
 class TokenLists:
-    """Many lists of ids, gathered one by one into one array."""
+    """Many lists of ids, gathered one by one into one array, in two bytes for each id where that suffices.
+
+    >>> lists = TokenLists()
+    >>> for ids in ([7, 65535], [8, 65536]):
+    ...     lists.append(ids)
+    ...     print(lists.as_rows().flat.dtype, lists.as_rows().flat.tolist())
+    uint16 [7, 65535]
+    int32 [7, 65535, 8, 65536]
+    """
 
     def __init__(self) -> None:
-        self.flat, self.lengths = array("i"), array("q")
+        self.flat, self.lengths = array("H"), array("q")
 
     def append(self, ids: list[int]) -> None:
+        if self.flat.typecode == "H" and max(ids, default=0) >= 2**16:
+            self.flat = array("i", self.flat)
         self.flat.extend(ids)
         self.lengths.append(len(ids))
 
     def as_rows(self) -> RaggedArray:
-        """All of them, in two bytes for each id where that suffices."""
-        flat = np.array(self.flat, dtype=np.intc)
-        kind = np.uint16 if flat.max(initial=0) < 2**16 else np.int32
-        return RaggedArray.cut(flat.astype(kind), np.array(self.lengths, dtype=np.int64))
+        """All of them; nothing is copied."""
+        flat = np.frombuffer(self.flat, dtype=np.uint16 if self.flat.typecode == "H" else np.int32)
+        return RaggedArray.cut(flat, np.array(self.lengths, dtype=np.int64))
 
 
 def cut_sentence(sentence: EncodedSentence, longest: int) -> list[EncodedSentence]:

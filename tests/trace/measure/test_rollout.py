@@ -14,6 +14,7 @@ from regard.errors import TraceError
 from regard.tokens import Tokens
 from regard.trace.measure import rollout as walk
 from regard.trace.measure.rollout import flow, rollout, spread
+from regard.trace.measure.stacks import in_decoder
 from regard.trace.record.layer import Layer
 from regard.trace.record.trace import Run, Trace
 
@@ -137,6 +138,21 @@ def pair(**names):
             )
         ]
     )
+
+
+def test_what_a_pooling_layer_reads_is_an_encoder():
+    layers = [
+        layer("blocks.0.attention"),
+        layer("blocks.1.attention"),
+        layer("pooling", 1, 7, kind="cross", h=1, groups=1),
+    ]
+    assert in_decoder(layers) == [False, False, True]
+    found = flow(Trace([Run(layers)]), 0, residual=0.3)
+    first, second, pooled = (matrix(one, 0)[0] for one in layers)
+    eye = torch.eye(7, dtype=DTYPE)
+    assert_close(found.source[0], 0.7 * pooled[0] @ (0.3 * eye + 0.7 * second) @ (0.3 * eye + 0.7 * first))
+    unnamed = [layer("0"), layer("1"), layer("2"), layer("3", 7, 5, kind="cross")]  # paths do not tell: as many rows
+    assert in_decoder(unnamed) == [False, False, True, True]
 
 
 @pytest.mark.parametrize("by", ["weights", "values"])

@@ -4,7 +4,7 @@ import { shortenText } from "../paint/text";
 import { say } from "../language/language";
 import { FilePicker } from "./filePicker";
 import { remember } from "./remember";
-import { chosenModel, runModel, stopRun } from "./running";
+import { chosenModel, runTyped, stopRun } from "./running";
 import type { Studio } from "./state";
 
 const CHIPS = 80; // tokens that stay in sight; the map holds them all
@@ -28,7 +28,7 @@ export function Compose({ studio }: { studio: Studio }) {
   const enter = (event: KeyboardEvent): void => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     event.preventDefault();
-    void runModel(studio);
+    runTyped(studio);
   };
   const choose = (name: string): void => {
     const chosen = studio.models.value.find((one) => one.name === name);
@@ -36,7 +36,7 @@ export function Compose({ studio }: { studio: Studio }) {
     studio.write({ model: name, text: (!typed || now === "") && chosen?.example ? chosen.example : now });
   };
   return (
-    <form class="compose" onSubmit={(event) => { event.preventDefault(); void runModel(studio); }}>
+    <form class="compose" onSubmit={(event) => { event.preventDefault(); runTyped(studio); }}>
       <select
         aria-label={say("shell.model")} title={model?.about ?? say("shell.model")} value={model?.name ?? ""}
         onChange={(event) => choose(event.currentTarget.value)}

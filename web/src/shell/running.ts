@@ -56,6 +56,12 @@ export async function runModel(studio: Studio): Promise<void> {
   }
 }
 
+/** The same where somebody asked for it: what comes of it is shown, which the training view cannot. */
+export function runTyped(studio: Studio): void {
+  if (studio.choice.picked.value.view === "training") studio.choice.pick({ view: "map" });
+  void runModel(studio);
+}
+
 const reportFailedRun = (studio: Studio, why: string): void => {
   studio.notice.value = { kind: "failed", text: say("errors.run", { why }), again: () => void runModel(studio) };
 };

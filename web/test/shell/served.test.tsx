@@ -166,6 +166,18 @@ describe("a served studio", () => {
     expect(all(".grid .heads").length).toBeGreaterThan(0);
   });
 
+  it("leaves the training view for the map of a run that somebody asks for", async () => {
+    hash = "#/trace=a1&view=training&layer=0&head=0";
+    const { find, choose, type, run } = await studio();
+    await until(() => find("[data-view=training]") !== null);
+    choose("induction");
+    type("A B C");
+    await wait();
+    run();
+    await until(() => hash.includes("trace=r1"));
+    expect(hash).toContain("view=map");
+  });
+
   it("tells nothing beside a training that has no map", async () => {
     hash = "#/trace=a1&view=training&layer=0&head=0";
     const { find } = await studio();

@@ -64,7 +64,8 @@ def in_decoder(layers: Sequence[Layer]) -> list[bool]:
     """Which layers belong to a decoder that reads an encoder; none of them where there is no cross-attention.
 
     The decoder is what shares its path up to the first number with the cross-attention; where paths do not tell, the
-    self-attention right before the first cross-attention and all after it.
+    self-attention right before the first cross-attention, if it has as many rows, and all after it. A pooling layer has
+    no such layer: what comes before it is all of the encoder.
     """
     crosses = [layer.kind == "cross" for layer in layers]
     if not any(crosses):
@@ -73,7 +74,8 @@ def in_decoder(layers: Sequence[Layer]) -> list[bool]:
     root = path_of(layers[first].name)
     ours = [cross or path_of(layer.name) == root for cross, layer in zip(crosses, layers)]
     if not root or all(ours) or sum(ours) == sum(crosses):
-        ours = [cross or i >= first - 1 for i, cross in enumerate(crosses)]
+        before = layers[max(0, first - 1)].weights.shape[-2] == layers[first].weights.shape[-2]
+        ours = [cross or i >= first - before for i, cross in enumerate(crosses)]
     return ours
 
 

@@ -75,7 +75,7 @@ function checkTokenNames(manifest: Manifest, layer: LayerWords): void {
 }
 
 function infoOf(manifest: Manifest, run: RunWords, number: number, arrays: Arrays, more: KnownOfTrace): TraceInfo {
-  const sides = sidesOf(run.layers.map(({ name, kind }) => ({ name, kind: kind as Kind })));
+  const sides = sidesOf(run.layers.map(({ name, kind, shape }) => ({ name, kind: kind as Kind, shape })));
   const kinds = run.layers.flatMap((layer) => layer.parts.flatMap((part) => [part.q, part.k, part.weights]))
     .flatMap((name) => (name === null ? [] : [arrays.stored(name).dtype]));
   const coarsest = FINE.find((dtype) => kinds.includes(dtype)) ?? "F32";

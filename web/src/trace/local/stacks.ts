@@ -8,9 +8,12 @@ export interface Stacks {
   readonly target: readonly number[];
 }
 
-type Named = Pick<LayerInfo, "name" | "kind">;
+type Named = Pick<LayerInfo, "name" | "kind" | "shape">;
 
-/** The decoder is what shares its path up to the first number with cross-attention, else what stands around it. */
+/**
+ * The decoder is what shares its path up to the first number with cross-attention, else what stands around it: the layer
+ * before, if it has as many rows, and all after it. Before a pooling layer there is none.
+ */
 export function stacksOf(layers: readonly Named[]): Stacks {
   const numbers = layers.map((_, i) => i);
   const first = layers.findIndex((layer) => layer.kind === "cross");
@@ -19,8 +22,10 @@ export function stacksOf(layers: readonly Named[]): Stacks {
   const crossing = layers.filter((layer) => layer.kind === "cross").length;
   let ours = layers.map((layer) => layer.kind === "cross" || pathOf(layer.name) === root);
   const count = ours.filter(Boolean).length;
-  if (!root || count === layers.length || count === crossing)
-    ours = layers.map((layer, i) => i >= first - 1 || layer.kind === "cross");
+  if (!root || count === layers.length || count === crossing) {
+    const before = layers[Math.max(0, first - 1)]!.shape[2] === layers[first]!.shape[2] ? 1 : 0;
+    ours = layers.map((layer, i) => i >= first - before || layer.kind === "cross");
+  }
   return { source: numbers.filter((i) => !ours[i]), target: numbers.filter((i) => ours[i]) };
 }
 

@@ -1,12 +1,12 @@
 /** Values over the steps of a training: one small line chart each, with its own axis, of one run or two. Pure. */
 import { headColor } from "../../paint/color";
 import type { Theme } from "../../paint/theme";
-import { fourDigits } from "../../paint/digits";
+import { fourDigits, significant } from "../../paint/digits";
 import { type Shape, shape, textShape } from "../parts/shape";
 import type { Chart, Curve } from "./curves";
 
-export const CHART = { width: 250, height: 142 };
-const LEFT = 58, RIGHT = 14, TOP = 26, BOTTOM = 34;
+export const CHART = { width: 256, height: 142 };
+const LEFT = 68, RIGHT = 14, TOP = 26, BOTTOM = 34;
 const MOST_DOTS = 60; // of a line: more would touch each other
 const DASHES = "5 3"; // of the run beside, for eyes that see no colours
 
@@ -40,7 +40,8 @@ export function chartOf(
   const here = chart.lines[0]?.find(([step]) => step === now);
   const rule = (y0: number): Shape => shape("line", { x1: LEFT, x2: edge, y1: y0, y2: y0, stroke: theme.line });
   const pale = { fill: theme.pale }, strong = { fill: theme.ink, "font-weight": 600 }, end = { "text-anchor": "end" };
-  const beside = (value: number): Shape => textShape(LEFT - 6, y(value) + 4, fourDigits(value), { ...pale, ...end });
+  const beside = (value: number): Shape => // at most eight letters, for which there is room
+    textShape(LEFT - 6, y(value) + 4, significant(value, 4), { ...pale, ...end });
   const marked = { stroke: theme.focus, "stroke-dasharray": "3 3" };
   return shape(
     "g", {},

@@ -2,6 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { openLocalSource } from "../../../src/trace/local/source";
 import type { Measures, Source } from "../../../src/trace/source";
+import { sidesOf } from "../../../src/trace/local/stacks";
 import { Expected, apart, bytesOf } from "./read";
 
 const kinds = openLocalSource(bytesOf("kinds.trace")), pair = openLocalSource(bytesOf("pair.trace")), long = openLocalSource(bytesOf("long.trace"));
@@ -15,6 +16,16 @@ function* heads(source: Source, layer: number): Generator<{ layer: number; batch
   const [batches, count] = source.info.layers[layer]!.shape;
   for (let batch = 0; batch < batches; batch++) for (let head = 0; head < count; head++) yield { layer, batch, head };
 }
+
+describe("encoder and decoder", () => {
+  const self = (name: string) => ({ name, kind: "self", shape: [1, 4, 7, 7] }) as const;
+  it("are told apart by rows where paths do not tell; before a pooling layer all is an encoder", () => {
+    const pooling = { name: "pooling", kind: "cross", shape: [1, 1, 1, 7] } as const;
+    expect(sidesOf([self("blocks.0.attention"), self("blocks.1.attention"), pooling])).toEqual(["encoder", "encoder", "decoder"]);
+    const cross = { name: "2", kind: "cross", shape: [1, 4, 7, 5] } as const;
+    expect(sidesOf([self("0"), self("1"), cross])).toEqual(["encoder", "decoder", "decoder"]);
+  });
+});
 
 describe("what is known before a number is asked", () => {
   it("comes from the last run of the file", () => {
