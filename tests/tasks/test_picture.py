@@ -14,7 +14,7 @@ from regard.errors import ConfigError, DataError, ModelError
 from regard.models import store
 from regard.tasks import picture as task
 from regard.tasks.evaluate import evaluate, task_of
-from regard.tasks.picture import IGNORED, Picture, PictureSettings, PreparedPictures, find_parts
+from regard.tasks.picture import IGNORED, PictureSettings, PictureTask, PreparedPictures, find_parts
 from regard.tasks.picture_classifier import open_picture_classifier
 from regard.trace.file import load
 from regard.training import checkpoint
@@ -30,6 +30,8 @@ SIZES = {
 CHANGED = {"shift": 1.0, "rotate": 5.0, "flip": True, "dropout": 0.1, "label_smoothing": 0.05}
 SWIN = {"model": "swin", "width": 12, "patch_size": 2, "window": 3, "depths": "2,1", "stage_heads": "2,3"}
 
+GLIMPSE = {"model": "glimpse", "width": 64, "glimpses": 3, "glimpse_size": 6, "glimpse_scales": 2}
+
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
@@ -39,7 +41,7 @@ def data(tmp_path_factory):
 @pytest.fixture(scope="module")
 def run(data, tmp_path_factory):
     folder = tmp_path_factory.mktemp("picture") / "run"
-    assert fit(Picture(), settings(data, steps=150, eval_every=150, save_every=150), folder).code == 0
+    assert fit(PictureTask(), settings(data, steps=150, eval_every=150, save_every=150), folder).code == 0
     return folder
 
 
@@ -72,20 +74,38 @@ def png(image):
     return data.getvalue()
 
 
-@pytest.mark.parametrize("more", [{}, SWIN], ids=["vit", "swin"])
+@pytest.mark.parametrize("more", [{}, SWIN, GLIMPSE], ids=["vit", "swin", "glimpse"])
 def test_a_run_that_was_resumed_ends_in_the_same_bits(more, data, tmp_path):
     more = CHANGED | more
-    fit(Picture(), settings(data, **more), tmp_path / "whole")
-    fit(Picture(), settings(data, steps=3, **more), tmp_path / "parts")
-    fit(Picture(), settings(data, **more), tmp_path / "parts", resume=True)
+    fit(PictureTask(), settings(data, **more), tmp_path / "whole")
+    fit(PictureTask(), settings(data, steps=3, **more), tmp_path / "parts")
+    fit(PictureTask(), settings(data, **more), tmp_path / "parts", resume=True)
     assert_close(weights(tmp_path / "parts", 6), weights(tmp_path / "whole", 6), rtol=0, atol=0)
 
 
 def test_swin_learns_it_too(data, tmp_path):
-    found = fit(Picture(), settings(data, **SWIN, steps=90, eval_every=90, save_every=90), tmp_path / "run")
+    found = fit(PictureTask(), settings(data, **SWIN, steps=90, eval_every=90, save_every=90), tmp_path / "run")
     assert found.scores["accuracy"] >= 0.8  # of three classes
     assert store.describe(tmp_path / "run" / "model")["config"]["depths"] == [2, 1]
     assert open_picture_classifier(tmp_path / "run").model.config.depths == (2, 1)
+
+
+def test_glimpses_learn_it_and_say_where_they_looked_but_have_no_map(data, tmp_path, monkeypatch, capsys):
+    more = {"lr": 3e-3, "steps": 150, "eval_every": 150, "save_every": 150}
+    found = fit(PictureTask(), settings(data, **GLIMPSE, **more), tmp_path / "run")
+    assert found.scores["accuracy"] >= 0.8  # of three classes
+    opened = open_picture_classifier(tmp_path / "run")
+    picture = opened.read(png(draw_pictures(count=1)[0][0]))
+    path = opened.model(picture, paths=True)
+    assert path.locations.shape == (1, 3, 2)
+    assert_close(opened.model(picture), path.logits, rtol=0, atol=0)
+    rows = json.loads((max((tmp_path / "run" / "shown").iterdir()) / "examples.json").read_text())
+    assert [sorted(one) for one in rows] == [["source", "written"]] * 4
+    Image.fromarray(draw_pictures(count=1)[0][0]).save(tmp_path / "a.png")
+    words = [str(tmp_path / "a.png"), "--model", str(tmp_path / "run"), "--to", str(tmp_path / "a.trace")]
+    code, _, said = run_command(monkeypatch, capsys, "classify-image", *words)
+    assert code != 0
+    assert "looks by glimpses, of which there is no map" in said
 
 
 def test_examples_of_a_run_carry_the_grid_of_their_patches(run):

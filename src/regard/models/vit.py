@@ -36,6 +36,11 @@ class Vit(nn.Module):
     (torch.Size([5, 3]), torch.Size([5, 13, 8]))
     """
 
+    cls_token: nn.Parameter | None
+    dist_token: nn.Parameter | None
+    register_tokens: nn.Parameter | None
+    pooler: nn.Linear | None
+
     def __init__(self, config: VitConfig) -> None:
         super().__init__()
         must_be_vit(config)

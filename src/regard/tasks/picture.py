@@ -15,11 +15,13 @@ from regard.data.picture_sets import PictureSet, count_labels, find_pictures
 from regard.errors import ConfigError, DataError
 from regard.models import store
 from regard.models.config import ModelConfig
+from regard.models.glimpse_config import GlimpseConfig
 from regard.models.open.read_pixels import PixelScaling
 from regard.models.swin_config import SwinConfig
 from regard.models.vit_config import POOLINGS, POSITIONS, VitConfig
 from regard.tasks.base import BaseTask, EvaluationOptions
 from regard.tasks.classification_scores import Judgement, count_confusion, score_confusion
+from regard.tasks.glimpse_loss import reward_locations
 from regard.tasks.model_settings import Hyperparameter, fill_config, with_hyperparameters
 from regard.tasks.read_and_written import ShownExample, save_examples
 from regard.trace.watch import watch
@@ -38,14 +40,19 @@ HELD_OUT = 5000  # pictures for validation, at most
 @with_hyperparameters(
     VitConfig,
     SwinConfig,
+    GlimpseConfig,
     patch_size=Hyperparameter("pixels of a patch in either direction", 4),
-    width=Hyperparameter("hidden size; that of the first stage (swin)", 64),
+    width=Hyperparameter("hidden size; that of the first stage (swin), of the state (glimpse)", 64),
     heads=Hyperparameter("attention heads per layer (vit)", 4),
     layers=Hyperparameter("number of layers (vit)", 6),
     positions=Hyperparameter("position encoding (vit)", choices=POSITIONS),
     pooling=Hyperparameter("what the class is told from (vit)", choices=POOLINGS),
     window=Hyperparameter("cells of a window in either direction (swin)", 7),
-    dropout="dropout probability",
+    glimpses=Hyperparameter("how often it looks at a picture (glimpse)", 6),
+    glimpse_size=Hyperparameter("pixels of a glimpse in either direction (glimpse)", 8),
+    glimpse_scales=Hyperparameter("scales of a glimpse (glimpse)", 1, most=8),
+    location_deviation=Hyperparameter("how far off it looks in training, half a picture is 1 (glimpse)"),
+    dropout="dropout probability (vit, swin)",
 )
 @with_defaults(steps=3000, lr=1e-3, warmup_steps=200, lr_schedule="cosine", weight_decay=0.05, betas=(0.9, 0.999))
 class PictureSettings(Settings):
@@ -57,13 +64,16 @@ class PictureSettings(Settings):
     validation_size: int = Field(
         0, ge=0, description="pictures held out where data has no validation part; 0 is a tenth, at most 5,000"
     )
-    model: Literal["vit", "swin"] = Field("vit", description="model type")
+    model: Literal["vit", "swin", "glimpse"] = Field(
+        "vit", description="model type; glimpse looks at a few small parts, one after the other"
+    )
     image_size: int = Field(0, ge=0, description="height and width in pixels; 0: those of the first picture")
     channels: Literal[0, 1, 3] = Field(0, description="1 grey, 3 colours; 0: grey if the pictures are")
     crop: bool = Field(True, description="cut pictures around the middle to the size; otherwise stretch them")
     batch_size: int = Field(128, ge=1, description="pictures per batch, over all processes")
     depths: str = Field("2,2", description="blocks of each stage (swin)")
     stage_heads: str = Field("2,4", description="attention heads of each stage (swin)")
+    location_weight: float = Field(0.01, ge=0, description="weight of the reward of locations in the loss (glimpse)")
     label_smoothing: float = Field(0.0, ge=0, lt=1, description="label smoothing")
     shift: float = Field(0.0, ge=0, description="augmentation: pixels that pictures are moved by, at most")
     rotate: float = Field(0.0, ge=0, le=180, description="augmentation: degrees that pictures are turned by, at most")
@@ -140,6 +150,8 @@ def choose_config(settings: PictureSettings, height: int, width: int, channels: 
     if settings.model == "swin":
         depths, heads = (split_sizes(name, getattr(settings, name)) for name in ("depths", "stage_heads"))
         return fill_config(SwinConfig, settings, **sizes, depths=depths, heads=heads)
+    if settings.model == "glimpse":
+        return fill_config(GlimpseConfig, settings, **sizes)
     pooling = settings.pooling  # type: ignore[attr-defined]
     return fill_config(VitConfig, settings, **sizes, cls_token=pooling != "mean")
 
@@ -203,15 +215,20 @@ class PreparedPictures:
         return len(indices)
 
     def count_tokens(self, indices: np.ndarray) -> int:
-        """The patches of these pictures."""
+        """The patches of these pictures, or the glimpses at them."""
+        if self.given.model == "glimpse":
+            return len(indices) * self.given.glimpses  # type: ignore[attr-defined]
         patch = self.given.patch_size  # type: ignore[attr-defined]
         return len(indices) * -(-self.height // patch) * -(-self.width // patch)
 
     def loss(self, model: Any, batch: PictureBatch) -> Loss:
-        """Cross-entropy with smoothed labels; `nll` without."""
-        logits = model(batch.pictures)
+        """Cross-entropy with smoothed labels, and the reward of locations where there are some; `nll` is plain."""
+        path = model(batch.pictures, paths=True) if self.given.model == "glimpse" else None
+        logits = model(batch.pictures) if path is None else path.logits
         options: dict[str, Any] = {"ignore_index": IGNORED, "reduction": "sum"}
         lost = F.cross_entropy(logits, batch.labels, label_smoothing=self.given.label_smoothing, **options)
+        if path is not None:
+            lost = lost + reward_locations(path, batch.labels, self.given.location_weight)
         with torch.no_grad():
             nll = F.cross_entropy(logits, batch.labels, **options)
         return Loss(lost, int((batch.labels != IGNORED).sum()), nll)
@@ -228,9 +245,13 @@ class PreparedPictures:
 
     @torch.no_grad()
     def show_picture(self, model: nn.Module, picture: Float[Tensor, "1 c y x"], name: str) -> ShownExample:
-        """One picture, the class that the model gives it, and what it attended to."""
-        with watch(model) as trace:
-            logits = model(picture.to(next(model.parameters()).device))
+        """One picture, the class that the model gives it, and what it attended to, where it has a map of that."""
+        picture = picture.to(next(model.parameters()).device)
+        if self.given.model == "glimpse":
+            logits, trace = model(picture), None
+        else:
+            with watch(model) as trace:
+                logits = model(picture)
         return ShownExample([Path(name).name], [self.classes[int(logits[0].argmax())]], trace)
 
     def export(self, model: Any, folder: Path, facts: dict[str, Any]) -> None:
@@ -270,7 +291,7 @@ class PictureOptions(EvaluationOptions):
     part: Literal["validation", "test"] = Field("validation", description="which part of them")
 
 
-class Picture(BaseTask):
+class PictureTask(BaseTask):
     """Pictures in, their classes out."""
 
     name, settings, options = "picture", PictureSettings, PictureOptions
