@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 import torch
+import transformers
 from PIL import Image
 from torch.testing import assert_close
 
@@ -20,6 +21,7 @@ from regard.trace.file import load
 from regard.training import checkpoint
 from regard.training.fit import fit
 from tests.cli.run import run as run_command
+from tests.models.convert.common import shaken
 from tests.tasks.tiny_pictures import NAMES, draw_pictures, write_archive, write_class_folders
 
 SIZES = {
@@ -231,6 +233,33 @@ def test_the_command_says_classes_and_writes_what_was_attended_to(run, tmp_path,
     code, _, said = say(str(tmp_path / "bad.png"))
     assert code != 0
     assert "damaged or cut off" in said
+
+
+@pytest.mark.parametrize("family", ["vit", "swin"])
+def test_a_published_model_says_what_its_library_says_of_the_same_pixels(family, tmp_path):
+    torch.manual_seed(0)
+    labels = {"id2label": {0: "cat", 1: "dog", 2: "owl"}}
+    if family == "vit":
+        sizes = {"hidden_size": 12, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 17}
+        config = transformers.ViTConfig(image_size=[8, 12], patch_size=4, **sizes, **labels)
+        theirs = transformers.ViTForImageClassification(config)
+    else:
+        sizes = {"embed_dim": 6, "depths": [1, 1], "num_heads": [2, 3], "window_size": 2}
+        theirs = transformers.SwinForImageClassification(
+            transformers.SwinConfig(image_size=[8, 12], patch_size=2, **sizes, **labels)
+        )
+    theirs = shaken(theirs)
+    theirs.save_pretrained(tmp_path)
+    mean, deviation = [0.5, 0.4, 0.3], [0.2, 0.3, 0.4]
+    told = {"image_mean": mean, "image_std": deviation, "do_center_crop": False}
+    (tmp_path / "preprocessor_config.json").write_text(json.dumps(told))
+    pixels = np.random.default_rng(0).integers(0, 256, (8, 12, 3), dtype=np.uint8)
+    opened = open_picture_classifier(tmp_path)
+    assert (opened.classes, opened.crop, opened.size) == (["cat", "dog", "owl"], False, (8, 12))
+    values = ((pixels / 255 - mean) / deviation).transpose(2, 0, 1)[None]
+    with torch.no_grad():
+        shares = theirs(pixel_values=torch.tensor(values, dtype=torch.float32)).logits.softmax(-1)
+    assert_close(opened.classify([png(pixels)]), shares, rtol=1e-4, atol=1e-5)
 
 
 def test_a_model_of_texts_is_refused():
