@@ -156,12 +156,16 @@ def test_pictures_that_do_not_fit_the_memory_are_read_again_and_are_the_same(tmp
     assert prepared.classes == list(NAMES)
     monkeypatch.setattr(task, "IN_MEMORY", 0)
     lazily = PreparedPictures(settings(folder, **CHANGED, validation_size=5), tmp_path)
-    assert lazily.pixels is None
     assert lazily.scaling == prepared.scaling
     for numbers in prepared.batches(1):
         one, other = prepared.collate(numbers), lazily.collate(numbers)
         assert_close(one.pictures, other.pictures, rtol=0, atol=0)
         assert torch.equal(one.labels, other.labels)
+    for file in folder.rglob("*.png"):
+        file.unlink()
+    prepared.collate(np.array([0]))
+    with pytest.raises(DataError, match="cannot be read"):
+        lazily.collate(np.array([0]))
 
 
 def test_a_validation_part_is_taken_where_there_is_one(tmp_path):

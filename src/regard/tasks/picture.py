@@ -1,5 +1,6 @@
 """Classification of pictures: labelled pictures in, a model that says which class a picture is of out."""
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -156,15 +157,20 @@ def choose_config(settings: PictureSettings, height: int, width: int, channels: 
     return fill_config(VitConfig, settings, **sizes, cls_token=pooling != "mean")
 
 
-def measure_pixels(pixels: UInt8[np.ndarray, "n c y x"]) -> PixelScaling:
+def measure_pixels(chunks: Iterable[UInt8[np.ndarray, "n c y x"]]) -> PixelScaling:
     """The mean and the deviation of each channel, in 0 … 1; a channel that never changes keeps its deviation of 1.
 
-    >>> measure_pixels(np.array([[[[0, 255]]]], dtype=np.uint8))
+    >>> measure_pixels([np.array([[[[0, 255]]]], dtype=np.uint8)])
     PixelScaling(mean=(0.5,), deviation=(0.5,))
     """
-    numbers = pixels.astype(np.float64) / 255
-    mean, deviation = numbers.mean((0, 2, 3)), numbers.std((0, 2, 3))
-    return PixelScaling(tuple(mean.tolist()), tuple(np.where(deviation > 0, deviation, 1.0).tolist()))
+    counts = sum(
+        np.stack([np.bincount(channel.reshape(-1), minlength=256) for channel in pixels.swapaxes(0, 1)])
+        for pixels in chunks
+    )  # c 256: how often each shade is there
+    shades = np.arange(256) / 255
+    mean = counts @ shades / counts.sum(1)
+    deviation = np.sqrt(counts @ shades**2 / counts.sum(1) - mean**2)
+    return PixelScaling(tuple(mean.tolist()), tuple(np.where(deviation > 1e-6, deviation, 1.0).tolist()))
 
 
 class PreparedPictures:
@@ -180,10 +186,10 @@ class PreparedPictures:
         channels = settings.channels or (1 if self.train.is_grey else 3)
         self.height, self.width = choose_size(settings, self.train.read(0, channels))
         self.channels = channels
-        kept = self.examples * channels * self.height * self.width <= IN_MEMORY
-        self.pixels = self.load(self.train) if kept else None
-        some = self.load(self.train.select(np.arange(min(MEASURED, self.examples)))) if self.pixels is None else None
-        self.scaling = measure_pixels(self.pixels[:MEASURED] if some is None else some)  # type: ignore[index]
+        size = channels * self.height * self.width
+        fits = (self.examples + len(self.validation)) * size <= IN_MEMORY
+        self.train, self.validation = (self.keep(one) if fits else one for one in (self.train, self.validation))
+        self.scaling = measure_pixels(self.chunks(self.train, min(MEASURED, self.examples)))
         self.config = choose_config(settings, self.height, self.width, channels, len(self.classes))
         self.model: nn.Module = self.config.build()
         self.notices = tell_rare(self.train)
@@ -191,6 +197,15 @@ class PreparedPictures:
     def load(self, pictures: PictureSet) -> UInt8[np.ndarray, "n c y x"]:
         """Pictures in the size of the model."""
         return pictures.load(self.height, self.width, self.channels, crop=self.given.crop)
+
+    def keep(self, pictures: PictureSet) -> PictureSet:
+        """Pictures in the size of the model, decoded once."""
+        return pictures.keep(self.height, self.width, self.channels, crop=self.given.crop)
+
+    def chunks(self, pictures: PictureSet, most: int) -> Iterator[UInt8[np.ndarray, "n c y x"]]:
+        """The first so many pictures, a few at a time."""
+        for first in range(0, most, AT_ONCE):
+            yield self.load(pictures.select(np.arange(first, min(most, first + AT_ONCE))))
 
     def batches(self, epoch: int) -> list[np.ndarray]:
         """The updates of one epoch; example n of epoch e has the number e · examples + n."""
@@ -206,8 +221,7 @@ class PreparedPictures:
             one = self.collate(np.zeros(1, dtype=np.int64))
             return one._replace(labels=torch.full_like(one.labels, IGNORED))
         epoch, rows = int(indices[0]) // self.examples, indices % self.examples
-        pixels = self.load(self.train.select(rows)) if self.pixels is None else self.pixels[rows]
-        pictures = self.scaling.scale(pixels)
+        pictures = self.scaling.scale(self.load(self.train.select(rows)))
         changed = self.given.augmentation.apply(pictures, rows, seed=self.given.seed, epoch=epoch)
         return PictureBatch(changed, torch.from_numpy(self.train.labels[rows]))
 
