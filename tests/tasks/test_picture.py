@@ -239,6 +239,31 @@ def test_the_command_says_classes_and_writes_what_was_attended_to(run, tmp_path,
     assert "damaged or cut off" in said
 
 
+def test_see_opens_the_explorer_over_the_picture_and_the_run_can_be_edited(run, tmp_path, monkeypatch, capsys):
+    from regard.app.protocol.messages import EditSpec
+    from regard.app.runners.monitor import RunMonitor
+
+    served = []
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("BROWSER", "true")
+    monkeypatch.setattr("regard.cli.explore.in_terminal", lambda: True)
+    monkeypatch.setattr("regard.cli.explore.read_bundle", lambda: "export {}")
+    monkeypatch.setattr("regard.app.serving.serve", lambda studio, at, **how: served.append(studio))
+    Image.fromarray(draw_pictures(count=1)[0][0]).save(tmp_path / "a.png")
+    words = ("classify-image", str(tmp_path / "a.png"), "--model", str(run), "--see")
+    assert run_command(monkeypatch, capsys, *words)[0] == 0
+    [studio] = served
+    [card] = studio.traces.list_traces()
+    kept = studio.traces.find(card.id).card
+    assert (card.text, kept.picture["width"], len(kept.output["classes"])) == ("a.png", 12, 3)
+    assert studio.edit(card.id, [EditSpec(kind="mute", layer=0)], RunMonitor()).kl > 0
+    studio.close()
+    monkeypatch.setattr("regard.cli.explore.in_terminal", lambda: False)
+    code, _, said = run_command(monkeypatch, capsys, *words)
+    assert code == 2
+    assert "leave --see out, or write --to a file" in said
+
+
 @pytest.mark.parametrize("family", ["vit", "swin"])
 def test_a_published_model_says_what_its_library_says_of_the_same_pixels(family, tmp_path):
     torch.manual_seed(0)
