@@ -180,7 +180,7 @@ KINDS: dict[str, Kind] = {
             writes=None,
             tasks=("see",),
             opener="regard.app.runners.pictures:open_picture_reader",
-            unbounded=("labels", "image_height", "image_width", "glimpses"),
+            unbounded=("labels", "image_height", "image_width"),
         ),
         Kind(
             name="t5",

@@ -163,10 +163,9 @@ def measure_pixels(chunks: Iterable[UInt8[np.ndarray, "n c y x"]]) -> PixelScali
     >>> measure_pixels([np.array([[[[0, 255]]]], dtype=np.uint8)])
     PixelScaling(mean=(0.5,), deviation=(0.5,))
     """
-    counts = sum(
-        np.stack([np.bincount(channel.reshape(-1), minlength=256) for channel in pixels.swapaxes(0, 1)])
-        for pixels in chunks
-    )  # c 256: how often each shade is there
+    counts: np.ndarray = np.zeros(1, dtype=np.int64)  # c 256 in the end: how often each shade is there
+    for pixels in chunks:
+        counts = counts + np.stack([np.bincount(one.reshape(-1), minlength=256) for one in pixels.swapaxes(0, 1)])
     shades = np.arange(256) / 255
     mean = counts @ shades / counts.sum(1)
     deviation = np.sqrt(counts @ shades**2 / counts.sum(1) - mean**2)
