@@ -9,6 +9,8 @@ import torch
 
 from regard.app.runners.library import task_of
 from regard.app.studio.models import MAX_OPEN, Models, example
+from regard.data.picture_file import read_picture
+from regard.models import GlimpseConfig, VitConfig, store
 from regard.models.open.locate import locate_path
 from tests.app.served import EDIT, opened, row, run, trace_of
 from tests.cli.run import saved
@@ -133,6 +135,27 @@ def test_a_model_that_sees_shows_its_patches_over_the_picture(client):
     assert info["picture"]["address"].startswith("data:image/png;base64,")
     assert len(info["output"]["classes"]) == 3
     assert client.post(f"/api/traces/{name}/edit", json={"edits": [EDIT]}).json()["kl"] > 0
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_a_model_of_ours_that_sees_runs_as_well_and_one_that_has_no_map_says_so(channels, tmp_path):
+    sizes = {"image_height": 12, "image_width": 8, "channels": channels, "labels": 3}
+    ours = VitConfig(**sizes, patch_size=4, width=16, heads=2, layers=1).build().eval()
+    facts = {"classes": ["a", "b", "c"], "pixels": {"image_mean": [0.3] * channels, "image_std": [0.2] * channels}}
+    store.write(tmp_path / "vit", ours, ours.config, facts)
+    store.write(tmp_path / "ram", (ram := GlimpseConfig(**sizes).build()), ram.config, facts)
+    given = picture((12, 8, 3))
+    with opened(tmp_path / "kept", tmp_path / "vit", tmp_path / "ram") as (client, _):
+        info = client.get(f"/api/traces/{trace_of(client, model='vit', text='', picture=given)}").json()
+        last = run(client, model="ram", text="", picture=given)[-1]
+    assert (info["tokens"][0]["grid"], info["picture"]["width"], info["picture"]["height"]) == ([3, 2], 8, 12)
+    pixels = read_picture(base64.b64decode(given.split(",")[1]), channels=channels).transpose(2, 0, 1)
+    with torch.no_grad():
+        shares = ours((torch.tensor(pixels)[None] / 255 - 0.3) / 0.2).softmax(-1)[0]
+    said = {one["name"]: one["share"] for one in info["output"]["classes"]}
+    assert [said[name] for name in "abc"] == pytest.approx(shares.tolist(), abs=1e-5)
+    assert last["kind"] == "failed"
+    assert "looks by glimpses, of which there is no map" in last["text"]
 
 
 @pytest.mark.parametrize(

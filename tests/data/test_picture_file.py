@@ -43,7 +43,9 @@ def test_colours_and_grey_are_read_as_they_are():
 def test_sixteen_bits_become_eight_and_are_not_cut_off():
     deep = np.array([[0, 257, 128 * 257, 65535]], dtype=np.uint16)
     rows = b"\0" + deep.astype(">u2").tobytes()
-    for data in (png(4, 1, depth=16, body=rows), saved(Image.fromarray(deep)), saved(Image.fromarray(deep), "TIFF")):
+    plain = b"P5 4 1 65535\n" + deep.astype(">u2").tobytes()
+    files = (png(4, 1, depth=16, body=rows), plain, saved(Image.fromarray(deep)), saved(Image.fromarray(deep), "TIFF"))
+    for data in files:
         assert read_picture(data, channels=1)[0, :, 0].tolist() == [0, 1, 128, 255]
     colours = np.array([0, 32768, 65535], dtype=">u2").tobytes()
     assert read_picture(png(1, 1, depth=16, colour=2, body=b"\0" + colours))[0, 0].tolist() == [0, 128, 255]

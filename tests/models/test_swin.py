@@ -9,6 +9,7 @@ from regard.errors import ModelError, ShapeError
 from regard.layers.windows import number_cells
 from regard.models import SwinConfig, store
 from regard.models.kinds import kind_of
+from regard.trace.record.layer import Layer
 
 SIZES = {"image_height": 12, "image_width": 18, "patch_size": 2, "width": 6, "channels": 1, "labels": 5}
 STAGES = {"depths": (2, 1), "heads": (2, 3), "window": 3}
@@ -34,6 +35,26 @@ def test_a_watch_is_verified_at_every_stage_and_says_that_maps_are_parts_of_the_
     cells = number_cells(6, 9, 3, 1)
     assert cells[-1].tolist() == [4 * 9 + 7, 4 * 9 + 8, 4 * 9, 5 * 9 + 7, 5 * 9 + 8, 5 * 9, 7, 8, 0]
     assert shifted[:, -1, :, -1].tolist() == torch.eye(9)[-1].expand(4, 2, 9).tolist()  # the first cell is alone there
+
+
+@pytest.mark.skipif(not hasattr(Layer, "whole"), reason="runs where a trace puts windows back (Layer.whole)")
+@pytest.mark.parametrize("size", [(24, 36), (20, 30)])
+@pytest.mark.parametrize("sees_padding", [True, False])
+def test_windows_go_back_onto_the_picture_at_every_stage(size, sees_padding):
+    model = make(depths=(2, 2), sees_padding=sees_padding)
+    with torch.no_grad(), regard.watch(model) as trace:
+        model(torch.randn(2, 1, *size))
+    for stage in range(2):
+        rows, columns = (-(-side // 2 ** (stage + 1)) for side in size)
+        for block in range(2):
+            layer = trace.layers[2 * stage + block]
+            dense, cells = layer.weights.dense().unflatten(0, (2, -1)), number_cells(rows, columns, 3, block)
+            whole = torch.zeros(2, layer.heads, rows * columns, rows * columns)
+            for window, numbers in enumerate(cells):
+                there = numbers >= 0
+                at = numbers[there]
+                whole[:, :, at[:, None], at] = dense[:, window][:, :, there][..., there]
+            assert_close(layer.whole().weights.dense()[..., : rows * columns], whole)
 
 
 def test_a_shifted_window_sees_nothing_of_the_other_side():

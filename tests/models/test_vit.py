@@ -10,6 +10,7 @@ from regard.errors import DtypeError, ShapeError
 from regard.models import VitConfig, store
 from regard.models.kinds import kind_of
 from regard.positions.grid import SIDE, LearnedGrid, RotaryGrid, SinusoidGrid, grid_places
+from tests.models.convert.common import shaken
 
 SIZES = {"image_height": 8, "image_width": 12, "patch_size": 4, "width": 16, "heads": 2, "layers": 3, "channels": 5}
 
@@ -22,10 +23,7 @@ def picture(b=3, height=8, width=12):
 def make(**options):
     torch.manual_seed(0)
     model = VitConfig(**SIZES | {"labels": 7} | options).build().double().eval()
-    for name, parameter in model.named_parameters():
-        if name.endswith(("bias", "norm.weight", "scale")):
-            nn.init.normal_(parameter)
-    return model
+    return shaken(model)
 
 
 def by_torch(model, x):

@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 import torch
+import transformers
 from PIL import Image
 from torch.testing import assert_close
 
@@ -14,12 +15,13 @@ from regard.errors import ConfigError, DataError, ModelError
 from regard.models import store
 from regard.tasks import picture as task
 from regard.tasks.evaluate import evaluate, task_of
-from regard.tasks.picture import IGNORED, Picture, PictureSettings, PreparedPictures, find_parts
+from regard.tasks.picture import IGNORED, PictureSettings, PictureTask, PreparedPictures, find_parts
 from regard.tasks.picture_classifier import open_picture_classifier
 from regard.trace.file import load
 from regard.training import checkpoint
 from regard.training.fit import fit
 from tests.cli.run import run as run_command
+from tests.models.convert.common import shaken
 from tests.tasks.tiny_pictures import NAMES, draw_pictures, write_archive, write_class_folders
 
 SIZES = {
@@ -30,6 +32,8 @@ SIZES = {
 CHANGED = {"shift": 1.0, "rotate": 5.0, "flip": True, "dropout": 0.1, "label_smoothing": 0.05}
 SWIN = {"model": "swin", "width": 12, "patch_size": 2, "window": 3, "depths": "2,1", "stage_heads": "2,3"}
 
+GLIMPSE = {"model": "glimpse", "width": 64, "glimpses": 3, "glimpse_size": 6, "glimpse_scales": 2}
+
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
@@ -39,7 +43,7 @@ def data(tmp_path_factory):
 @pytest.fixture(scope="module")
 def run(data, tmp_path_factory):
     folder = tmp_path_factory.mktemp("picture") / "run"
-    assert fit(Picture(), settings(data, steps=150, eval_every=150, save_every=150), folder).code == 0
+    assert fit(PictureTask(), settings(data, steps=150, eval_every=150, save_every=150), folder).code == 0
     return folder
 
 
@@ -72,20 +76,38 @@ def png(image):
     return data.getvalue()
 
 
-@pytest.mark.parametrize("more", [{}, SWIN], ids=["vit", "swin"])
+@pytest.mark.parametrize("more", [{}, SWIN, GLIMPSE], ids=["vit", "swin", "glimpse"])
 def test_a_run_that_was_resumed_ends_in_the_same_bits(more, data, tmp_path):
     more = CHANGED | more
-    fit(Picture(), settings(data, **more), tmp_path / "whole")
-    fit(Picture(), settings(data, steps=3, **more), tmp_path / "parts")
-    fit(Picture(), settings(data, **more), tmp_path / "parts", resume=True)
+    fit(PictureTask(), settings(data, **more), tmp_path / "whole")
+    fit(PictureTask(), settings(data, steps=3, **more), tmp_path / "parts")
+    fit(PictureTask(), settings(data, **more), tmp_path / "parts", resume=True)
     assert_close(weights(tmp_path / "parts", 6), weights(tmp_path / "whole", 6), rtol=0, atol=0)
 
 
 def test_swin_learns_it_too(data, tmp_path):
-    found = fit(Picture(), settings(data, **SWIN, steps=90, eval_every=90, save_every=90), tmp_path / "run")
+    found = fit(PictureTask(), settings(data, **SWIN, steps=90, eval_every=90, save_every=90), tmp_path / "run")
     assert found.scores["accuracy"] >= 0.8  # of three classes
     assert store.describe(tmp_path / "run" / "model")["config"]["depths"] == [2, 1]
     assert open_picture_classifier(tmp_path / "run").model.config.depths == (2, 1)
+
+
+def test_glimpses_learn_it_and_say_where_they_looked_but_have_no_map(data, tmp_path, monkeypatch, capsys):
+    more = {"lr": 3e-3, "steps": 150, "eval_every": 150, "save_every": 150}
+    found = fit(PictureTask(), settings(data, **GLIMPSE, **more), tmp_path / "run")
+    assert found.scores["accuracy"] >= 0.8  # of three classes
+    opened = open_picture_classifier(tmp_path / "run")
+    picture = opened.read(png(draw_pictures(count=1)[0][0]))
+    path = opened.model(picture, paths=True)
+    assert path.locations.shape == (1, 3, 2)
+    assert_close(opened.model(picture), path.logits, rtol=0, atol=0)
+    rows = json.loads((max((tmp_path / "run" / "shown").iterdir()) / "examples.json").read_text())
+    assert [sorted(one) for one in rows] == [["source", "written"]] * 4
+    Image.fromarray(draw_pictures(count=1)[0][0]).save(tmp_path / "a.png")
+    words = [str(tmp_path / "a.png"), "--model", str(tmp_path / "run"), "--to", str(tmp_path / "a.trace")]
+    code, _, said = run_command(monkeypatch, capsys, "classify-image", *words)
+    assert code != 0
+    assert "looks by glimpses, of which there is no map" in said
 
 
 def test_examples_of_a_run_carry_the_grid_of_their_patches(run):
@@ -134,12 +156,16 @@ def test_pictures_that_do_not_fit_the_memory_are_read_again_and_are_the_same(tmp
     assert prepared.classes == list(NAMES)
     monkeypatch.setattr(task, "IN_MEMORY", 0)
     lazily = PreparedPictures(settings(folder, **CHANGED, validation_size=5), tmp_path)
-    assert lazily.pixels is None
     assert lazily.scaling == prepared.scaling
     for numbers in prepared.batches(1):
         one, other = prepared.collate(numbers), lazily.collate(numbers)
         assert_close(one.pictures, other.pictures, rtol=0, atol=0)
         assert torch.equal(one.labels, other.labels)
+    for file in folder.rglob("*.png"):
+        file.unlink()
+    prepared.collate(np.array([0]))
+    with pytest.raises(DataError, match="cannot be read"):
+        lazily.collate(np.array([0]))
 
 
 def test_a_validation_part_is_taken_where_there_is_one(tmp_path):
@@ -211,6 +237,58 @@ def test_the_command_says_classes_and_writes_what_was_attended_to(run, tmp_path,
     code, _, said = say(str(tmp_path / "bad.png"))
     assert code != 0
     assert "damaged or cut off" in said
+
+
+def test_see_opens_the_explorer_over_the_picture_and_the_run_can_be_edited(run, tmp_path, monkeypatch, capsys):
+    from regard.app.protocol.messages import EditSpec
+    from regard.app.runners.monitor import RunMonitor
+
+    served = []
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("BROWSER", "true")
+    monkeypatch.setattr("regard.cli.explore.in_terminal", lambda: True)
+    monkeypatch.setattr("regard.cli.explore.read_bundle", lambda: "export {}")
+    monkeypatch.setattr("regard.app.serving.serve", lambda studio, at, **how: served.append(studio))
+    Image.fromarray(draw_pictures(count=1)[0][0]).save(tmp_path / "a.png")
+    words = ("classify-image", str(tmp_path / "a.png"), "--model", str(run), "--see")
+    assert run_command(monkeypatch, capsys, *words)[0] == 0
+    [studio] = served
+    [card] = studio.traces.list_traces()
+    kept = studio.traces.find(card.id).card
+    assert (card.text, kept.picture["width"], len(kept.output["classes"])) == ("a.png", 12, 3)
+    assert studio.edit(card.id, [EditSpec(kind="mute", layer=0)], RunMonitor()).kl > 0
+    studio.close()
+    monkeypatch.setattr("regard.cli.explore.in_terminal", lambda: False)
+    code, _, said = run_command(monkeypatch, capsys, *words)
+    assert code == 2
+    assert "leave --see out, or write --to a file" in said
+
+
+@pytest.mark.parametrize("family", ["vit", "swin"])
+def test_a_published_model_says_what_its_library_says_of_the_same_pixels(family, tmp_path):
+    torch.manual_seed(0)
+    labels = {"id2label": {0: "cat", 1: "dog", 2: "owl"}}
+    if family == "vit":
+        sizes = {"hidden_size": 12, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 17}
+        config = transformers.ViTConfig(image_size=[8, 12], patch_size=4, **sizes, **labels)
+        theirs = transformers.ViTForImageClassification(config)
+    else:
+        sizes = {"embed_dim": 6, "depths": [1, 1], "num_heads": [2, 3], "window_size": 2}
+        theirs = transformers.SwinForImageClassification(
+            transformers.SwinConfig(image_size=[8, 12], patch_size=2, **sizes, **labels)
+        )
+    theirs = shaken(theirs)
+    theirs.save_pretrained(tmp_path)
+    mean, deviation = [0.5, 0.4, 0.3], [0.2, 0.3, 0.4]
+    told = {"image_mean": mean, "image_std": deviation, "do_center_crop": False}
+    (tmp_path / "preprocessor_config.json").write_text(json.dumps(told))
+    pixels = np.random.default_rng(0).integers(0, 256, (8, 12, 3), dtype=np.uint8)
+    opened = open_picture_classifier(tmp_path)
+    assert (opened.classes, opened.crop, opened.size) == (["cat", "dog", "owl"], False, (8, 12))
+    values = ((pixels / 255 - mean) / deviation).transpose(2, 0, 1)[None]
+    with torch.no_grad():
+        shares = theirs(pixel_values=torch.tensor(values, dtype=torch.float32)).logits.softmax(-1)
+    assert_close(opened.classify([png(pixels)]), shares, rtol=1e-4, atol=1e-5)
 
 
 def test_a_model_of_texts_is_refused():

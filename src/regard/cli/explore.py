@@ -48,6 +48,7 @@ class ExploredRun(NamedTuple):
     output: dict[str, Any]  # ModelOutput of the protocol
     given: dict[str, Any]  # the inputs of its runner
     trace: Callable[[], Trace]
+    picture: dict[str, Any] | None = None  # ShownPicture of the protocol
 
 
 def written_output(text: str) -> dict[str, Any]:
@@ -73,7 +74,8 @@ def explore(where: str, runs: Sequence[ExploredRun]) -> None:
             studio = Studio(keep=default_folder(), runs=Path("runs"))
             model = make_known(studio, where)
             for one in reversed(runs[:MOST]):  # what is kept last stands in front
-                card = Card(make_id(), title(one.text), model, one.text, output=one.output, given=one.given)
+                what = {"output": one.output, "given": one.given, "picture": one.picture}
+                card = Card(make_id(), title(one.text), model, one.text, **what)
                 trouble = studio.traces.keep(card, one.trace())
         if trouble is not None:
             typer.echo(f"regard: {trouble}", err=True)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import typer
 
+from regard.cli.explore import ExploredRun, explore, why_not
 from regard.cli.harmless import format_json
 from regard.cli.outputs import check_target, explain_write_errors
 from regard.cli.see import write_file
@@ -18,12 +19,15 @@ ENDINGS = (".html", ".trace", ".svg", ".png", ".pdf")
 
 
 def classify_pictures(
-    where: str, files: list[Path], *, top: int, to: Path | None, download: bool, as_json: bool
+    where: str, files: list[Path], *, top: int, see: bool, to: Path | None, download: bool, as_json: bool
 ) -> Iterator[str]:
     """What to print: a line for each picture, its likeliest classes first."""
     check_target(to, ENDINGS, explorer=True)
     if to is not None and len(files) > 1:
         raise ConfigError(f"{to.name!r} holds one picture, but {len(files)} came; give one")
+    why = why_not() if see else ""
+    if why:
+        raise ConfigError(f"the explorer cannot be opened here, because {why}; leave --see out, or write --to a file")
     opened = open_picture_classifier(where, download=download)
     for file in files:
         shares = opened.classify([file])[0]
@@ -37,17 +41,29 @@ def classify_pictures(
         with explain_write_errors(to):
             write_run(opened, files[0], to)
         typer.echo(f"wrote {to}", err=True)  # what is printed are classes and nothing else
+    if see:
+        explore(where, [keep_run(opened, file) for file in files])
+
+
+def keep_run(opened: PictureClassifier, file: Path) -> ExploredRun:
+    """A picture as the explorer keeps it: over it lies what was attended to, and it can be run again, and edited."""
+    shares, pixels = opened.classify([file])[0], opened.fit(file)
+    ranked = shares.argsort(descending=True).tolist()[:10]
+    output = {
+        "text": None,
+        "next": None,
+        "classes": [{"name": opened.classes[at], "share": float(shares[at])} for at in ranked],
+    }
+    shown = import_pillow().fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels)
+    picture = {"address": address_of(shown), "width": shown.width, "height": shown.height}
+    return ExploredRun(file.name, output, {"picture": picture["address"]}, lambda: opened.trace(file), picture)
 
 
 def write_run(opened: PictureClassifier, file: Path, to: Path) -> None:
     """What was attended to in one picture, as the file's ending says; the explorer shows it over the picture."""
-    trace = opened.trace(file)
     if to.suffix.lower() != ".html":
-        write_file(trace, file.name, None, None, to, words=False)
+        write_file(opened.trace(file), file.name, None, None, to, words=False)
         return
-    shares, pixels = opened.classify([file])[0], opened.fit(file)
-    classes = [{"name": opened.classes[at], "share": float(shares[at])} for at in shares.argsort(descending=True)[:10]]
-    shown = import_pillow().fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels)
-    picture = {"address": address_of(shown), "width": shown.width, "height": shown.height}
-    output = {"text": None, "next": None, "classes": classes}
-    write_page(to, page_html(trace, name=file.name, output=output, picture=picture, first="#/view=image"))
+    one = keep_run(opened, file)
+    page = page_html(one.trace(), name=one.text, output=one.output, picture=one.picture, first="#/view=image")
+    write_page(to, page)

@@ -93,7 +93,7 @@ def to_array(picture: Any, channels: int, named: str) -> UInt8[np.ndarray, "y x 
     from PIL import ImageOps
 
     turned = ImageOps.exif_transpose(picture)
-    if turned.mode in DEEP:
+    if turned.mode in DEEP or (turned.mode == "I" and picture.format in ("PNG", "PPM")):  # as some versions open them
         grey = np.asarray(turned).astype(np.float64) / 257  # 65535 is 255
         turned = import_pillow().fromarray(np.rint(grey).astype(np.uint8))
     elif turned.mode in ("I", "F"):

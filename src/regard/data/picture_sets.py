@@ -2,7 +2,7 @@
 
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -43,6 +43,11 @@ class PictureSet:
         """Some of them, in this order."""
         read, names = partial(read_selected, self.read, rows), partial(name_selected, self.names, rows)
         return PictureSet(self.classes, self.labels[rows], read, names, self.is_grey)
+
+    def keep(self, height: int, width: int, channels: int, *, crop: bool) -> "PictureSet":
+        """The same in one size and in memory, so that each is decoded once."""
+        images = np.ascontiguousarray(self.load(height, width, channels, crop=crop).transpose(0, 2, 3, 1))
+        return replace(self, read=partial(read_array, images))
 
     def load(self, height: int, width: int, channels: int, *, crop: bool) -> UInt8[np.ndarray, "n c y x"]:
         """All of them in one size."""

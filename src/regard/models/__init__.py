@@ -10,6 +10,8 @@ A model is built from its config, or opened with its weights by `regard.open_mod
 
 from regard.models.bert import Bert
 from regard.models.bert_config import BertConfig
+from regard.models.glimpse import Glimpse
+from regard.models.glimpse_config import GlimpseConfig
 from regard.models.gpt import GPT, GPTConfig
 from regard.models.gpt2 import Gpt2, Gpt2Config
 from regard.models.llama import Llama, LlamaConfig
@@ -31,6 +33,8 @@ __all__ = [
     "Bert",
     "BertConfig",
     "GPTConfig",
+    "Glimpse",
+    "GlimpseConfig",
     "Gpt2",
     "Gpt2Config",
     "Llama",

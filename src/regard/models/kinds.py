@@ -173,6 +173,16 @@ KINDS: dict[str, Kind] = {
             unbounded=("labels", "image_height", "image_width"),
         ),
         Kind(
+            name="glimpse",
+            config="regard.models.glimpse_config:GlimpseConfig",
+            model="regard.models.glimpse:Glimpse",
+            reads="picture",
+            writes=None,
+            tasks=("see",),
+            opener="regard.app.runners.pictures:open_picture_reader",
+            unbounded=("labels", "image_height", "image_width"),
+        ),
+        Kind(
             name="t5",
             config="regard.models.t5:T5Config",
             model="regard.models.t5:T5",

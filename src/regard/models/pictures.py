@@ -1,8 +1,10 @@
-"""What models of pictures are handed: four axes of numbers, whole patches."""
+"""What models of pictures are handed, four axes of numbers in whole patches, and how their weights begin."""
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.errors import DtypeError, ShapeError
+from regard.positions import LearnedGrid
+from regard.positions.window_bias import WindowBias
 
 
 def must_be_pictures(pictures: Tensor, channels: int, patch_size: int = 1) -> None:
@@ -20,3 +22,14 @@ def must_be_pictures(pictures: Tensor, channels: int, patch_size: int = 1) -> No
             f"pictures of {height} × {width} pixels do not split into patches of {patch_size}; resize them to "
             f"multiples of {patch_size}"
         )
+
+
+def draw_weights(model: nn.Module) -> None:
+    """Draw the weights of a model anew, normal with deviation 0.02, cut at twice that; biases are 0, norms 1."""
+    for module in model.modules():
+        if isinstance(module, nn.Linear | nn.Conv2d):
+            nn.init.trunc_normal_(module.weight, std=0.02, a=-0.04, b=0.04)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+        elif isinstance(module, nn.LayerNorm | LearnedGrid | WindowBias):
+            module.reset_parameters()

@@ -9,10 +9,9 @@ from regard.layers import FeedForward, Residual
 from regard.layers.dropout import Dropout
 from regard.layers.windows import WindowAttention
 from regard.models.parts import must_be_sizes
-from regard.models.pictures import must_be_pictures
+from regard.models.pictures import draw_weights, must_be_pictures
 from regard.models.swin_config import HEADS, SwinConfig
 from regard.positions import LearnedGrid
-from regard.positions.window_bias import WindowBias
 
 
 class SwinBlock(nn.Module):
@@ -102,13 +101,7 @@ class Swin(nn.Module):
 
     def reset_parameters(self) -> None:
         """Draws the weights anew, normal with deviation 0.02; biases are 0, norms 1."""
-        for module in self.modules():
-            if isinstance(module, nn.Linear | nn.Conv2d):
-                nn.init.trunc_normal_(module.weight, std=0.02, a=-0.04, b=0.04)
-                if module.bias is not None:
-                    nn.init.zeros_(module.bias)
-            elif isinstance(module, nn.LayerNorm | LearnedGrid | WindowBias):
-                module.reset_parameters()
+        draw_weights(self)
 
     def forward(self, pictures: Tensor) -> Tensor:
         """What the head answers to `pictures` (b, channels, height, width)."""

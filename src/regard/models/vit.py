@@ -9,7 +9,7 @@ from regard.layers import EncoderBlock
 from regard.layers.dropout import Dropout
 from regard.layers.norm import make_norm
 from regard.models.parts import must_be_positions, must_be_sizes
-from regard.models.pictures import must_be_pictures
+from regard.models.pictures import draw_weights, must_be_pictures
 from regard.models.pooling import must_pool
 from regard.models.vit_config import HEADS, POOLINGS, POSITIONS, VitConfig
 from regard.positions import LearnedGrid, RotaryGrid, SinusoidGrid
@@ -35,6 +35,11 @@ class Vit(nn.Module):
     >>> model(torch.ones(5, 1, 8, 12)).shape, model.hidden(torch.ones(5, 1, 16, 12)).shape
     (torch.Size([5, 3]), torch.Size([5, 13, 8]))
     """
+
+    cls_token: nn.Parameter | None
+    dist_token: nn.Parameter | None
+    register_tokens: nn.Parameter | None
+    pooler: nn.Linear | None
 
     def __init__(self, config: VitConfig) -> None:
         super().__init__()
@@ -64,13 +69,7 @@ class Vit(nn.Module):
 
     def reset_parameters(self) -> None:
         """Draws the weights anew, normal with deviation 0.02; biases are 0, norms 1."""
-        for module in self.modules():
-            if isinstance(module, nn.Linear | nn.Conv2d):
-                nn.init.trunc_normal_(module.weight, std=0.02, a=-0.04, b=0.04)
-                if module.bias is not None:
-                    nn.init.zeros_(module.bias)
-            elif isinstance(module, nn.LayerNorm | LearnedGrid):
-                module.reset_parameters()
+        draw_weights(self)
         for token in (self.cls_token, self.dist_token, self.register_tokens):
             if token is not None:
                 nn.init.normal_(token, std=0.02)

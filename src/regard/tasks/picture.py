@@ -1,5 +1,6 @@
 """Classification of pictures: labelled pictures in, a model that says which class a picture is of out."""
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -15,11 +16,13 @@ from regard.data.picture_sets import PictureSet, count_labels, find_pictures
 from regard.errors import ConfigError, DataError
 from regard.models import store
 from regard.models.config import ModelConfig
+from regard.models.glimpse_config import GlimpseConfig
 from regard.models.open.read_pixels import PixelScaling
 from regard.models.swin_config import SwinConfig
 from regard.models.vit_config import POOLINGS, POSITIONS, VitConfig
 from regard.tasks.base import BaseTask, EvaluationOptions
 from regard.tasks.classification_scores import Judgement, count_confusion, score_confusion
+from regard.tasks.glimpse_loss import reward_locations
 from regard.tasks.model_settings import Hyperparameter, fill_config, with_hyperparameters
 from regard.tasks.read_and_written import ShownExample, save_examples
 from regard.trace.watch import watch
@@ -38,14 +41,19 @@ HELD_OUT = 5000  # pictures for validation, at most
 @with_hyperparameters(
     VitConfig,
     SwinConfig,
+    GlimpseConfig,
     patch_size=Hyperparameter("pixels of a patch in either direction", 4),
-    width=Hyperparameter("hidden size; that of the first stage (swin)", 64),
+    width=Hyperparameter("hidden size; that of the first stage (swin), of the state (glimpse)", 64),
     heads=Hyperparameter("attention heads per layer (vit)", 4),
     layers=Hyperparameter("number of layers (vit)", 6),
     positions=Hyperparameter("position encoding (vit)", choices=POSITIONS),
     pooling=Hyperparameter("what the class is told from (vit)", choices=POOLINGS),
     window=Hyperparameter("cells of a window in either direction (swin)", 7),
-    dropout="dropout probability",
+    glimpses=Hyperparameter("how often it looks at a picture (glimpse)", 6),
+    glimpse_size=Hyperparameter("pixels of a glimpse in either direction (glimpse)", 8),
+    glimpse_scales=Hyperparameter("scales of a glimpse (glimpse)", 1, most=8),
+    location_deviation=Hyperparameter("how far off it looks in training, half a picture is 1 (glimpse)"),
+    dropout="dropout probability (vit, swin)",
 )
 @with_defaults(steps=3000, lr=1e-3, warmup_steps=200, lr_schedule="cosine", weight_decay=0.05, betas=(0.9, 0.999))
 class PictureSettings(Settings):
@@ -57,13 +65,16 @@ class PictureSettings(Settings):
     validation_size: int = Field(
         0, ge=0, description="pictures held out where data has no validation part; 0 is a tenth, at most 5,000"
     )
-    model: Literal["vit", "swin"] = Field("vit", description="model type")
+    model: Literal["vit", "swin", "glimpse"] = Field(
+        "vit", description="model type; glimpse looks at a few small parts, one after the other"
+    )
     image_size: int = Field(0, ge=0, description="height and width in pixels; 0: those of the first picture")
     channels: Literal[0, 1, 3] = Field(0, description="1 grey, 3 colours; 0: grey if the pictures are")
     crop: bool = Field(True, description="cut pictures around the middle to the size; otherwise stretch them")
     batch_size: int = Field(128, ge=1, description="pictures per batch, over all processes")
     depths: str = Field("2,2", description="blocks of each stage (swin)")
     stage_heads: str = Field("2,4", description="attention heads of each stage (swin)")
+    location_weight: float = Field(0.01, ge=0, description="weight of the reward of locations in the loss (glimpse)")
     label_smoothing: float = Field(0.0, ge=0, lt=1, description="label smoothing")
     shift: float = Field(0.0, ge=0, description="augmentation: pixels that pictures are moved by, at most")
     rotate: float = Field(0.0, ge=0, le=180, description="augmentation: degrees that pictures are turned by, at most")
@@ -140,19 +151,25 @@ def choose_config(settings: PictureSettings, height: int, width: int, channels: 
     if settings.model == "swin":
         depths, heads = (split_sizes(name, getattr(settings, name)) for name in ("depths", "stage_heads"))
         return fill_config(SwinConfig, settings, **sizes, depths=depths, heads=heads)
+    if settings.model == "glimpse":
+        return fill_config(GlimpseConfig, settings, **sizes)
     pooling = settings.pooling  # type: ignore[attr-defined]
     return fill_config(VitConfig, settings, **sizes, cls_token=pooling != "mean")
 
 
-def measure_pixels(pixels: UInt8[np.ndarray, "n c y x"]) -> PixelScaling:
+def measure_pixels(chunks: Iterable[UInt8[np.ndarray, "n c y x"]]) -> PixelScaling:
     """The mean and the deviation of each channel, in 0 … 1; a channel that never changes keeps its deviation of 1.
 
-    >>> measure_pixels(np.array([[[[0, 255]]]], dtype=np.uint8))
+    >>> measure_pixels([np.array([[[[0, 255]]]], dtype=np.uint8)])
     PixelScaling(mean=(0.5,), deviation=(0.5,))
     """
-    numbers = pixels.astype(np.float64) / 255
-    mean, deviation = numbers.mean((0, 2, 3)), numbers.std((0, 2, 3))
-    return PixelScaling(tuple(mean.tolist()), tuple(np.where(deviation > 0, deviation, 1.0).tolist()))
+    counts: np.ndarray = np.zeros(1, dtype=np.int64)  # c 256 in the end: how often each shade is there
+    for pixels in chunks:
+        counts = counts + np.stack([np.bincount(one.reshape(-1), minlength=256) for one in pixels.swapaxes(0, 1)])
+    shades = np.arange(256) / 255
+    mean = counts @ shades / counts.sum(1)
+    deviation = np.sqrt(counts @ shades**2 / counts.sum(1) - mean**2)
+    return PixelScaling(tuple(mean.tolist()), tuple(np.where(deviation > 1e-6, deviation, 1.0).tolist()))
 
 
 class PreparedPictures:
@@ -168,10 +185,10 @@ class PreparedPictures:
         channels = settings.channels or (1 if self.train.is_grey else 3)
         self.height, self.width = choose_size(settings, self.train.read(0, channels))
         self.channels = channels
-        kept = self.examples * channels * self.height * self.width <= IN_MEMORY
-        self.pixels = self.load(self.train) if kept else None
-        some = self.load(self.train.select(np.arange(min(MEASURED, self.examples)))) if self.pixels is None else None
-        self.scaling = measure_pixels(self.pixels[:MEASURED] if some is None else some)  # type: ignore[index]
+        size = channels * self.height * self.width
+        fits = (self.examples + len(self.validation)) * size <= IN_MEMORY
+        self.train, self.validation = (self.keep(one) if fits else one for one in (self.train, self.validation))
+        self.scaling = measure_pixels(self.chunks(self.train, min(MEASURED, self.examples)))
         self.config = choose_config(settings, self.height, self.width, channels, len(self.classes))
         self.model: nn.Module = self.config.build()
         self.notices = tell_rare(self.train)
@@ -179,6 +196,15 @@ class PreparedPictures:
     def load(self, pictures: PictureSet) -> UInt8[np.ndarray, "n c y x"]:
         """Pictures in the size of the model."""
         return pictures.load(self.height, self.width, self.channels, crop=self.given.crop)
+
+    def keep(self, pictures: PictureSet) -> PictureSet:
+        """Pictures in the size of the model, decoded once."""
+        return pictures.keep(self.height, self.width, self.channels, crop=self.given.crop)
+
+    def chunks(self, pictures: PictureSet, most: int) -> Iterator[UInt8[np.ndarray, "n c y x"]]:
+        """The first so many pictures, a few at a time."""
+        for first in range(0, most, AT_ONCE):
+            yield self.load(pictures.select(np.arange(first, min(most, first + AT_ONCE))))
 
     def batches(self, epoch: int) -> list[np.ndarray]:
         """The updates of one epoch; example n of epoch e has the number e · examples + n."""
@@ -194,8 +220,7 @@ class PreparedPictures:
             one = self.collate(np.zeros(1, dtype=np.int64))
             return one._replace(labels=torch.full_like(one.labels, IGNORED))
         epoch, rows = int(indices[0]) // self.examples, indices % self.examples
-        pixels = self.load(self.train.select(rows)) if self.pixels is None else self.pixels[rows]
-        pictures = self.scaling.scale(pixels)
+        pictures = self.scaling.scale(self.load(self.train.select(rows)))
         changed = self.given.augmentation.apply(pictures, rows, seed=self.given.seed, epoch=epoch)
         return PictureBatch(changed, torch.from_numpy(self.train.labels[rows]))
 
@@ -203,15 +228,20 @@ class PreparedPictures:
         return len(indices)
 
     def count_tokens(self, indices: np.ndarray) -> int:
-        """The patches of these pictures."""
+        """The patches of these pictures, or the glimpses at them."""
+        if self.given.model == "glimpse":
+            return len(indices) * self.given.glimpses  # type: ignore[attr-defined]
         patch = self.given.patch_size  # type: ignore[attr-defined]
         return len(indices) * -(-self.height // patch) * -(-self.width // patch)
 
     def loss(self, model: Any, batch: PictureBatch) -> Loss:
-        """Cross-entropy with smoothed labels; `nll` without."""
-        logits = model(batch.pictures)
+        """Cross-entropy with smoothed labels, and the reward of locations where there are some; `nll` is plain."""
+        path = model(batch.pictures, paths=True) if self.given.model == "glimpse" else None
+        logits = model(batch.pictures) if path is None else path.logits
         options: dict[str, Any] = {"ignore_index": IGNORED, "reduction": "sum"}
         lost = F.cross_entropy(logits, batch.labels, label_smoothing=self.given.label_smoothing, **options)
+        if path is not None:
+            lost = lost + reward_locations(path, batch.labels, self.given.location_weight)
         with torch.no_grad():
             nll = F.cross_entropy(logits, batch.labels, **options)
         return Loss(lost, int((batch.labels != IGNORED).sum()), nll)
@@ -228,9 +258,13 @@ class PreparedPictures:
 
     @torch.no_grad()
     def show_picture(self, model: nn.Module, picture: Float[Tensor, "1 c y x"], name: str) -> ShownExample:
-        """One picture, the class that the model gives it, and what it attended to."""
-        with watch(model) as trace:
-            logits = model(picture.to(next(model.parameters()).device))
+        """One picture, the class that the model gives it, and what it attended to, where it has a map of that."""
+        picture = picture.to(next(model.parameters()).device)
+        if self.given.model == "glimpse":
+            logits, trace = model(picture), None
+        else:
+            with watch(model) as trace:
+                logits = model(picture)
         return ShownExample([Path(name).name], [self.classes[int(logits[0].argmax())]], trace)
 
     def export(self, model: Any, folder: Path, facts: dict[str, Any]) -> None:
@@ -270,7 +304,7 @@ class PictureOptions(EvaluationOptions):
     part: Literal["validation", "test"] = Field("validation", description="which part of them")
 
 
-class Picture(BaseTask):
+class PictureTask(BaseTask):
     """Pictures in, their classes out."""
 
     name, settings, options = "picture", PictureSettings, PictureOptions

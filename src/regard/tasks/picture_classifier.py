@@ -13,6 +13,7 @@ from torch import Tensor
 from regard.data.picture_file import read_picture, resize_picture
 from regard.errors import ModelError
 from regard.models import store
+from regard.models.glimpse import Glimpse
 from regard.models.kinds import kind_of
 from regard.models.open.load_model import load_location, widen
 from regard.models.open.locate import UnknownModelError, locate
@@ -29,7 +30,7 @@ class PictureClassifier:
     """A model of pictures with the names of its classes, as `open_picture_classifier` gives it."""
 
     name: str
-    model: Any  # a Vit or a Swin with classes
+    model: Any  # a Vit or Swin with classes, or a Glimpse
     classes: list[str]
     scaling: PixelScaling
     crop: bool  # whether pictures are cut around the middle; else they are stretched
@@ -61,6 +62,11 @@ class PictureClassifier:
     @torch.no_grad()
     def trace(self, source: Path | bytes) -> Trace:
         """What the model attends to in one picture."""
+        if isinstance(self.model, Glimpse):
+            raise ModelError(
+                f"{self.name} looks by glimpses, of which there is no map; ask for their places with model(picture, "
+                "paths=True)"
+            )
         with watch(self.model) as trace:
             self.model(self.read(source))
         return trace

@@ -51,7 +51,7 @@ TASKS: dict[str, TaskEntry] = {
     ),
     "picture": TaskEntry(
         "say which class a picture is of, from labelled pictures",
-        "regard.tasks.picture:Picture",
+        "regard.tasks.picture:PictureTask",
         (
             TaskCommand(
                 "classify-image", "Say which class pictures are of.", "regard.cli.classify_image:classify_image"

@@ -16,6 +16,8 @@ from regard.app.runners.monitor import RunMonitor
 from regard.app.runners.probabilities import Prediction
 from regard.app.runners.runner import Inputs, Runner
 from regard.data.picture_file import address_of
+from regard.errors import ModelError
+from regard.models.glimpse import Glimpse
 from regard.models.open.open_model import open_model
 from regard.models.open.read_pixels import PixelScaling, read_pixel_scaling
 from regard.models.read_labels import read_labels
@@ -60,6 +62,10 @@ class PictureRunner(Runner):
 def open_picture_reader(name: str, folder: Path) -> Runner:
     """The runner of a model of ours that looks at pictures, in its folder."""
     model: Any = open_model(folder)[0]
+    if isinstance(model, Glimpse):
+        raise ModelError(
+            f"{name} looks by glimpses, of which there is no map to show; ask Python where: model(picture, paths=True)"
+        )
     config = model.config
     scaling = read_pixel_scaling(folder, config.channels)
     return PictureRunner(name, model, (config.image_height, config.image_width), scaling, read_labels(folder))

@@ -169,7 +169,7 @@ DEIT = replace(
 )  # fmt: skip
 
 
-def gated_size(width: int, ratio: int) -> int:
+def gated_size(width: int, ratio: int | float) -> int:
     """The channels of the gated network of a DINOv2: two thirds of the usual, up to the next multiple of 8."""
     return (int(width * ratio * 2 / 3) + 7) // 8 * 8
 

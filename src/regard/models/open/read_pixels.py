@@ -39,9 +39,9 @@ def read_pixel_scaling(folder: Path, channels: int) -> PixelScaling:
     """
     ours, theirs = read_optional(folder / MANIFEST), read_optional(folder / PREPROCESSOR)
     said = ours.get("pixels") if isinstance(ours.get("pixels"), dict) else theirs
-    mean, deviation = (said.get(name) for name in ("image_mean", "image_std")) if said else (None, None)
-    if are_numbers(mean, channels) and are_numbers(deviation, channels) and min(deviation) > 0:
-        return PixelScaling(tuple(map(float, mean)), tuple(map(float, deviation)))
+    mean, deviation = (as_numbers((said or {}).get(name), channels) for name in ("image_mean", "image_std"))
+    if mean is not None and deviation is not None and min(deviation) > 0:
+        return PixelScaling(mean, deviation)
     return PixelScaling((0.5,) * channels, (0.5,) * channels)
 
 
@@ -56,10 +56,9 @@ def is_cropped(folder: Path) -> bool:
     return said is not False
 
 
-def are_numbers(given: Any, count: int) -> bool:
-    """Whether this is a list of so many finite numbers."""
-    return (
-        isinstance(given, list)
-        and len(given) == count
-        and all(isinstance(one, int | float) and abs(one) < float("inf") for one in given)
-    )
+def as_numbers(given: Any, count: int) -> tuple[float, ...] | None:
+    """A list of so many finite numbers; None of anything else."""
+    if not isinstance(given, list) or len(given) != count:
+        return None
+    right = all(isinstance(one, int | float) and abs(one) < float("inf") for one in given)
+    return tuple(map(float, given)) if right else None
