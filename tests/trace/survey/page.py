@@ -16,8 +16,9 @@ every softmax, and other rows that add up to one, until it meets values (`tests/
 
 - **exact**: how many maps have the numbers of an attention that the recorder saw (to 2e-4) and are confirmed by
   `verify()`, of all that are shown or were seen.
-- **axes**: *right* where another entry of the batch changes only the maps that are said to be that entry's; *unknown*
-  where the watch says that batch and heads cannot be told apart; *mixed* where entries of a batch look at each other; – where the model does not tell entries apart.
+- **axes**: *right* where another entry of the batch changes only the maps that are said to be that entry's; *mixed*
+  where it changes these, and others that look at it; *unknown* where the watch says that batch and heads cannot be told
+  apart; – where the model does not tell entries apart.
 - **names**: *text* where the tokens named are the ids that were given, *patches* where rows are places of a picture,
   *numbered* where they are neither, – where the watch says that it does not know.
 - **complete**: *yes* where the trace says that nothing ran unheard; else what it names.

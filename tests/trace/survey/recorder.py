@@ -157,7 +157,8 @@ class Recorder(TorchDispatchMode):
                 continue
             weights = operand.mT if turned else operand
             if weights.shape[-1] != known.size:  # it is mixed over another axis, such as the heads
-                if out.numel() >= operand.numel() // 8 and known.size in out.shape:
+                same = operand is left and out.shape[:-1] == left.shape[:-1]
+                if same or (out.numel() >= operand.numel() // 8 and known.size in out.shape):
                     self.carried[id(out)] = Carried(out, known.size, known.shape, known.met, known.sigmoid)
                 continue
             if right.untyped_storage().data_ptr() in self.owned:
