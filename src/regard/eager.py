@@ -37,17 +37,17 @@ def has_tangent(*xs: Tensor) -> bool:
 
 def version(x: Tensor) -> int | None:
     """The number that changes when `x` is written to; None where torch keeps none."""
-    return None if torch.compiler.is_compiling() or x.is_inference() else x._version
+    return None if x.is_inference() or torch.compiler.is_compiling() else x._version
 
 
 def is_owned(x: Tensor, beside: tuple[Tensor, ...] = ()) -> bool:
     """Whether `x`, with what is kept beside it, fills its storage, and torch counts writes to it."""
     if x.is_inference():  # torch keeps no version of it, so a later write could not be told
         return False
-    if 0 in x.stride() and x.numel() > 1:
-        return False
     storage = x.untyped_storage()
     size, held = storage.nbytes(), x.nbytes
+    if 0 in x.stride() and x.numel() > 1:
+        return False
     if held < size:
         where = storage.data_ptr()
         places = {x.data_ptr()}  # `x` may stand beside itself

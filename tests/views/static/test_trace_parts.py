@@ -9,9 +9,11 @@ import torch
 import regard
 from regard.attention.map import AttentionMap
 from regard.errors import TraceError
+from regard.trace.record.layer import Layer
 from regard.trace.record.trace import Run, Trace
 from regard.trace.record.weights import from_weights
 from regard.trace.watch import watch
+from regard.views.static import trace_figure, trace_parts
 from regard.views.static.grid import as_grid, coarsen
 from regard.views.static.trace_parts import (
     choose,
@@ -129,3 +131,19 @@ def test_the_proof_is_told():
     assert describe_proof(trace.layers[:1]) == "verified"
     assert describe_proof(trace.layers) == "2 verified"
     assert describe_proof(decoder(layers=1).layers) == "unverified"
+
+
+def test_a_figure_of_a_very_long_map_says_that_it_is_sampled_and_how_sure_it_is(monkeypatch):
+    monkeypatch.setattr(trace_parts, "QUICK", 100)
+    monkeypatch.setattr(trace_parts, "DRAWN", 3)
+    monkeypatch.setattr(trace_figure, "FINEST", 4)
+    x = torch.randn(1, 2, 37, 5, generator=torch.Generator().manual_seed(0))
+    map = regard.attend(x[None], x[None], x[None], mask=regard.causal()).weights  # noqa: A001
+    trace = Trace([Run([Layer("a", "self", map)])])
+    said = {
+        how: " ".join(axes.get_ylabel() for axes in trace.figure(0, 1, exact=how).axes) for how in (None, True, False)
+    }
+    assert said[None] == said[False]
+    assert "sampled: the largest of 3 of 10 queries × 10 keys" in said[None].replace("\n", " ")
+    assert "% sure" in said[None].replace("\n", " ")
+    assert "each cell is the largest of 10 × 10" in said[True]

@@ -12,6 +12,7 @@ from regard.attention.map import statistics
 from regard.attention.map.implied import Implied, Implying
 from regard.attention.map.index import as_where, parse
 from regard.attention.map.rows import weights_at
+from regard.attention.map.sampled import SampledMap, sample
 from regard.attention.map.source import Source
 from regard.attention.map.statistics import PooledMap
 from regard.attention.map.stored import Stored
@@ -160,6 +161,20 @@ class AttentionMap:
         """An overview of at most rows × columns cells: (max, mean), the mean over allowed cells."""
         return statistics.pool(self.source, rows, columns)
 
+    def sample(self, rows: int, columns: int, *, queries: int = 16, seed: int = 0) -> SampledMap:
+        """A quick look from far: the largest weight of each cell, and the mean entropy, by some queries of each line.
+
+        Lines and cells are as many as `rows` and `columns` at most, each cell of one size. Of each line so many queries
+        are drawn at random and looked at exactly; what the others may hide is bounded: `beyond`, `error`.
+
+        >>> import regard
+        >>> x = torch.randn(2048, 4, generator=torch.Generator().manual_seed(0))
+        >>> some = regard.attend(x, x, x).weights.sample(8, 8)
+        >>> some.largest.shape, round(some.beyond, 2), round(some.error, 2)
+        (torch.Size([8, 8]), 0.17, 0.92)
+        """
+        return sample(self.source, rows, columns, queries, seed)
+
     def entropy(self) -> Float[Tensor, "*_b q"]:
         """Entropy of each row in nats: 0 looks at one key, log k at all alike; 0 for a row that sees nothing."""
         return statistics.entropy(self.source)
@@ -202,7 +217,7 @@ class AttentionMap:
     def draw(self, *, title: str = "", to: "str | Path | None" = None) -> "Figure":
         """A heat map of one head, with its tokens where they are named; hidden cells are hatched.
 
-        A map of more than 512 cells a side is pooled, each cell the largest of its block.
+        A map of more than 512 cells a side is pooled, each cell the largest of its block: every weight is looked at.
         """
         from regard.views.static.figure import FINEST, heatmap
 

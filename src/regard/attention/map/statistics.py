@@ -16,7 +16,7 @@ from regard.attention.map.computed import Computed
 from regard.attention.map.grid import PoolGrid
 from regard.attention.map.softmax_strips import has_strips
 from regard.attention.map.source import Source
-from regard.attention.map.strip_statistics import fold_all, number_all
+from regard.attention.map.strip_statistics import block_edges, even_edges, fold_all, number_all
 from regard.errors import MapError, ShapeError
 
 Place = tuple[int | slice | EllipsisType, ...]
@@ -229,13 +229,23 @@ def find_largest(values: Float[Tensor, "*b r c"], k: int) -> tuple[Tensor, Tenso
 
 
 @torch.no_grad()
+def pool_blocks(source: Source, high: int, wide: int) -> Float[Tensor, "*b _rows _columns"] | None:
+    """The largest weight of each block of high × wide, −inf where all is hidden; None where no strip is walked."""
+    q, k = source.shape[-2:]
+    if not has_strips(source) or wide < NARROW:
+        return None
+    found = fold_all(source, block_edges(q, high), block_edges(k, wide))
+    return found.highest.masked_fill(found.seen == 0, -torch.inf)
+
+
+@torch.no_grad()
 def pool(source: Source, rows: int, columns: int) -> PooledMap:
     q, k = source.shape[-2:]
     if rows < 1 or columns < 1:
         raise ShapeError(f"pool({rows}, {columns}) asks for no cells; give at least 1 × 1")
     rows, columns = min(rows, max(q, 1)), min(columns, max(k, 1))
     if has_strips(source) and k >= NARROW * columns:
-        found = fold_all(source, rows, columns)
+        found = fold_all(source, even_edges(q, rows), even_edges(k, columns))
         return PooledMap(found.highest, found.sums / found.seen.clamp_min(1))
     shape = (*source.shape[:-2], rows, columns)
     most = torch.zeros(shape, dtype=source.dtype, device=source.device)

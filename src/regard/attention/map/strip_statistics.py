@@ -1,5 +1,6 @@
 """Statistics of a long softmax: each strip of rows goes over its keys once, on all cores."""
 
+from bisect import bisect_left, bisect_right
 from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
@@ -10,7 +11,16 @@ from torch import Tensor
 
 from regard.attention.axes.select import Where
 from regard.attention.map.blocks import MapBlock, Scratch
-from regard.attention.map.softmax_strips import FAR, KEYS, LOG2E, HeadStrips, bound_rows, exp_, walk_strips
+from regard.attention.map.softmax_strips import (
+    FAR,
+    KEYS,
+    LOG2E,
+    HeadStrips,
+    SoftmaxSums,
+    bound_rows,
+    exp_,
+    walk_strips,
+)
 from regard.attention.map.source import Source
 
 Place = tuple[int | slice, ...]
@@ -44,8 +54,12 @@ def number_rows(head: HeadStrips, rows: Where) -> RowNumbers:
         tops.append(block.top)
         seen.append(powers.exp2_().sum(0))
         drifts.append(powers.mul_(shifted).sum(0))
-    sums = head.sums(tops, seen, height)
-    if not tops:
+    return number_sums(head.sums(tops, seen, height), seen, drifts)
+
+
+def number_sums(sums: SoftmaxSums, seen: list[Tensor], drifts: list[Tensor]) -> RowNumbers:
+    """The numbers of rows from the sums of their blocks: of e to the score, and of that times the score."""
+    if not seen:
         return RowNumbers(sums.top, sums.top - torch.inf)
     ours = torch.stack(seen).double() * sums.scales
     drift = (torch.stack(drifts).double() * sums.scales + ours * sums.gaps).sum(0)  # Σ exp(s − top) (s − top)
@@ -65,19 +79,28 @@ def number_all(source: Source) -> RowNumbers:
     return found
 
 
-class KeyCells:
-    """`k` keys in `columns` cells, key j in cell j · columns // k, in runs of whole cells that a block holds."""
+def even_edges(length: int, cells: int) -> list[int]:
+    """Where each of so many cells begins, and where the last one ends: place i is in cell i · cells // length."""
+    return [-(-cell * length // cells) for cell in range(cells + 1)]
 
-    def __init__(self, k: int, columns: int) -> None:
-        self.k, self.columns = k, columns
-        self.edges = [-(-cell * k // columns) for cell in range(columns + 1)]
-        self.each = max(1, KEYS // max(1, -(-k // columns)))
+
+def block_edges(length: int, size: int) -> list[int]:
+    """The same for cells of one size, of which the last may be smaller."""
+    return [*range(0, length, size), length]
+
+
+class KeyCells:
+    """Keys in cells with these edges, in runs of whole cells that a block holds."""
+
+    def __init__(self, edges: list[int]) -> None:
+        self.edges = edges
+        self.each = max(1, KEYS // max(1, edges[1] - edges[0]))
 
     def runs(self, span: slice) -> list[slice]:
         """The cells that these keys touch, a block's worth at a time."""
         if span.start >= span.stop:
             return []
-        first, stop = span.start * self.columns // self.k, (span.stop - 1) * self.columns // self.k + 1
+        first, stop = bisect_right(self.edges, span.start) - 1, bisect_left(self.edges, span.stop)
         return [slice(cell, min(stop, cell + self.each)) for cell in range(first, stop, self.each)]
 
     def keys(self, cells: slice) -> slice:
@@ -86,6 +109,10 @@ class KeyCells:
     def edges_of(self, cells: slice) -> list[int]:
         """Where these cells begin, and where the last of them ends."""
         return self.edges[cells.start : cells.stop + 1]
+
+    def widths(self, cells: slice) -> list[int]:
+        """How many keys each of these cells has."""
+        return [stop - first for first, stop in pairwise(self.edges_of(cells))]
 
     def fold(self, values: Float[Tensor, "c r"], cells: slice) -> tuple[Tensor, Tensor]:
         """The largest and the sum of each cell, (cells, r)."""
@@ -98,9 +125,9 @@ class KeyCells:
         return torch.stack([part.amax(0) for part in parts]), torch.stack([part.sum(0) for part in parts])
 
 
-def fold_strip(head: HeadStrips, rows: slice, *, lines: int, cells: KeyCells) -> CellStrip:
-    """One strip of an overview with `lines` rows of cells."""
-    to = torch.arange(rows.start, rows.stop) * lines // head.q
+def fold_strip(head: HeadStrips, rows: slice, *, lines: Int[Tensor, " _n"], cells: KeyCells) -> CellStrip:
+    """One strip of an overview; `lines` are the edges of its rows of cells."""
+    to = line_of(torch.arange(rows.start, rows.stop), lines)
     first, height = int(to[0]), int(to[-1] - to[0]) + 1
     to = to - first
     runs = cells.runs(head.span(rows))
@@ -155,12 +182,17 @@ class CellSums(NamedTuple):
     seen: Int[Tensor, "*b r c"]
 
 
-def fold_all(source: Source, lines: int, columns: int) -> CellSums:
-    """All heads in lines × columns cells."""
-    shape = (*source.shape[:-2], lines, columns)
+def line_of(rows: Int[Tensor, " n"], edges: Int[Tensor, " _m"]) -> Int[Tensor, " n"]:
+    """In which row of cells each of these rows is."""
+    return torch.bucketize(rows, edges[1:], right=True)
+
+
+def fold_all(source: Source, lines: list[int], columns: list[int]) -> CellSums:
+    """All heads in cells with these edges."""
+    shape = (*source.shape[:-2], len(lines) - 1, len(columns) - 1)
     most, sums = (torch.zeros(shape, dtype=source.dtype) for _ in range(2))
     found = CellSums(most, sums, torch.zeros(shape, dtype=torch.long))
-    work = partial(fold_strip, lines=lines, cells=KeyCells(source.shape[-1], columns))
+    work = partial(fold_strip, lines=torch.tensor(lines), cells=KeyCells(columns))
     for index, _, strip in walk_strips(source, work):
         here: Place = (*index, slice(strip.first, strip.first + len(strip.highest)), strip.cells)
         found.highest[here] = torch.maximum(found.highest[here], strip.highest)

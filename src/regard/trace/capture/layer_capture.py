@@ -110,15 +110,17 @@ class LayerCapture(Findings):
         else:
             assert call.q is not None
             assert call.k is not None
-            sizes = Sizes(tuple(call.q.shape[:2]), call.q.shape[2], call.k.shape[2])
+            b, h, r, _ = call.q.shape
+            c = call.k.shape[2]
+            sizes = Sizes((b, h), r, c)
             formed = memo.form(call, sizes)
-            sizes = Sizes(sizes.lead, sizes.q, formed.keys)
+            sizes = sizes if formed.keys == c else Sizes((b, h), r, formed.keys)
         if formed.padding_rows_empty:
             self.mark(LayerState.PADDING_ROWS_EMPTY)
         q = k = v = None
         if call.q is not None and call.k is not None:
             keys = slice(new, sizes.k)
-            whole = new == 0 and sizes.k == call.k.shape[2]
+            whole = new == 0 and sizes.k == c
             k_new = call.k if whole else call.k[:, :, keys]
             v_new = None if call.v is None else call.v if whole else call.v[:, :, keys]
             q, k, v = self.keeper.three(call.q, k_new, v_new, cached=call.cached)
@@ -150,8 +152,9 @@ class LayerCapture(Findings):
             call.map if q is None or k is None or self.keeper.as_is else rebase_map(call.map, q, k),
         )
         block.rng = call.rng
-        block.edits = [] if call.editing is None else call.editing.of_map
-        block.versions = tuple(None if x is None else version(x) for x in (q, k, v, stored))
+        if call.editing is not None:
+            block.edits = call.editing.of_map
+        block.versions = tuple([None if x is None else version(x) for x in (q, k, v, stored)])
         self.blocks.append(block)
         return block
 
@@ -350,7 +353,8 @@ def sample_call(call: Call, sizes: Sizes, keys: int) -> ProofSample:
     rows = sample_rows(sizes.q, SAMPLED)
     if not call.mix.is_cpu:
         rows = rows.to(call.mix.device)
-    seen = ProofSample(row_numbers(sizes.q, SAMPLED), call.mix.index_select(2, rows), dropout=call.dropout, keys=keys)
+    taken = call.mix.index_select(2, rows)
+    seen = ProofSample(row_numbers(sizes.q, SAMPLED), taken, dropout=call.dropout, keys=keys)
     if call.used is not None and call.used.shape[-2] == sizes.q:
         seen.used = call.used.index_select(2, rows)
     if call.raw is not None:

@@ -13,7 +13,7 @@ from weakref import ReferenceType, ref
 import torch
 from torch import Tensor, nn
 
-from regard.trace.doors.arguments import arguments_of
+from regard.trace.doors.arguments import CallArguments, arguments_of
 from regard.trace.doors.call_site import CALL, AttentionKind, Tree, first_argument
 from regard.trace.doors.scope import Call
 
@@ -27,6 +27,11 @@ class Around(NamedTuple):
 
     frames: tuple[FrameType, ...]
     tree: Tree
+    handed: tuple[CallArguments, ...] = ()  # what the first of these were given, where that was read
+
+    def arguments(self, place: int) -> CallArguments:
+        """What a call was given."""
+        return self.handed[place] if place < len(self.handed) else arguments_of(self.frames[place])
 
     def path(self, place: int) -> str:
         """The path of the module that a call is of."""
@@ -122,10 +127,12 @@ class Provenance:
 
     def made_of(self, x: Tensor) -> tuple[EmbeddedIds, ...]:
         """What a tensor, or the one that it is a view of, was made of, where that was heard."""
-        for one in (x, x._base):
-            if one is not None and (known := self.made.get(id(one))) is not None and known[0]() is one:
-                return known[1]
-        return ()
+        known = self.made.get(id(x))
+        if known is not None and known[0]() is x:
+            return known[1]
+        base = x._base
+        known = None if base is None else self.made.get(id(base))
+        return known[1] if known is not None and known[0]() is base else ()
 
     # What is asked
 
@@ -134,7 +141,7 @@ class Provenance:
         stream: Tensor | None = None
         own = False
         for place, frame in enumerate(around.frames):
-            handed = arguments_of(frame)
+            handed = around.arguments(place)
             here = handed.stream() if frame.f_code is CALL else None
             own = stream is not None and (here is stream or handed.holds(stream))
             if not own and (origin := self.inside(around, place, batch, n)) is not None:
@@ -143,14 +150,17 @@ class Provenance:
                 return None
             if not own:
                 stream = here
-            if stream is not None and (origin := self.origin_of(stream, batch, n)) is not None:
+            if self.made and stream is not None and (origin := self.origin_of(stream, batch, n)) is not None:
                 return origin
         return Origin(None, FLOATS) if own else None
 
     def inside(self, around: Around, place: int, batch: int, n: int) -> Origin | None:
         """The origin of rows that this call embedded itself; the layers of a stack share the answer."""
         frame = around.frames[place]
-        if not any(frame in one.frames for one in self.embedded):
+        for one in self.embedded:
+            if frame in one.frames:
+                break
+        else:
             return None
         facts = (len(self.embedded), self.strangers)
         known = self.answers.get((id(frame), batch, n))
@@ -168,7 +178,8 @@ class Provenance:
 
     def origin_of(self, x: Tensor, batch: int, n: int) -> Origin | None:
         """The origin of a tensor that was followed from its embedding."""
-        of = [one for one in self.made_of(x) if one.given and fits_rows(one.ids, batch, n)]
+        made = self.made_of(x)
+        of = [one for one in made if one.given and fits_rows(one.ids, batch, n)] if made else []
         if not of:
             return None
         first = min(one.number for one in of)
@@ -220,7 +231,7 @@ class Provenance:
 
     def made_outside(self, around: Around, source: Tensor, batch: int, n: int) -> Origin | None:
         """The origin of a tensor that the calls around were handed: something made it in the one outside of them."""
-        holding = [place for place, frame in enumerate(around.frames) if arguments_of(frame).holds(source)]
+        holding = [place for place in range(len(around.frames)) if around.arguments(place).holds(source)]
         if not holding:
             return None
         last = holding[-1] + 1

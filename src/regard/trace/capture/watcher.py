@@ -15,10 +15,10 @@ from regard.trace.capture.pictures import PictureTokens
 from regard.trace.capture.placing import find_placement
 from regard.trace.capture.provenance import MIXED, Around, Origin, Provenance, look_at_source
 from regard.trace.capture.retention import Retention
-from regard.trace.capture.session import Session
+from regard.trace.capture.session import Session, result_of
 from regard.trace.capture.stream_capture import StreamCapture
 from regard.trace.doors.arguments import arguments_of
-from regard.trace.doors.call_site import AttentionKind, CallSite, Stack, kind_of, place_of, stack_of, tree_of
+from regard.trace.doors.call_site import AttentionKind, CallSite, kind_of, place_of, tree_of
 from regard.trace.doors.compact_form import Memo
 from regard.trace.doors.dispatcher import DOORS
 from regard.trace.doors.embedding import DERIVED
@@ -26,6 +26,7 @@ from regard.trace.doors.library import others_wait
 from regard.trace.doors.listener import ModelListener
 from regard.trace.doors.scope import Call
 from regard.trace.doors.second_sum import NOTE as SECOND_SUM
+from regard.trace.doors.stack import Stack, stack_of
 from regard.trace.record.missed import MissedAttention, no_attention_error
 from regard.trace.record.trace import Run
 
@@ -111,20 +112,22 @@ class Watcher(ModelListener):
         if not self.wants(path):
             self.note_edits(call.place, call.edits)
             return
-        if torch.is_inference_mode_enabled() and not DOORS.hears_inference:
+        if not DOORS.hears_inference and torch.is_inference_mode_enabled():
             self.note(UNCOUNTED)
         stack = stack_of(call.place, self.tree, self.stack)
         kind = look_at_source(call, kind_of(call.place, *call.lengths, call.causal))
         call.cached = kind.cached
         stack = self.trace_rows(stack, path, call, kind)
         held, occurrence = self.enter(stack, path, call)
-        self.keep_missed()
+        if self.missed:
+            self.keep_missed()
         session = self.sessions[-1]
         session.pixels = session.pixels or stack.given.pixels
         if session.pixels is not None and self.naming.pictures is None:
             self.naming.pictures = PictureTokens(self.tree.values())
-        session.changes |= dict.fromkeys([*self.changes, *call.edits])
-        self.changes.clear()
+        if self.changes or call.edits:
+            session.changes |= dict.fromkeys([*self.changes, *call.edits])
+            self.changes.clear()
         ids = self.ids_of(stack, call)
         if held is None:
             if not self.affordable(path, call):
@@ -136,7 +139,7 @@ class Watcher(ModelListener):
             held.first(call, self.memo, ids)
             stream = None if session.pixels is None else arguments_of(call.place.call).stream()
             held.stream = None if stream is None else tuple(stream.shape)
-            held.rows_from, held.keys_from = (self.as_now(origin) for origin in self.origins)
+            held.rows_from, held.keys_from = self.as_now(self.origins[0]), self.as_now(self.origins[1])
             self.place(held, call, stack)
             session.held[path, occurrence] = held
         at = self.which(stack, call) if held.rows_from is None else None
@@ -192,7 +195,7 @@ class Watcher(ModelListener):
     def enter(self, stack: Stack, path: str, call: Call) -> tuple[LayerCapture | None, int]:
         """Which layer of which run a call belongs to: (what is held of it and was extended, or None; occurrence)."""
         session = self.sessions[-1] if self.sessions else None
-        before, self.stack = self.stack, stack._replace(calls=())
+        before, self.stack = self.stack, stack._replace(calls=(), handed=())
         if session is not None and before is not None and stack.step is before.step:
             known = session.held.get((path, self.counts.get(path, 0)))
             if known is not None and known.looks_again(call):  # a recurrent decoder asks once per step
@@ -279,7 +282,7 @@ class Watcher(ModelListener):
         """
         self.provenance.enter(stack.step, stack.session)
         self.follow_no_more()
-        around = Around(stack.calls, self.tree)
+        around = Around(stack.calls, self.tree, stack.handed)
         (q, k), b = call.lengths, call.batch
         rows = self.provenance.rows(around, b, q)
         keys = self.provenance.keys(around, kind.source, b, k)
@@ -387,15 +390,3 @@ def follow(call: Call, block: CapturedCall) -> None:
             block.layer.gradient = block.gradient
 
     raw_mix.register_hook(gradient)
-
-
-def result_of(frame: FrameType) -> Tensor | None:
-    """The sequences that a finished `generate` gave back, read from what its frame still holds."""
-    if frame.f_code.co_name != "generate":
-        return None
-    for name in ("result", "outputs", "output"):
-        found = frame.f_locals.get(name)
-        found = getattr(found, "sequences", found)
-        if isinstance(found, Tensor) and found.ndim == 2 and not found.is_floating_point():
-            return found.detach().cpu().clone()
-    return None

@@ -5,10 +5,11 @@ from typing import NamedTuple
 from torch import Tensor, nn
 
 from regard.trace.change.aim import LISTED, LayerName
-from regard.trace.doors.call_site import CallSite, Tree, stack_of, tree_of
+from regard.trace.doors.call_site import CallSite, Tree, tree_of
 from regard.trace.doors.listener import ModelListener
 from regard.trace.doors.scope import Call
 from regard.trace.doors.second_sum import EDITED
+from regard.trace.doors.stack import stack_of
 
 SEVERAL = "its call has several softmaxes, so no single map can be told"
 NOT_CALLED = (

@@ -38,11 +38,14 @@ class CallArguments(NamedTuple):
         for x in self.args:
             if is_stream(x):
                 return x
+        streams = {name: x for name, x in self.named.items() if is_stream(x)}
+        if not streams:
+            return None
         for name in STREAMS:
-            if is_stream(x := self.named.get(name)):
-                return x
-        for name, x in self.named.items():
-            if is_stream(x) and not any(word in name for word in OTHERS):
+            if name in streams:
+                return streams[name]
+        for name, x in streams.items():
+            if not any(word in name for word in OTHERS):
                 return x
         return None
 
@@ -51,8 +54,15 @@ class CallArguments(NamedTuple):
         for value in (*self.args, *self.named.values()):
             if x is value:
                 return True
-            if isinstance(value, tuple | list | Mapping) and any(x is other for _, other in within("", value)):
-                return True
+            if isinstance(value, tuple | list):
+                if len(value) < 9:
+                    for other in value:
+                        if x is other:
+                            return True
+            elif isinstance(value, Mapping):
+                for other in value.values():
+                    if x is other:
+                        return True
         return False
 
 

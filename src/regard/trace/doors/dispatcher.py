@@ -135,14 +135,17 @@ def tell(
     mix = run()
     call.raw_mix, call.to_bhqe = mix, shape
     mix = apply_changes(scope, owners, call, mix, back)
-    if torch.is_grad_enabled():
-        with paused(scope), torch.no_grad():
-            call.mix = call.to_bhqe(call.raw_mix.detach())
-            tell_listeners(owners, call)
-    else:
-        with paused(scope):
+    scope.paused += 1
+    try:
+        if torch.is_grad_enabled():
+            with torch.no_grad():
+                call.mix = call.to_bhqe(call.raw_mix.detach())
+                tell_listeners(owners, call)
+        else:
             call.mix = call.to_bhqe(call.raw_mix)
             tell_listeners(owners, call)
+    finally:
+        scope.paused -= 1
     return mix
 
 
@@ -153,7 +156,7 @@ def why_unreadable(*xs: Tensor) -> str:
             return "its tensors are on the meta device and hold no numbers"
         if torch._C._functorch.is_functorch_wrapped_tensor(x):
             return "a torch.func transform (vmap, grad, …) was running, whose tensors stand for many at once"
-        if type(x) in (Tensor, nn.Parameter):
+        if type(x) is Tensor or type(x) is nn.Parameter:
             continue
         if type(x).__name__ in ("FakeTensor", "FunctionalTensor"):
             return f"its tensors are of type {type(x).__name__} and hold no numbers"

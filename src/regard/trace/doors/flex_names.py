@@ -1,6 +1,7 @@
 """Where a model holds `flex_attention`: in its source files, in the files that help them, and in its modules."""
 
 import sys
+from itertools import chain
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
@@ -35,21 +36,37 @@ KNOWN: dict[tuple[str, int], tuple[list[str], list[str]]] = {}  # reading all na
 
 def held_names(modules: list[nn.Module], original: Any) -> list[HeldName]:
     """Every place from which these modules may call `flex_attention`."""
-    own = {kind.__module__ for kind in set(map(type, modules))}
-    wanted = {*own, "transformers.integrations.flex_attention", "torch.nn.attention.flex_attention"}
-    for name in own:
-        wanted.update(read_file(name, original)[1])
+    own = frozenset([kind.__module__ for kind in set(map(type, modules))])
     found = []
-    for name in sorted(wanted):
-        for word in read_file(name, original)[0]:
-            found.append(HeldName(vars(sys.modules[name]), word, name))
+    for name in files_around(own, original):
+        found += [HeldName(vars(sys.modules[name]), word, name) for word in read_file(name, original)[0]]
     functions = {FunctionType, type(original)}  # what else a module holds cannot mean it
-    for module in modules:
+    values = chain.from_iterable(map(dict.values, map(vars, modules)))
+    for module in () if functions.isdisjoint(map(type, values)) else modules:
         names = module.__dict__
-        if functions.isdisjoint(map(type, names.values())):
-            continue
         found += [HeldName(names, word, f"module {id(module)}") for word in names if means(names[word], original)]
     return found
+
+
+def files_around(own: frozenset[str], original: Any) -> list[str]:
+    """The source files of a model and those that help them, of which some hold it; asked anew when one has changed."""
+    files, sizes, holding = AROUND.get(own, ([], [], []))
+    if not files or sizes_of(files) != sizes:
+        wanted = {*own, "transformers.integrations.flex_attention", "torch.nn.attention.flex_attention"}
+        for name in own:
+            wanted.update(read_file(name, original)[1])
+        files = sorted(wanted)
+        holding = [name for name in files if read_file(name, original)[0]]
+        AROUND[own] = (files, sizes_of(files), holding)
+    return holding
+
+
+AROUND: dict[frozenset[str], tuple[list[str], list[int], list[str]]] = {}
+
+
+def sizes_of(files: list[str]) -> list[int]:
+    """How many names each of these files has; −1 where it is not loaded."""
+    return [-1 if source is None else len(source.__dict__) for source in map(sys.modules.get, files)]
 
 
 def read_file(name: str, original: Any) -> tuple[list[str], list[str]]:

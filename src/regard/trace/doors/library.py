@@ -1,12 +1,14 @@
 """Kernels in torch's dispatcher, there only while somebody uses them.
 
-Removing kernels uses a private method of torch: it stands in this file only.
+They go in and out by torch's own registration, which `torch.library` wraps without a way to remove: it is private, and
+stands in this file only. It takes a quarter of a watch of a tiny model, so nothing is done there twice.
 """
 
 import sys
 import threading
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import cache
 from types import FrameType
 from typing import Any
@@ -32,6 +34,8 @@ class Library:
     below it only, without the set of keys where they call by name; `nested` serve torch's nested tensors.
     """
 
+    warned = False
+
     def __init__(
         self,
         kernels: Kernels,
@@ -45,7 +49,7 @@ class Library:
         self.lock = threading.RLock()
         self.users = 0
         self.hears_inference = True  # whether kernels stand in the place of torch's own, for inference tensors
-        self.library: torch.library.Library | None = None
+        self.library: Any = None  # what torch holds our kernels by
         self.waiting: threading.Timer | None = None
         self.others: list[Callable[[], Callable[[], None]]] = []  # further doors: open() gives close()
         self.closing: list[Callable[[], None]] = []
@@ -62,32 +66,35 @@ class Library:
 
     def install(self) -> None:
         if self.library is None:
-            self.library = torch.library.Library("aten", "IMPL")
+            self.library = torch._C._dispatch_library("IMPL", "aten", "", __file__, 0)
+            put = self.library.impl
             for name, kernel in self.kernels.items():
                 for backend in backends():
-                    for key in (f"Autograd{backend}", backend):
-                        self.library.impl(name, kernel, key)
+                    put(name, f"Autograd{backend}", kernel)
+                    put(name, backend, kernel)
             for name, kernel in self.nested.items():  # one key: torch loses count where two are taken away
-                self.library.impl(name, kernel, "AutogradNestedTensor")
+                put(name, "AutogradNestedTensor", kernel)
             for name, kernel in self.plain_below.items():
-                self.library.impl(name, kernel, "ADInplaceOrView")
+                put(name, "ADInplaceOrView", kernel)
             for name, (kernel, _) in self.below.items():
-                self.library.impl(name, kernel, "ADInplaceOrView", with_keyset=True)
+                put(name, "ADInplaceOrView", kernel, True)  # with the set of keys
             # Beside other threads, which all pass this way, a kernel cannot be exchanged safely.
             self.hears_inference = is_alone()
             if self.below and self.hears_inference:
-                self.exchange(self.library)
+                self.exchange(put)
         for opening in self.others:
             self.closing.append(opening())
 
-    def exchange(self, library: torch.library.Library) -> None:
+    def exchange(self, put: Callable[..., None]) -> None:
         """Put kernels for inference tensors in the place of torch's own, which they call."""
-        with warnings.catch_warnings():  # torch warns, once, that a kernel is overridden
-            warnings.simplefilter("ignore", UserWarning)
+        with nullcontext() if Library.warned else warnings.catch_warnings():
+            if not Library.warned:  # torch warns, once in a process, that a kernel is overridden
+                warnings.simplefilter("ignore", UserWarning)
             for name, (_, of_inference) in self.below.items():
                 for backend in backends():
                     if own_kernel(f"aten::{name}", backend) is not None:
-                        library.impl(name, of_inference, backend, with_keyset=True)
+                        put(name, backend, of_inference, True)
+                        Library.warned = True
 
     def close(self) -> None:
         with self.lock:
@@ -118,7 +125,7 @@ class Library:
 
     def remove(self) -> None:
         if self.library is not None:
-            self.library._destroy()
+            self.library.reset()
             self.library = None
 
 

@@ -65,7 +65,7 @@ def wrap_attention(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(module, query, key, value, *args, **named)
         mask = args[0] if args else named.get("attention_mask")
         pending = Pending(module)
-        if hasattr(mask, "mask_mod"):  # flex gets a function of cells; the kernel itself may be compiled, and unseen
+        if mask is not None and hasattr(mask, "mask_mod"):  # of cells, for flex; its kernel may be compiled, and unseen
             with paused(scope), torch.no_grad():
                 mask, pending.flex = allowed_by(mask, query, key), True
         scale = named.get("scaling")
@@ -113,8 +113,10 @@ def as_heads(mix: Tensor, query: Tensor) -> Tensor:
 
 def sinks_of(module: nn.Module, named: dict[str, Any]) -> Tensor | None:
     found = named.get("s_aux")
-    places = (module._parameters, module._buffers, module.__dict__)  # asking a module for what it lacks takes a while
-    if found is None and (any("sinks" in place for place in places) or hasattr(type(module), "sinks")):
+    if found is None:  # asking a module for what it lacks takes a while
+        own = "sinks" in module._parameters or "sinks" in module._buffers or "sinks" in module.__dict__
+        if not own and not hasattr(type(module), "sinks"):
+            return None
         found = module.sinks
     return found.reshape(-1) if isinstance(found, Tensor) else None
 

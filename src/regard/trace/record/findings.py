@@ -54,8 +54,9 @@ class Findings:
 
     def take_findings(self, other: "Findings") -> None:
         """Begin with all that is known of another."""
-        self.notes, self.states = list(other.notes), list(other.states)
-        self.doubts, self.edits = list(other.doubts), list(other.edits)
+        if other.notes or other.states or other.doubts or other.edits:
+            self.notes, self.states = list(other.notes), list(other.states)
+            self.doubts, self.edits = list(other.doubts), list(other.edits)
 
     def sentences(self) -> list[str]:
         """All of it for people to read, but for the edits."""

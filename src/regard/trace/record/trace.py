@@ -265,14 +265,17 @@ class Trace:
         to: str | pathlib.Path | None = None,
         words: bool = False,
         title: str | None = None,
+        exact: bool | None = None,
     ) -> "Figure":
         """A picture: one head, a layer, or all; `to="x.svg"` (png, pdf) writes it.
 
-        `rows` and `cols` take a slice, places or a sentence ("A"); `words` merges word pieces.
+        `rows` and `cols` take a slice, places or a sentence ("A"); `words` merges word pieces. Very long maps are
+        sampled, which the picture says, with a bound; `exact=True` looks at every weight.
         """
         from regard.views.static.trace_figure import figure
 
-        return figure(self, layer, head, rows=rows, cols=cols, batch=batch, to=to, words=words, title=title)
+        some = {"rows": rows, "cols": cols, "batch": batch, "words": words}
+        return figure(self, layer, head, **some, to=to, title=title, exact=exact)
 
     def print(
         self,

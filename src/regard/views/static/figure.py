@@ -13,7 +13,7 @@ from rich.cells import cell_len
 
 from regard.views.static.colours import contrast_ink, difference_colours, weight_colours
 from regard.views.static.fonts import find_families
-from regard.views.static.grid import Grid, as_grid, clean_label, coarsen, label_axis
+from regard.views.static.grid import Grid, as_grid, clean_label, coarsen, describe_cell, label_axis
 from regard.views.static.picture import Picture
 from regard.views.static.write import check_path, write
 
@@ -102,13 +102,6 @@ def paint(
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     return mesh
-
-
-def describe_cell(block: tuple[int, int], diverging: bool = False) -> str:
-    """What one cell stands for where it is not one weight."""
-    if block == (1, 1):
-        return ""
-    return f"each cell is the {'furthest from 0' if diverging else 'largest'} of {block[0]} × {block[1]}"
 
 
 def add_colour_bar(figure: Figure, axes: Sequence[Axes], mesh: Any, height: float, label: str = "") -> None:

@@ -58,6 +58,13 @@ def coarsen(grid: Grid, rows: int, columns: int) -> tuple[Grid, tuple[int, int]]
     return np.take_along_axis(blocks, furthest[..., None], axis=-1)[..., 0], (r, c)
 
 
+def describe_cell(block: tuple[int, int], diverging: bool = False) -> str:
+    """What one cell stands for where it is not one weight."""
+    if block == (1, 1):
+        return ""
+    return f"each cell is the {'furthest from 0' if diverging else 'largest'} of {block[0]} × {block[1]}"
+
+
 def label_axis(labels: Sequence[str] | None, count: int, what: str) -> list[str]:
     """One name for each row or column: those given, or their numbers.
 

@@ -23,7 +23,6 @@ from regard.views.static.figure import (
     LEAST,
     add_colour_bar,
     colour_limits,
-    describe_cell,
     fonts_of,
     label_ticks,
     map_inches,
@@ -34,11 +33,13 @@ from regard.views.static.grid import Grid, clean_label
 from regard.views.static.picture import Picture
 from regard.views.static.trace_parts import (
     KINDS,
+    FarGrid,
     choose,
     describe,
     describe_proof,
-    grid_of,
+    far_grid,
     group_stacks,
+    is_quick,
     labels_of,
     look,
     measure_sharpness,
@@ -67,6 +68,7 @@ def figure(
     to: str | Path | None = None,
     words: bool = False,
     title: str | None = None,
+    exact: bool | None = None,
 ) -> Figure:
     """What a model attended to, as a matplotlib figure: rows are queries, columns are keys, darker is more weight.
 
@@ -75,6 +77,9 @@ def figure(
     (encoder, decoder, cross), the last layer of each side by side, its sharpest head unless `head` is given; else
     every head of every layer, small. `rows` and `cols` take a slice, places or a sentence ("A"); `words` merges word
     pieces. Hidden cells are hatched. `to` writes it: .svg, .png or .pdf.
+
+    Of more than about 2 billion weights, some queries of each line of cells are looked at, and the figure says so, with
+    a bound of what the others may hide; `exact=True` looks at all, `exact=False` at some.
 
     >>> import torch
     >>> from regard.trace.record.weights import from_weights
@@ -97,12 +102,15 @@ def figure(
     else:
         raise TraceError(f"head {head} was asked for, but there are {len(several)} stacks of layers; say which layer")
     seen = [look(one, **wanted) for one in chosen]
-    if layer is not None:
-        sheet = draw_head(seen[0], head, title, path) if head is not None else draw_heads(seen[0], title, path)
+    exact = is_quick(seen) if exact is None else exact
+    if layer is not None and head is not None:
+        sheet = draw_head(seen[0], head, title, path, exact=exact)
+    elif layer is not None:
+        sheet = draw_heads(seen[0], title, path, exact=exact)
     elif chosen is layers:
-        sheet = draw_overview(seen, trace.model if title is None else title, path)
+        sheet = draw_overview(seen, trace.model if title is None else title, path, exact=exact)
     else:
-        sheet = draw_side_by_side(seen, head, trace.model if title is None else title, path)
+        sheet = draw_side_by_side(seen, head, trace.model if title is None else title, path, exact=exact)
     changed = [textwrap.fill(clean_label(edited_line(trace.edits), 400), FOOT)] if trace.edits else []
     write_footer(sheet, "\n".join([*changed, READING, describe(seen, describe_proof(chosen, trace.missed))]))
     if path is not None:
@@ -110,9 +118,9 @@ def figure(
     return sheet
 
 
-def draw_head(layer: Layer, head: int, title: str | None, path: Path | None) -> Figure:
+def draw_head(layer: Layer, head: int, title: str | None, path: Path | None, *, exact: bool) -> Figure:
     """One map, as large as its tokens need, the value in each cell when they fit."""
-    grid, block = grid_of(layer.head(head), FINEST, FINEST)
+    grid, block, label = far_grid(layer.head(head), FINEST, FINEST, exact=exact)
     title = f"{layer.name}, head {head}" if title is None else title
     labels = labels_of(layer)
     fonts = fonts_of([title, *labels[0], *labels[1]], path)
@@ -123,14 +131,16 @@ def draw_head(layer: Layer, head: int, title: str | None, path: Path | None) -> 
     thinned = label_ticks(axes, labels, block, size, fonts)
     axes.set(ylabel=f"queries{thinned[0]}", xlabel=f"keys{thinned[1]}")
     write_numbers(axes, grid, size, mesh)
-    add_colour_bar(sheet, [axes], mesh, height, describe_cell(block) or "weight")
+    add_colour_bar(sheet, [axes], mesh, height, label or "weight")
     write_headline(sheet, title, fonts)
     return sheet
 
 
-def draw_heads(layer: Layer, title: str | None, path: Path | None) -> Figure:
+def draw_heads(layer: Layer, title: str | None, path: Path | None, *, exact: bool) -> Figure:
     """The heads of a layer as small multiples on one colour scale; tokens stand at the outer edges."""
-    grids, blocks = zip(*(grid_of(layer.head(head), FINEST, FINEST) for head in range(layer.heads)), strict=True)
+    grids, blocks, cells = zip(
+        *(far_grid(layer.head(head), FINEST, FINEST, exact=exact) for head in range(layer.heads)), strict=True
+    )
     title = layer.name if title is None else title
     labels = labels_of(layer, 12)
     fonts = fonts_of([title, *labels[0], *labels[1]], path)
@@ -152,15 +162,18 @@ def draw_heads(layer: Layer, title: str | None, path: Path | None) -> Figure:
         axes.tick_params(labelleft=first, labelbottom=last)
         axes.set(ylabel=f"queries{thinned[0]}" if first else "", xlabel=f"keys{thinned[1]}" if last else "")
         write_numbers(axes, grids[head], size, mesh)
-    add_colour_bar(sheet, list(panels.flat), mesh, min(down * height, 6.0), describe_cell(blocks[0]) or "weight")
+    add_colour_bar(sheet, list(panels.flat), mesh, min(down * height, 6.0), cells[0] or "weight")
     write_headline(sheet, title, fonts)
     return sheet
 
 
-def draw_side_by_side(layers: Sequence[Layer], head: int | None, title: str, path: Path | None) -> Figure:
+def draw_side_by_side(
+    layers: Sequence[Layer], head: int | None, title: str, path: Path | None, *, exact: bool
+) -> Figure:
     """One head of each of these layers, in cells of one size and on one colour scale."""
     heads = [find_sharpest(layer) if head is None else head for layer in layers]
-    grids, blocks = zip(*(grid_of(layer.head(h), FINEST, FINEST) for layer, h in zip(layers, heads)), strict=True)
+    far = [far_grid(layer.head(h), FINEST, FINEST, exact=exact) for layer, h in zip(layers, heads)]
+    grids, blocks, _ = zip(*far, strict=True)
     labels = [labels_of(layer) for layer in layers]
     fonts = fonts_of([title, *(name for pair in labels for axis in pair for name in axis)], path)
     across, down = sum(grid.shape[1] for grid in grids), max(grid.shape[0] for grid in grids)
@@ -183,14 +196,14 @@ def draw_side_by_side(layers: Sequence[Layer], head: int | None, title: str, pat
         thinned = label_ticks(axes, pair, block, size, fonts)
         write_numbers(axes, grid, size, mesh)
         axes.set(ylabel=f"queries{thinned[0]}", xlabel=f"keys{thinned[1]}")
-    add_colour_bar(sheet, list(panels), mesh, max(sizes)[0], describe_cell(max(blocks)) or "weight")
+    add_colour_bar(sheet, list(panels), mesh, max(sizes)[0], coarsest(far) or "weight")
     for axes in panels:
         axes.set_anchor("N")  # the colours beside them moved them to the middle
     write_headline(sheet, title, fonts)
     return sheet
 
 
-def draw_overview(layers: Sequence[Layer], title: str, path: Path | None) -> Figure:
+def draw_overview(layers: Sequence[Layer], title: str, path: Path | None, *, exact: bool) -> Figure:
     """Every head of every layer as a thumbnail: layers from top to bottom, heads from left to right."""
     most = max(layer.heads for layer in layers)
     side = min(max(WIDE / most, 0.3), 1.1)
@@ -198,12 +211,12 @@ def draw_overview(layers: Sequence[Layer], title: str, path: Path | None) -> Fig
     fonts = fonts_of([title, *labels], path)
     sheet = make_sheet(most * side + 0.08 * max(map(len, labels)) + 1.6, len(layers) * side + 1.5)
     axes = sheet.subplots()
-    cells = [[grid_of(layer.head(h), SMALL, SMALL) for h in range(layer.heads)] for layer in layers]
-    limits = colour_limits(grid for line in cells for grid, _ in line)
-    mosaic, there = tile_thumbnails([[grid for grid, _ in line] for line in cells], most)
+    cells = [[far_grid(layer.head(h), SMALL, SMALL, exact=exact) for h in range(layer.heads)] for layer in layers]
+    limits = colour_limits(far.grid for line in cells for far in line)
+    mosaic, there = tile_thumbnails([[far.grid for far in line] for line in cells], most)
     mesh = axes.imshow(mosaic, cmap=weight_colours(), vmin=limits[0], vmax=limits[1], extent=(0, most, len(layers), 0))
     mesh.set(interpolation="nearest", zorder=1)
-    if any(np.isnan(grid).any() for line in cells for grid, _ in line):
+    if any(np.isnan(far.grid).any() for line in cells for far in line):
         axes.add_patch(Rectangle((0, 0), most, len(layers), zorder=0, **HATCH | {"edgecolor": "#c8c8c8"}))
     squares = [[[(x, y), (x + 1, y), (x + 1, y + 1), (x, y + 1)] for y, x in np.argwhere(t)] for t in (there, ~there)]
     axes.add_collection(PolyCollection(squares[1], facecolors="white", zorder=2))
@@ -219,10 +232,15 @@ def draw_overview(layers: Sequence[Layer], title: str, path: Path | None) -> Fig
     axes.set_xlabel("" if word else "heads")
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-    block = max(block for line in cells for _, block in line)
-    add_colour_bar(sheet, [axes], mesh, min(len(layers) * side, 6.0), describe_cell(block) or "weight")
+    label = coarsest([far for line in cells for far in line])
+    add_colour_bar(sheet, [axes], mesh, min(len(layers) * side, 6.0), label or "weight")
     write_headline(sheet, title, fonts)
     return sheet
+
+
+def coarsest(grids: Sequence[FarGrid]) -> str:
+    """What the cells of the coarsest of these are."""
+    return max(grids, key=lambda far: far.block).label
 
 
 def tile_thumbnails(grids: Sequence[Sequence[Grid]], across: int) -> tuple[np.ndarray, np.ndarray]:

@@ -1,6 +1,8 @@
 """What every view of a trace needs: which layer is meant, its names, its numbers as a grid, and what it is."""
 
+import math
 import re
+import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -12,13 +14,15 @@ from torch import Tensor
 from regard.attention.map import AttentionMap
 from regard.attention.map.blocks import BUDGET
 from regard.attention.map.grouped import GroupedSource
+from regard.attention.map.placed import PlacedSource
+from regard.attention.map.statistics import pool_blocks
 from regard.errors import TraceError
 from regard.trace.proof.verify import prove
 from regard.trace.record.layer import Layer
 from regard.trace.record.missed import MissedAttention, incomplete_line
 from regard.trace.record.trace import Trace, find
 from regard.trace.record.words import MERGED, PART, merge_words, select, take_entry
-from regard.views.static.grid import Grid, as_grid, clean_label
+from regard.views.static.grid import Grid, as_grid, clean_label, describe_cell
 
 KINDS = {"self": "self-attention", "cross": "cross-attention"}
 UNKNOWN = "attention of unknown kind"
@@ -28,6 +32,8 @@ HOW = {
     "implied": "implied by the approximation",
 }
 DONE = {MERGED: "word pieces merged", PART: "cropped"}
+DRAWN = 16  # queries of each line of cells that a picture from far is made of, where all of them would take long
+QUICK = 1 << 31  # weights
 ALL_ROWS, SOME_ROWS = 512, 64  # up to so many queries all are looked at for an overview; of more, so many
 
 
@@ -81,6 +87,9 @@ def grid_of(map: AttentionMap, rows: int, columns: int) -> tuple[Grid, tuple[int
     if not q or not k:
         raise TraceError(f"a map of {q} queries and {k} keys has nothing to look at")
     high, wide = -(-q // rows), -(-k // columns)  # rows and columns of one cell
+    walked = pool_blocks(map.source, high, wide)
+    if walked is not None:
+        return as_grid(walked), (high, wide)
     step = high * max(1, BUDGET // (high * k))
     bands = []
     for first in range(0, q, step):
@@ -89,6 +98,28 @@ def grid_of(map: AttentionMap, rows: int, columns: int) -> tuple[Grid, tuple[int
         whole = torch.nn.functional.pad(band, (0, -k % wide, 0, -len(band) % high), value=-torch.inf)
         bands.append(whole.unflatten(1, (-1, wide)).unflatten(0, (-1, high)).amax((1, 3)))
     return as_grid(torch.cat(bands)), (high, wide)
+
+
+class FarGrid(NamedTuple):
+    """One head from far, and what its cells are; "" where each is one weight."""
+
+    grid: Grid
+    block: tuple[int, int]
+    label: str
+
+
+def far_grid(map: AttentionMap, rows: int, columns: int, *, exact: bool) -> FarGrid:  # noqa: A002
+    """One head in at most rows × columns cells: of all its queries, or of some, with a bound of what others hide."""
+    if exact or map.shape[0] <= rows * DRAWN:
+        grid, block = grid_of(map, rows, columns)
+        return FarGrid(grid, block, describe_cell(block))
+    seen = map.sample(rows, columns, queries=DRAWN)
+    return FarGrid(as_grid(seen.largest), seen.block, textwrap.fill(seen.describe(), 60))
+
+
+def is_quick(layers: Sequence[Layer]) -> bool:
+    """Whether every weight of these layers can be looked at in about a second."""
+    return sum(math.prod(layer.weights.shape[1:]) for layer in layers) <= QUICK
 
 
 def glimpse(map: AttentionMap, rows: int, columns: int) -> Grid:  # noqa: A002
@@ -114,8 +145,8 @@ def describe(layers: Sequence[Layer], proof: str) -> str:
 def describe_source(layer: Layer) -> str:
     """How the map was obtained, in words, and what was done to it since."""
     source, since = layer.weights.source, []
-    while isinstance(source, GroupedSource):
-        since.append(DONE[source.done])
+    while isinstance(source, GroupedSource | PlacedSource):
+        since.append(DONE[source.done] if isinstance(source, GroupedSource) else "put together from windows")
         source = source.source
     return ", ".join([HOW.get(source.kind, source.kind), *dict.fromkeys(reversed(since))])
 
