@@ -36,9 +36,13 @@ def page(rows: dict[str, dict[str, Row]]) -> str:
     """The whole page in Markdown, from the rows of each library."""
     parts = [HEAD, summary(rows)]
     for key, library in LIBRARIES.items():
+        found = rows.get(key, {})
+        names = library.names()
         parts.append(f"## {library.title}\n")
-        parts.append(table(rows.get(key, {})))
-        parts.append(others(rows.get(key, {})))
+        parts.append(table({name: found[name] for name in names if name in found}))
+        parts.append(others({name: found[name] for name in names if name in found}))
+        if later := [f"`{name}`" for name in names if name not in found]:
+            parts.append(f"Not looked at yet: {', '.join(later)}.\n")
     return "\n".join(parts).rstrip() + "\n"
 
 

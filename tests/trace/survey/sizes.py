@@ -99,7 +99,7 @@ def without(value: dict[str, Any]) -> dict[str, Any]:
 def shrink_number(name: str, value: int, level: int, heads: Any) -> int:
     """One number, by what its name says."""
     if name.endswith(("token_id", "token_index", "_token_ids")) or name in ("ignore_index",):
-        return value if value < WORDS else special(name)
+        return value if value < TEXT[0] or TEXT[1] <= value < WORDS else special(name)
     if "vocab" in name and value > 32:
         return WORDS
     if name.endswith(LAYERS) and value > 2 and name not in ("num_feat_extract_layers",):
