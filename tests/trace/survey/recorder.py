@@ -58,6 +58,7 @@ class Carried:
     size: int
     shape: tuple[int, ...]
     met: list[bool]  # shared by all that came of one softmax
+    features: bool = False  # its other axis may be that of features, as of the keys of linear attention
     sigmoid: bool = False  # which is mostly a gate, and then meets parameters
 
 
@@ -105,9 +106,11 @@ class Recorder(TorchDispatchMode):
             self.softmaxes += 1
             axis = args[1] % out.ndim if out.ndim else 0
             if out.ndim > 1 and not mixes_streams(out):
-                self.carried[id(out)] = Carried(out, out.shape[axis], tuple(out.shape), [False])
+                self.carried[id(out)] = Carried(
+                    out, out.shape[axis], tuple(out.shape), [False], axis == out.ndim - 2 > 0 and out.shape[-1] > 1
+                )
         elif name == "sigmoid" and out.ndim > 2 and out.shape[-1] > 1:
-            self.carried[id(out)] = Carried(out, out.shape[-1], tuple(out.shape), [False], True)
+            self.carried[id(out)] = Carried(out, out.shape[-1], tuple(out.shape), [False], sigmoid=True)
         elif name == "embedding":
             self.embedded.append(args[1].detach().clone())
         elif name in ("bmm", "mm"):
@@ -159,8 +162,12 @@ class Recorder(TorchDispatchMode):
             if weights.shape[-1] != known.size:  # it is mixed over another axis, such as the heads
                 same = operand is left and out.shape[:-1] == left.shape[:-1]
                 if same or (out.numel() >= operand.numel() // 8 and known.size in out.shape):
-                    self.carried[id(out)] = Carried(out, known.size, known.shape, known.met, known.sigmoid)
+                    self.carried[id(out)] = Carried(
+                        out, known.size, known.shape, known.met, known.features, known.sigmoid
+                    )
                 continue
+            if known.features and weights.shape[-2] == known.shape[-1]:
+                return  # keys with a softmax over positions: each row is a feature
             if right.untyped_storage().data_ptr() in self.owned:
                 return  # the values are parameters, so the keys are no positions
             weights = weights.detach().clone()
@@ -190,7 +197,7 @@ class Recorder(TorchDispatchMode):
             ):
                 changed = [(a, b) for a, b in zip(given[0].shape, x.shape) if a != b]
                 size = next((b for a, b in changed if a == size), size)
-            self.carried[id(x)] = Carried(x, size, known.shape, known.met, known.sigmoid)
+            self.carried[id(x)] = Carried(x, size, known.shape, known.met, known.features, known.sigmoid)
 
 
 def mixes_streams(weights: Tensor) -> bool:
