@@ -280,6 +280,7 @@ def altered(inputs: Inputs, entry: int = 1) -> Inputs:
             and "mask" not in name
             and "size" not in name
             and "grid" not in name
+            and "type" not in name
             and value.shape[0] % BATCH == 0
             and value.ndim > 1
         ):

@@ -125,6 +125,11 @@ def judge_layer(
                 best, order, error, read = i, found, off, reading
         if error < LIMIT:
             break
+    if (
+        best is None and k == 1 and bool((weights - 1).abs().amax() < LIMIT)
+    ):  # one key takes all: torch may just multiply
+        row |= {"exact": True, "error": 0.0, "axes": "same", "names": names(layer, inputs, oracle)}
+        return row
     row["error"] = None if error == torch.inf else float(error)
     row["exact"] = bool(error < LIMIT)
     if not row["exact"] or best is None or order is None:

@@ -23,11 +23,19 @@ CARRIES = {
     "slice", "select", "split", "split_with_sizes", "unbind", "squeeze", "unsqueeze", "mul", "mul_", "div", "div_",
     "masked_fill", "masked_fill_", "where", "copy_", "native_dropout", "nan_to_num", "nan_to_num_", "alias",
     "detach", "cat", "constant_pad_nd", "as_strided", "add", "sub", "contiguous", "add_", "sub_", "stack",
-    "index_select", "unfold", "roll", "index", "tril", "triu", "relu", "pow", "convolution",
+    "index_select", "unfold", "roll", "index", "tril", "triu", "relu", "pow", "convolution", "native_layer_norm",
 }  # fmt: skip
 # What makes a picture, or cuts it into patches.
 PICTURED = {"convolution", "view", "_unsafe_view", "permute", "avg_pool2d", "max_pool2d_with_indices", "im2col"}
-SAME = {"mul", "add", "sub", "div", "where", "convolution"}  # these carry only what keeps its shape; heads that talk
+SAME = {
+    "mul",
+    "add",
+    "sub",
+    "div",
+    "where",
+    "convolution",
+    "native_layer_norm",
+}  # these carry only what keeps its shape; heads that talk
 
 
 @dataclass(eq=False)
