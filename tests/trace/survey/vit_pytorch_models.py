@@ -41,7 +41,9 @@ MODELS: dict[str, dict[str, Any]] = {
         **FOUR, "local_window_size": 2, "global_window_size": (4, 2, 2, 1), "class": "CrossFormer",
         "feed": "large square",
     },
-    "cvt": {"class": "CvT", "s2_heads": 2, "s3_heads": 4, "s3_depth": 2, "s1_emb_dim": 16, "s2_emb_dim": 48, "s3_emb_dim": 96},
+    "cvt": {
+        "class": "CvT", "s2_heads": 2, "s3_heads": 4, "s3_depth": 2, "s1_emb_dim": 16, "s2_emb_dim": 48, "s3_emb_dim": 96,
+    },
     "deepvit": {"image_size": 64, "feed": "square"},
     "efficient": {"transformer": "encoder of torch"},
     "jet_vit": {"attn_layers": ["WA", "FA"], "window_size": 2},
