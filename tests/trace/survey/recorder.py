@@ -76,7 +76,7 @@ class Recorder(TorchDispatchMode):
 
     model: nn.Module
     records: list[AttentionRecord] = field(default_factory=list)
-    softmaxes: int = 0
+    outputs: list[Tensor] = field(default_factory=list)  # what the model gave while this listened
     embedded: list[Tensor] = field(default_factory=list)  # ids that were looked up
     fields: set[tuple[int, int]] = field(default_factory=set)  # heights and widths of what may be a picture
 
@@ -111,7 +111,6 @@ class Recorder(TorchDispatchMode):
         if name in FUSED:
             self.fused(args, kwargs)
         elif name in SOFTMAX:
-            self.softmaxes += 1
             axis = args[1] % out.ndim if out.ndim else 0
             if out.ndim > 1 and not mixes_streams(out):
                 self.carried[id(out)] = Carried(

@@ -42,7 +42,8 @@ MODELS: dict[str, dict[str, Any]] = {
         "feed": "large square",
     },
     "cvt": {
-        "class": "CvT", "s2_heads": 2, "s3_heads": 4, "s3_depth": 2, "s1_emb_dim": 16, "s2_emb_dim": 48, "s3_emb_dim": 96,
+        "class": "CvT", "s2_heads": 2, "s3_heads": 4, "s3_depth": 2, "s1_emb_dim": 16, "s2_emb_dim": 48,
+        "s3_emb_dim": 96,
     },
     "deepvit": {"image_size": 64, "feed": "square"},
     "efficient": {"transformer": "encoder of torch"},
