@@ -157,3 +157,48 @@ def test_pictures_of_timm() -> None:
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert json.loads(done.stdout.splitlines()[-1]) == right
+
+
+class Gathered(nn.Module):
+    """Fifteen learned queries gather what sixty patches show; fifteen squares could be patches, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.patch_embed = nn.Conv2d(3, 24, 2, 2)
+        self.latents = nn.Parameter(torch.randn(1, 15, 24))
+        self.own, self.gather = (nn.MultiheadAttention(24, 3, batch_first=True) for _ in range(2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        patches = self.patch_embed(x).flatten(2).mT
+        patches = self.own(patches, patches, patches)[0]
+        out: Tensor = self.gather(self.latents.expand(len(x), -1, -1), patches, patches)[0]
+        return out
+
+
+def test_learned_queries_are_no_patches() -> None:
+    model = Gathered().eval()
+    with torch.no_grad(), regard.watch(model) as trace:
+        model(torch.randn(B, 3, 12, 20))
+    own, gather = trace.layers
+    assert gather.kind == "cross"
+    assert gather.queries is None
+    assert own.queries is not None
+    assert gather.keys is not None
+    assert own.queries[1].shown == gather.keys[1].shown == cells(6, 10)
+
+
+class Masked(Small):
+    """A masked autoencoder: four of the patches are kept, by chance."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        patches = self.patch_embed(x).flatten(2).mT
+        y = patches[:, torch.randperm(patches.shape[1])[:4]]
+        out: Tensor = self.attention(y, y, y)[0]
+        return out
+
+
+def test_patches_that_were_selected_are_no_smaller_picture() -> None:
+    """Four of the nine patches of a square are not its four quarters."""
+    assert rows(Small((4, 4)), torch.randn(B, 3, 12, 12)) == [cells(3, 3)]
+    assert rows(Small((6, 6)), torch.randn(B, 3, 12, 12)) == [cells(2, 2)]
+    assert rows(Masked((4, 4)), torch.randn(B, 3, 12, 12)) == [None]

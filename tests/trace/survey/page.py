@@ -10,22 +10,24 @@ from tests.trace.survey.verdict import NONE, RIGHT, SAID, SILENT, UNBUILT, WRONG
 HEAD = """\
 # A survey of models that attend
 
-Each model below is built with small settings of its library and sharp random weights, fed a batch of 3 in which all sizes
-differ, and watched. The judge is a recorder that shares nothing with the watch: a dispatch mode that follows every softmax
-(and other rows that add up to one) until it meets values (`tests/trace/survey/recorder.py`).
+Each model below is built with small settings of its library and sharp random weights, fed a batch of 3 in which all
+sizes differ, and watched. The judge is a recorder that shares nothing with the watch: a dispatch mode that follows
+every softmax, and other rows that add up to one, until it meets values (`tests/trace/survey/recorder.py`).
 
-- **exact**: how many of the attentions that the recorder saw have a map with the same numbers (to 2e-4) that `verify()`
-  confirms. More may be shown than seen where weights are all one.
-- **axes**: *right* where another entry of the batch changes only the maps that are said to be that entry's; *unknown* where the
-  watch says that batch and heads cannot be told apart; – where the model does not tell entries apart.
+- **exact**: how many maps have the numbers of an attention that the recorder saw (to 2e-4) and are confirmed by
+  `verify()`, of all that are shown or were seen.
+- **axes**: *right* where another entry of the batch changes only the maps that are said to be that entry's; *mixed*
+  where it changes these, and others that look at it; *unknown* where the watch says that batch and heads cannot be told
+  apart; – where the model does not tell entries apart.
 - **names**: *text* where the tokens named are the ids that were given, *patches* where rows are places of a picture,
   *numbered* where they are neither, – where the watch says that it does not know.
 - **complete**: *yes* where the trace says that nothing ran unheard; else what it names.
-- **refused**: what has no map, and why, in the words of the watch.
+- **refused**: what has no map, or is unverified, and why, in the words of the watch.
 
-A row is *right* if all of the attention that the recorder saw is exact and verified, on the right axes, under the right names.
-[The tested architectures](architectures.md) are held to more, by hand. This page is written by
-`tests/trace/test_survey.py`, which computes every row anew in `make check-slow`, and forty of them in `make test`.
+A row is *right* if all of the attention that the recorder saw is exact and verified, on the right axes, under the right
+names; what it cannot see and the trace names as missed, as linear attention, has no such map.
+[The tested architectures](architectures.md) are held to more, by hand. `tests/trace/test_survey.py` computes forty rows
+of this page in `make test`, and all of them in `make check-slow`, where it can write the page anew.
 """
 COLUMNS = "| model | class | exact | axes | names | complete | refused and why |\n|---|---|---|---|---|---|---|"
 
@@ -34,9 +36,13 @@ def page(rows: dict[str, dict[str, Row]]) -> str:
     """The whole page in Markdown, from the rows of each library."""
     parts = [HEAD, summary(rows)]
     for key, library in LIBRARIES.items():
+        found = rows.get(key, {})
+        names = library.names()
         parts.append(f"## {library.title}\n")
-        parts.append(table(rows.get(key, {})))
-        parts.append(others(rows.get(key, {})))
+        parts.append(table({name: found[name] for name in names if name in found}))
+        parts.append(others({name: found[name] for name in names if name in found}))
+        if later := [f"`{name}`" for name in names if name not in found]:
+            parts.append(f"Not looked at yet: {', '.join(later)}.\n")
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -112,7 +118,7 @@ def axes_of(layers: list[Row]) -> str:
 
 
 def word(axes: str) -> str:
-    return "WRONG" if axes.startswith("wrong") else axes if axes in ("right", "unknown") else ""
+    return "WRONG" if axes.startswith("wrong") else axes if axes in ("right", "unknown", "mixed") else ""
 
 
 def names_of(layers: list[Row]) -> str:

@@ -6,6 +6,7 @@ Torch's fused kernel hands over q and k; its weights are computed from them in f
 """
 
 from dataclasses import dataclass, field
+from itertools import combinations, pairwise
 from typing import Any
 
 import torch
@@ -22,9 +23,19 @@ CARRIES = {
     "slice", "select", "split", "split_with_sizes", "unbind", "squeeze", "unsqueeze", "mul", "mul_", "div", "div_",
     "masked_fill", "masked_fill_", "where", "copy_", "native_dropout", "nan_to_num", "nan_to_num_", "alias",
     "detach", "cat", "constant_pad_nd", "as_strided", "add", "sub", "contiguous", "add_", "sub_", "stack",
-    "index_select", "unfold", "roll", "index", "tril", "triu", "relu", "pow", "convolution",
+    "index_select", "unfold", "roll", "index", "tril", "triu", "relu", "pow", "convolution", "native_layer_norm",
 }  # fmt: skip
-SAME = {"mul", "add", "sub", "div", "where", "convolution"}  # these carry only what keeps its shape; heads that talk
+# What makes a picture, or cuts it into patches.
+PICTURED = {"convolution", "view", "_unsafe_view", "permute", "avg_pool2d", "max_pool2d_with_indices", "im2col"}
+SAME = {
+    "mul",
+    "add",
+    "sub",
+    "div",
+    "where",
+    "convolution",
+    "native_layer_norm",
+}  # these carry only what keeps its shape; heads that talk
 
 
 @dataclass(eq=False)
@@ -55,6 +66,7 @@ class Carried:
     size: int
     shape: tuple[int, ...]
     met: list[bool]  # shared by all that came of one softmax
+    features: bool = False  # its other axis may be that of features, as of the keys of linear attention
     sigmoid: bool = False  # which is mostly a gate, and then meets parameters
 
 
@@ -64,8 +76,9 @@ class Recorder(TorchDispatchMode):
 
     model: nn.Module
     records: list[AttentionRecord] = field(default_factory=list)
-    softmaxes: int = 0
+    outputs: list[Tensor] = field(default_factory=list)  # what the model gave while this listened
     embedded: list[Tensor] = field(default_factory=list)  # ids that were looked up
+    fields: set[tuple[int, int]] = field(default_factory=set)  # heights and widths of what may be a picture
 
     def __post_init__(self) -> None:
         TorchDispatchMode.__init__(self)
@@ -98,19 +111,24 @@ class Recorder(TorchDispatchMode):
         if name in FUSED:
             self.fused(args, kwargs)
         elif name in SOFTMAX:
-            self.softmaxes += 1
             axis = args[1] % out.ndim if out.ndim else 0
             if out.ndim > 1 and not mixes_streams(out):
-                self.carried[id(out)] = Carried(out, out.shape[axis], tuple(out.shape), [False])
+                self.carried[id(out)] = Carried(
+                    out, out.shape[axis], tuple(out.shape), [False], axis == out.ndim - 2 > 0 and out.shape[-1] > 1
+                )
         elif name == "sigmoid" and out.ndim > 2 and out.shape[-1] > 1:
-            self.carried[id(out)] = Carried(out, out.shape[-1], tuple(out.shape), [False], True)
+            self.carried[id(out)] = Carried(out, out.shape[-1], tuple(out.shape), [False], sigmoid=True)
         elif name == "embedding":
             self.embedded.append(args[1].detach().clone())
         elif name in ("bmm", "mm"):
             self.product(args[0], args[1], out, name == "bmm")
         elif name in ("baddbmm", "addmm"):
             self.product(args[1], args[2], out, name == "baddbmm")
-        elif name in CARRIES:
+        if name in PICTURED and isinstance(out, Tensor) and out.ndim > 3:
+            shape = out.shape[1:]
+            near = pairwise(shape) if out.ndim == 4 else combinations(shape, 2)
+            self.fields.update((int(a), int(b)) for a, b in near)
+        if name in CARRIES:
             self.carry(name, args, kwargs, out)
         return out
 
@@ -149,9 +167,14 @@ class Recorder(TorchDispatchMode):
                 continue
             weights = operand.mT if turned else operand
             if weights.shape[-1] != known.size:  # it is mixed over another axis, such as the heads
-                if out.numel() >= operand.numel() // 8 and known.size in out.shape:
-                    self.carried[id(out)] = Carried(out, known.size, known.shape, known.met, known.sigmoid)
+                same = operand is left and out.shape[:-1] == left.shape[:-1]
+                if same or (out.numel() >= operand.numel() // 8 and known.size in out.shape):
+                    self.carried[id(out)] = Carried(
+                        out, known.size, known.shape, known.met, known.features, known.sigmoid
+                    )
                 continue
+            if known.features and weights.shape[-2] == known.shape[-1]:
+                return  # keys with a softmax over positions: each row is a feature
             if right.untyped_storage().data_ptr() in self.owned:
                 return  # the values are parameters, so the keys are no positions
             weights = weights.detach().clone()
@@ -160,7 +183,7 @@ class Recorder(TorchDispatchMode):
             known.met[0] = True
             if known.size == 1 and not batched:
                 return
-            if turned and weights.shape[-2] == 1:
+            if turned and known.shape[-1] == 1 < known.size:
                 return  # one row for each place: a dynamic convolution, which is not counted
             self.records.append(AttentionRecord(self.here(), weights, dead, "product", known.shape))
             return
@@ -181,7 +204,7 @@ class Recorder(TorchDispatchMode):
             ):
                 changed = [(a, b) for a, b in zip(given[0].shape, x.shape) if a != b]
                 size = next((b for a, b in changed if a == size), size)
-            self.carried[id(x)] = Carried(x, size, known.shape, known.met, known.sigmoid)
+            self.carried[id(x)] = Carried(x, size, known.shape, known.met, known.features, known.sigmoid)
 
 
 def mixes_streams(weights: Tensor) -> bool:

@@ -14,27 +14,37 @@ HEIGHT, WIDTH = 64, 96
 FLAT: dict[str, Any] = {"depth": 2, "img_size": (HEIGHT, WIDTH)}
 SIZED: dict[str, Any] = {"img_size": (HEIGHT, WIDTH)}
 ONES: dict[str, Any] = {"depths": (1, 1, 1, 1)}
-# Model: settings that make it small. What a model does not know is left out one by one.
+
+
+def alike(settings: dict[str, Any], names: str) -> dict[str, dict[str, Any]]:
+    """The same settings for each of these models."""
+    return dict.fromkeys(names.split(), settings)
+
+
+# Model: settings that make it small. What its constructor does not take is left out: then it has its own sizes.
 MODELS: dict[str, dict[str, Any]] = {
-    **dict.fromkeys(
-        [
-            "vit_tiny_patch16_224", "vit_small_patch16_18x2_224", "vit_base_patch16_rpn_224", "vit_wee_patch16_reg1_gap_256",
-            "vit_pwee_patch16_reg1_gap_256", "vit_dwee_patch16_reg1_gap_256", "vit_medium_patch16_reg4_gap_256",
-            "vit_base_patch32_clip_224", "vit_base_patch32_siglip_256", "vit_small_patch14_reg4_dinov2", "flexivit_small",
-            "beit_base_patch16_224", "beit3_base_patch16_224", "deit_tiny_distilled_patch16_224", "deit3_small_patch16_224",
-            "eva02_tiny_patch14_224", "vit_small_patch16_dinov3", "vit_small_patch16_rope_mixed_224",
-            "vit_pe_core_tiny_patch16_384", "vit_medium_patch16_rope_reg1_gap_256", "test_vit", "test_vit2", "test_vit3",
-            "vit_relpos_small_patch16_224", "vit_srelpos_small_patch16_224", "vit_relpos_medium_patch16_cls_224",
-            "cait_xxs24_224", "samvit_base_patch16_224", "xcit_nano_12_p16_224", "tnt_s_patch16_224", "convit_tiny",
-            "vit_tiny_r_s16_p8_224", "vit_small_resnet26d_224", "naflexvit_base_patch16_gap", "naflexvit_base_patch16_map",
-            "aimv2_large_patch14_224", "gemma4_vit_167m", "qwen3_vit_88m", "qwen3_vit_88m_merge", "deepseek_vit_412m_enc",
-        ],
+    **alike(
         FLAT,
+        """
+        vit_tiny_patch16_224 vit_small_patch16_18x2_224 vit_base_patch16_rpn_224 vit_wee_patch16_reg1_gap_256
+        vit_pwee_patch16_reg1_gap_256 vit_dwee_patch16_reg1_gap_256 vit_medium_patch16_reg4_gap_256
+        vit_base_patch32_clip_224 vit_base_patch32_siglip_256 vit_small_patch14_reg4_dinov2 flexivit_small
+        beit_base_patch16_224 beit3_base_patch16_224 deit_tiny_distilled_patch16_224 deit3_small_patch16_224
+        eva02_tiny_patch14_224 vit_small_patch16_dinov3 vit_small_patch16_rope_mixed_224 vit_pe_core_tiny_patch16_384
+        vit_medium_patch16_rope_reg1_gap_256 test_vit test_vit2 test_vit3 vit_relpos_small_patch16_224
+        vit_srelpos_small_patch16_224 vit_relpos_medium_patch16_cls_224 cait_xxs24_224 samvit_base_patch16_224
+        xcit_nano_12_p16_224 tnt_s_patch16_224 convit_tiny vit_tiny_r_s16_p8_224 vit_small_resnet26d_224
+        naflexvit_base_patch16_gap naflexvit_base_patch16_map aimv2_large_patch14_224 gemma4_vit_167m qwen3_vit_88m
+        qwen3_vit_88m_merge
+        """,
     ),
-    **dict.fromkeys(["swin_tiny_patch4_window7_224", "swinv2_tiny_window8_256", "swinv2_cr_tiny_ns_224"], {**SIZED, "depths": (2, 1, 1, 1)}),
-    **dict.fromkeys(["swin_s3_tiny_224"], {"img_size": 224, "depths": (2, 1, 1, 1)}),
-    **dict.fromkeys(["coat_tiny", "coat_lite_tiny"], {"img_size": (HEIGHT, WIDTH), "serial_depths": (1, 1, 1, 1), "parallel_depth": 1}),
-    **dict.fromkeys(["crossvit_9_240", "crossvit_9_dagger_240"], {"img_size": 96}),
+    **alike({**FLAT, "embed_dim": 192, "num_heads": 3}, "deepseek_vit_412m_enc"),
+    **alike(
+        {**SIZED, "depths": (2, 1, 1, 1)}, "swin_tiny_patch4_window7_224 swinv2_tiny_window8_256 swinv2_cr_tiny_ns_224"
+    ),
+    **alike({"img_size": 224, "depths": (2, 1, 1, 1)}, "swin_s3_tiny_224"),
+    **alike({**SIZED, "serial_depths": (1, 1, 1, 1), "parallel_depth": 1}, "coat_tiny coat_lite_tiny"),
+    **alike({"img_size": 96}, "crossvit_9_240 crossvit_9_dagger_240"),
     "hiera_tiny_224": {"img_size": (64, 96)},
     "sam2_hiera_tiny": {"img_size": (128, 128)},
     "hieradet_small": {"img_size": (128, 128)},
@@ -78,11 +88,11 @@ MODELS: dict[str, dict[str, Any]] = {
     "maxxvit_rmlp_nano_rw_256": {"img_size": (HEIGHT, WIDTH)},
     "maxxvitv2_nano_rw_256": {"img_size": (HEIGHT, WIDTH)},
     "botnet26t_256": {"img_size": (128, 192)},
-    "halonet26t": {"img_size": 128},
-    "eca_halonext26ts": {"img_size": 128},
-    "sehalonet33ts": {"img_size": 128},
+    "halonet26t": {"img_size": 256},
+    "eca_halonext26ts": {"img_size": 256},
+    "sehalonet33ts": {"img_size": 256},
     "lambda_resnet26t": {"img_size": (HEIGHT, WIDTH)},
-    "bat_resnext26ts": {},
+    "bat_resnext26ts": {"img_size": 256},
     "resnet50_clip": {"img_size": (HEIGHT, WIDTH)},
     "gcresnet33ts": {},
     "csatv2": {},

@@ -21,12 +21,14 @@ USUAL: dict[str, Any] = {
     "frame_patch_size": 2, "spatial_depth": 2, "temporal_depth": 2, "max_frames": 4,
 }  # fmt: skip
 FOUR = {"dim": (32, 64, 96, 128), "depth": (2, 1, 1, 1)}
-# File: what it needs besides or instead, with its class and what it is fed where these are not the usual ones.
+# File: what it needs besides or instead; its class and what it is fed, where these are not the usual ones.
 MODELS: dict[str, dict[str, Any]] = {
     "ats_vit": {"max_tokens_per_depth": (24, 13)},
     "attn_residual_with_dca_simple_vit": {},
-    "cait": {"class": "CaiT"},
-    "cct": {"img_size": PICTURE, "embedding_dim": 48, "num_layers": 2, "num_heads": 4, "mlp_ratio": 2.0, "class": "CCT"},
+    "cait": {"class": "CaiT", "image_size": 64, "feed": "square"},
+    "cct": {
+        "img_size": PICTURE, "embedding_dim": 48, "num_layers": 2, "num_heads": 4, "mlp_ratio": 2.0, "class": "CCT",
+    },
     "cct_3d": {
         "img_size": 64, "num_frames": 4, "embedding_dim": 48, "num_layers": 2, "num_heads": 4, "mlp_ratio": 2.0,
         "class": "CCT", "feed": "square video",
@@ -37,8 +39,12 @@ MODELS: dict[str, dict[str, Any]] = {
     },
     "crossformer": {
         **FOUR, "local_window_size": 2, "global_window_size": (4, 2, 2, 1), "class": "CrossFormer",
+        "feed": "large square",
     },
-    "cvt": {"class": "CvT", "s3_depth": 2, "s1_emb_dim": 16, "s2_emb_dim": 48, "s3_emb_dim": 96},
+    "cvt": {
+        "class": "CvT", "s2_heads": 2, "s3_heads": 4, "s3_depth": 2, "s1_emb_dim": 16, "s2_emb_dim": 48,
+        "s3_emb_dim": 96,
+    },
     "deepvit": {"image_size": 64, "feed": "square"},
     "efficient": {"transformer": "encoder of torch"},
     "jet_vit": {"attn_layers": ["WA", "FA"], "window_size": 2},
@@ -50,7 +56,8 @@ MODELS: dict[str, dict[str, Any]] = {
     "levjepa_nd": {"class": "NDTransformer", "ndim": 2, "input_shape": PICTURE},
     "local_vit": {"image_size": 64, "feed": "square"},
     "look_vit": {"image_size": 64, "highres_patch_size": 8, "class": "LookViT", "feed": "square"},
-    "looped_vit": {"class": "LoopedViT", "pre_loop_depth": 1, "num_looped_blocks": 1, "post_loop_depth": 1, "loop_depth": 2,
+    "looped_vit": {
+        "class": "LoopedViT", "pre_loop_depth": 1, "num_looped_blocks": 1, "post_loop_depth": 1, "loop_depth": 2,
         "image_size": PICTURE, "patch_size": 16, "mlp_dim": 56, "dim_head": 12, "heads": 4,
     },
     "mae": {"around": "vit", "decoder_dim": 40},
@@ -77,7 +84,8 @@ MODELS: dict[str, dict[str, Any]] = {
         "window_size": (4, 4, None, None), "class": "ScalableViT",
     },
     "sep_vit": {
-        "dim": 16, "dim_head": 8, "heads": (1, 2, 4), "depth": (1, 1, 1), "window_size": 7, "class": "SepViT", "feed": "square of 112",
+        "dim": 16, "dim_head": 8, "heads": (1, 2, 4), "depth": (1, 1, 1), "window_size": 7, "class": "SepViT",
+        "feed": "square of 112",
     },
     "simmim": {"around": "vit"},
     "simple_flash_attn_vit": {},

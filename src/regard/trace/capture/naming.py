@@ -82,6 +82,10 @@ class Naming:
             unsure = self.unsure(layer, held, run.layers, helds)
             reasons.append(unsure)
             rows.append(None if unsure else self.rows_of(layer, held, kept, pixels))
+        first = rows[0] if rows else None
+        if pixels is not None and self.pictures is not None and first and self.pictures.selects(first[0], pixels):
+            rows = [None if named is None or named[0].grid is not None else named for named in rows]
+        rows = [self.without_latents(layer, named, run.layers, rows) for layer, named in zip(run.layers, rows)]
         for layer, held, named, unsure in zip(run.layers, helds, rows, reasons):
             layer.queries = named
             if layer.kind == "cross" and held.keys_from is not None and self.fixed is None:
@@ -139,6 +143,19 @@ class Naming:
         if are_channels(count, layer.heads, held.stream):
             return None
         return self.pictures.name(layer.name, count, pixels, layer.batch)
+
+    @staticmethod
+    def without_latents(
+        layer: Layer, named: Named | None, layers: Sequence[Layer], rows: list[Named | None]
+    ) -> Named | None:
+        """Names without those of patches for rows that look at another input, where no other layer has such patches.
+
+        Learned queries, which gather what a picture shows, may be as many as its patches could be.
+        """
+        if named is None or named[0].grid is None or layer.kind != "cross":
+            return named
+        sure = (one[0].grid for other, one in zip(layers, rows) if one is not None and other.kind != "cross")
+        return named if named[0].grid in sure else None
 
     def unsure(self, layer: Layer, held: LayerCapture, layers: Sequence[Layer], helds: Collection[LayerCapture]) -> str:
         """Why names of this length could be those of another input; empty where they cannot."""
