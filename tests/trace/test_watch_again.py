@@ -1,4 +1,4 @@
-"""A model that was watched before is watched as if it never was: what changed since is never taken from an earlier call."""
+"""A model that was watched before is watched as if it never was: what changed since is seen."""
 
 import threading
 from collections.abc import Callable
