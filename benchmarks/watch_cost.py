@@ -8,6 +8,7 @@ heap happened to be cut up.
 
     python benchmarks/watch_cost.py            everything (about 15 minutes)
     python benchmarks/watch_cost.py 512 2048   these lengths only
+    python benchmarks/watch_cost.py looks      what a look at very long maps costs, only (some minutes)
 """
 
 import json
@@ -166,7 +167,53 @@ def long_trace() -> list[Row]:
     ]
 
 
+def looks(n: int = 131_072, rollout_n: int = 65_536, layers: int = 6, heads: int = 2) -> list[Row]:
+    """What a look at very long causal maps costs, exact and sampled, in seconds of one core: others do not count in.
+
+    On c cores that are free it takes a c-th of that, and a little more.
+    """
+    import torch
+
+    import regard
+    from regard.attention.map import AttentionMap, Computed
+    from regard.attention.mask import Sizes
+    from regard.trace.record.layer import Layer
+    from regard.trace.record.trace import Run, Trace
+
+    def long_trace(length: int) -> Trace:
+        def draw(number: int) -> Layer:
+            q, k = torch.randn(2, 1, heads, length, 64, generator=torch.Generator().manual_seed(number))
+            source = Computed(q, k, Sizes((1, heads), length, length), mask=regard.causal(), scale=1 / 8)
+            return Layer(f"layers.{number}", "self", AttentionMap(source))
+
+        return Trace([Run([draw(number) for number in range(layers)])])
+
+    def seconds(call) -> float:
+        start = time.process_time()
+        call()
+        return time.process_time() - start
+
+    trace = long_trace(n)
+    one = trace[3].weights[0, 1]
+    one.sample(8, 8)  # threads begin
+    trace.figure(0, exact=False, rows=slice(0, 8), cols=slice(0, 8))
+    with tempfile.TemporaryDirectory() as folder:
+        asks = {
+            "an overview of 512 × 512, sampled": lambda: one.sample(512, 512),
+            "the same, exact": lambda: one.pool(512, 512),
+            "entropy of a head, exact": one.entropy,
+            "a figure of all heads, sampled": lambda: trace.figure(to=Path(folder) / "all.png"),
+            "a figure of one head, sampled": lambda: trace.figure(3, 1, to=Path(folder) / "one.png"),
+        }
+        rows = [Row(f"{n} tokens: {name}", seconds(ask), unit="CPU s") for name, ask in asks.items()]
+    trace = long_trace(rollout_n)
+    rollout = seconds(lambda: trace.rollout(rollout_n - 1))
+    return [*rows, Row(f"{rollout_n} tokens: rollout through {layers} layers", rollout, unit="CPU s")]
+
+
 def main() -> int:
+    if sys.argv[1:] == ["looks"]:
+        return report("watch_cost_looks", looks())
     lengths = [int(word) for word in sys.argv[1:]] or list(LENGTHS)
     rows: list[Row] = []
     tiny = llama(layers=6, width=64, heads=4, kv_heads=2)
@@ -176,7 +223,7 @@ def main() -> int:
     for n in lengths:
         ratio = time_ratio(model, n, 60 if n < 2048 else 30 if n < 8192 else 8)
         points.append((float(n), ratio))
-        rows.append(Row(f"watched / unwatched, n = {n}", ratio, 1.05))
+        rows.append(Row(f"watched / unwatched, n = {n}", ratio, 1.03))
     for n in lengths:
         plain, watched = peak("plain", n), peak("watched", n)
         extra = watched["peak"] - plain["peak"]
@@ -193,6 +240,7 @@ def main() -> int:
         more = (eager["peak"] - plain["peak"]) / max(1.0, watched["peak"] - plain["peak"])
         rows.append(Row("eager with output_attentions / watched, extra memory, n = 4096", more, 25.0, least=True))
         rows += long_trace()
+        rows += looks()
         plot("watch_cost", "what watching costs", {"watched / unwatched": points}, x="tokens", y="time, ratio")
     return report("watch_cost", rows)
 

@@ -15,7 +15,7 @@ from tests.attention.test_strips import MASKS, OPTIONS, draw
 Q, K = 13, 19
 
 
-def far(map, high, wide):  # noqa: A002
+def far(map, high, wide):
     """The largest of each block of the dense map, −inf where all is hidden."""
     hidden = map.dense().masked_fill(~map.allowed[...], -torch.inf)
     padded = torch.nn.functional.pad(hidden, (0, -K % wide, 0, -Q % high), value=-torch.inf)
@@ -26,7 +26,7 @@ def far(map, high, wide):  # noqa: A002
 @pytest.mark.parametrize(("mask", "options"), [*((mask, "plain") for mask in MASKS), *(("causal", o) for o in OPTIONS)])
 def test_all_queries_give_the_exact_map_and_some_give_a_part_of_it(mask, options, least, monkeypatch):
     monkeypatch.setattr(softmax_strips, "LEAST", least)
-    map = regard.attend(*draw(), mask=MASKS[mask], **OPTIONS[options]).weights  # noqa: A001
+    map = regard.attend(*draw(), mask=MASKS[mask], **OPTIONS[options]).weights
     whole = map.sample(4, 5, queries=4)
     assert whole.exact
     assert (whole.beyond, whole.error) == (0.0, 0.0)
@@ -41,7 +41,7 @@ def test_all_queries_give_the_exact_map_and_some_give_a_part_of_it(mask, options
 
 def test_what_is_stored_is_sampled_too_and_its_entropy_has_no_bound():
     weights = torch.rand(2, 3, Q, K, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    map = AttentionMap.stored(weights)  # noqa: A001
+    map = AttentionMap.stored(weights)
     assert_close(map.sample(2, 3, queries=99).largest, far(map, 7, 7))
     assert math.isinf(map.sample(2, 3, queries=2).error)
 
@@ -51,7 +51,7 @@ def test_the_rows_are_those_of_the_seed_and_of_every_band():
     drawn = draw_rows(edges, 4, seed=7)
     assert torch.equal(drawn, draw_rows(edges, 4, seed=7))
     assert not torch.equal(drawn, draw_rows(edges, 4, seed=8))
-    assert [int(((drawn >= a) & (drawn < b)).sum()) for a, b in zip(edges, edges[1:])] == [4, 4, 3]
+    assert [int(((drawn >= a) & (drawn < b)).sum()) for a, b in ((0, 5), (5, 10), (10, 13))] == [4, 4, 3]
     assert torch.equal(drawn, drawn.unique())
 
 
@@ -68,7 +68,7 @@ def test_the_bounds_hold_as_often_as_they_say():
     n = 64
     scores = torch.zeros(n, n)
     scores[torch.randperm(n, generator=torch.Generator().manual_seed(1))[: n // 2], 3] = 50.0
-    map = AttentionMap.stored(scores.softmax(-1))  # noqa: A001
+    map = AttentionMap.stored(scores.softmax(-1))
     x = regard.attend(scores, torch.eye(n), torch.eye(n), scale=1.0).weights
     assert_close(x.dense(), map.dense())
     exact, right, wrong = float(x.entropy().mean()), 0, 0
@@ -82,7 +82,7 @@ def test_the_bounds_hold_as_often_as_they_say():
 
 
 def test_no_cells_and_no_queries_are_refused():
-    map = AttentionMap.stored(torch.eye(3))  # noqa: A001
+    map = AttentionMap.stored(torch.eye(3))
     with pytest.raises(ShapeError, match="at least 1 of each"):
         map.sample(3, 3, queries=0)
     with pytest.raises(ShapeError, match="nothing to look at"):
@@ -91,7 +91,7 @@ def test_no_cells_and_no_queries_are_refused():
 
 def test_one_thread_and_two_give_the_same(monkeypatch):
     monkeypatch.setattr(softmax_strips, "LEAST", 0)
-    map = regard.attend(*draw(), mask=regard.causal()).weights  # noqa: A001
+    map = regard.attend(*draw(), mask=regard.causal()).weights
     one = map.sample(4, 5, queries=2)
     monkeypatch.setattr(cores, "count_threads", lambda: 2)
     two = map.sample(4, 5, queries=2)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor, nn
 from torch.testing import assert_close
 
 import regard
@@ -250,3 +251,86 @@ def test_what_is_verified_is_right_whatever_the_sizes(name: str, alike: bool) ->
                 unknown.append((heads, b, n))
     hidden = "bare" in name or (alike and "shared" in name)  # nothing tells one reading from the other
     assert hidden or not unknown, unknown
+
+
+class Turned(nn.Module):
+    """The softmax stands batch first; where it meets the values, heads do."""
+
+    def __init__(self, how: str, heads: int, size: int) -> None:
+        super().__init__()
+        self.how, self.num_heads, self.qkv = how, heads, nn.Linear(heads * size, 3 * heads * size)
+
+    def parts(self, x: Tensor) -> tuple[Tensor, ...]:
+        return tuple(part.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for part in self.qkv(x).chunk(3, -1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.parts(x)
+        w = (q @ k.mT).softmax(-1)
+        if self.how == "matmul":
+            mix = (w.transpose(0, 1) @ v.transpose(0, 1)).transpose(0, 1)
+        elif self.how == "bmm":
+            flat = torch.bmm(w.transpose(0, 1).flatten(0, 1), v.transpose(0, 1).flatten(0, 1))
+            mix = flat.unflatten(0, (self.num_heads, -1)).transpose(0, 1)
+        else:  # two axes of channels, and another order of the others
+            mix = torch.einsum("bhij,rbhjd->rihbd", w, torch.stack([v, v])).mean(0).permute(2, 1, 0, 3)
+        return mix.transpose(1, 2).flatten(2)
+
+
+@pytest.mark.parametrize("how", ["matmul", "bmm", "einsum"])
+@pytest.mark.parametrize(("batch", "heads"), [(2, 3), (3, 3)])
+def test_axes_that_change_places_between_softmax_and_values(how: str, batch: int, heads: int) -> None:
+    torch.manual_seed(0)
+    model, x = Turned(how, heads, 4), torch.randn(batch, 7, heads * 4)
+    with torch.no_grad():
+        trace = watched(model, x)
+        q, k, v = model.parts(x)
+        weights = (q @ k.mT).softmax(-1)
+        assert_close(trace[0].weights.dense(), weights)
+        assert trace.verify(), trace.verify()
+        with regard.edit(model) as e:
+            e.mute(heads=1)
+            mix = weights @ v
+            mix[:, 1] = 0.0
+            assert_close(model(x), mix.transpose(1, 2).flatten(2))
+
+
+class Aligned(nn.Module):
+    """As in the MSA Transformer: (r, c, b, m), one map for all rows together, and one for each column."""
+
+    num_heads = 3
+
+    def __init__(self, rows: bool) -> None:
+        super().__init__()
+        self.rows, self.qkv = rows, nn.Linear(12, 36)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.qkv(x).unflatten(-1, (3, 3, 4)).unbind(-3)
+        if self.rows:
+            w = torch.einsum("rinhd,rjnhd->hnij", q, k).div(5).softmax(-1)
+            return torch.einsum("hnij,rjnhd->rinhd", w, v).flatten(3)
+        w = torch.einsum("icnhd,jcnhd->hcnij", q, k).softmax(-1)
+        return torch.einsum("hcnij,jcnhd->icnhd", w, v).flatten(3)
+
+
+class Alignments(nn.Module):
+    def __init__(self, rows: bool) -> None:
+        super().__init__()
+        self.embedding, self.attention = nn.Embedding(20, 12), Aligned(rows)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return self.attention(self.embedding(tokens).permute(1, 2, 0, 3))
+
+
+@pytest.mark.parametrize("rows", [True, False], ids=["rows", "columns"])
+def test_alignments_whose_batch_stands_third(rows: bool) -> None:
+    torch.manual_seed(0)
+    model, tokens = Alignments(rows), torch.randint(20, (2, 5, 7))
+    with torch.no_grad():
+        trace = watched(model, tokens)
+        q, k, _ = model.attention.qkv(model.embedding(tokens)).unflatten(-1, (3, 3, 4)).unbind(-3)
+    if rows:
+        wanted = torch.einsum("brihd,brjhd->bhij", q, k).div(5).softmax(-1)
+    else:
+        wanted = torch.einsum("bichd,bjchd->bchij", q, k).softmax(-1).flatten(0, 1)
+    assert_close(trace[0].weights.dense(), wanted)
+    assert trace.verify(), trace.verify()

@@ -87,6 +87,43 @@ def test_a_softmax_that_meets_a_sum_over_positions_is_no_map(d: int, scale: floa
     assert "features" in trace.runs[0].refused["the model"]
 
 
+class WideValues(nn.Module):
+    """Values with as many channels as there are queries have the sizes of the scores, transposed."""
+
+    num_heads = H
+
+    def __init__(self, queries: int) -> None:
+        super().__init__()
+        self.queries, self.qk, self.v = queries, nn.Linear(6, 2 * H * D), nn.Linear(6, H * queries)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k = self.qk(x).unflatten(-1, (2, H, D)).permute(2, 0, 3, 1, 4)
+        v = self.v(x).unflatten(-1, (H, -1)).transpose(1, 2)
+        return (q[:, :, : self.queries] @ k.mT).softmax(-1) @ v
+
+
+def test_values_of_the_sizes_of_the_scores_are_values() -> None:
+    torch.manual_seed(0)
+    with torch.no_grad():
+        trace = watched(WideValues(N - 2), torch.randn(B, N, 6))
+    assert [layer.weights.shape for layer in trace.layers] == [(B, H, N - 2, N)]
+    assert trace.verify(), trace.verify()
+
+
+class Sharp(nn.Module):
+    """Attention of one text without a batch, in which each query looks at one key alone."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (1e4 * x @ x.T).softmax(-1) @ x
+
+
+def test_weights_of_one_text_that_choose_one_key_each_are_heard() -> None:
+    torch.manual_seed(0)
+    with torch.no_grad():
+        trace = watched(Sharp(), torch.randn(N, D))
+    assert [layer.weights.shape for layer in trace.layers] == [(1, 1, N, N)]
+
+
 class Interrupted(nn.Module):
     """Another matrix of the sizes of the weights meets values between the softmax and its own."""
 

@@ -185,3 +185,20 @@ def test_learned_queries_are_no_patches() -> None:
     assert own.queries is not None
     assert gather.keys is not None
     assert own.queries[1].shown == gather.keys[1].shown == cells(6, 10)
+
+
+class Masked(Small):
+    """A masked autoencoder: four of the patches are kept, by chance."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        patches = self.patch_embed(x).flatten(2).mT
+        y = patches[:, torch.randperm(patches.shape[1])[:4]]
+        out: Tensor = self.attention(y, y, y)[0]
+        return out
+
+
+def test_patches_that_were_selected_are_no_smaller_picture() -> None:
+    """Four of the nine patches of a square are not its four quarters."""
+    assert rows(Small((4, 4)), torch.randn(B, 3, 12, 12)) == [cells(3, 3)]
+    assert rows(Small((6, 6)), torch.randn(B, 3, 12, 12)) == [cells(2, 2)]
+    assert rows(Masked((4, 4)), torch.randn(B, 3, 12, 12)) == [None]

@@ -211,3 +211,23 @@ def test_positions_in_another_order_than_row_by_row_are_no_patches() -> None:
     assert whole.weights.shape == (B, H, SIDE * SIDE, SIDE * SIDE)
     assert whole.queries is None
     assert trace["stage.second"].queries is None
+
+
+class Bare(nn.Module):
+    """Windows and heads on axes of their own, (b, w, h, n, d), and nothing that says how many heads there are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv = nn.Linear(H * D, 3 * B * D)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.qkv(x).unflatten(1, (-1, 5)).unflatten(-1, (3, B, D)).permute(3, 0, 1, 4, 2, 5)
+        return F.scaled_dot_product_attention(q, k, v).transpose(2, 3).flatten(3).flatten(1, 2)
+
+
+def test_heads_are_not_taken_for_windows_at_the_same_place() -> None:
+    torch.manual_seed(0)
+    with torch.no_grad():
+        (layer,) = watched(Bare(), torch.randn(B, 15, H * D)).layers
+    assert layer.weights.shape == (B * 3, B, 5, 5)
+    assert layer.whole().weights.shape == (B, B, 15, 15)

@@ -2,12 +2,13 @@
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.testing import assert_close
 
 import regard
 from regard.errors import WatchError
 from tests.trace.change.helpers import under
+from tests.trace.watched import watched
 
 B, N, HEADS, E = 2, 7, 3, 5
 M = HEADS * E
@@ -123,3 +124,60 @@ def test_an_edit_reaches_each_of_them(x):
 def test_an_edit_of_a_factor_is_refused(x):
     with torch.no_grad(), pytest.raises(WatchError, match="softmax"):
         under(Factors().eval(), lambda e: e.mute(), x)
+
+
+class OneFile(nn.Module):
+    """A whole model in one module: two layers of attention in one call, which was given ids."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.layers = nn.Embedding(20, 8), nn.ModuleList(nn.Linear(8, 24) for _ in range(2))
+
+    def maps(self, x: Tensor) -> list[Tensor]:
+        x, found = self.embed(x), []
+        for layer in self.layers:
+            q, k, v = (part.unflatten(-1, (2, 4)).transpose(1, 2) for part in layer(x).chunk(3, -1))
+            found.append((q @ k.mT).softmax(-1))
+            x = x + (found[-1] @ v).transpose(1, 2).flatten(2)
+        return found
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.embed(x)
+        for layer in self.layers:
+            q, k, v = (part.unflatten(-1, (2, 4)).transpose(1, 2) for part in layer(x).chunk(3, -1))
+            x = x + ((q @ k.mT).softmax(-1) @ v).transpose(1, 2).flatten(2)
+        return x
+
+
+def test_layers_of_a_model_in_one_module_are_maps_of_their_own() -> None:
+    torch.manual_seed(0)
+    model, ids = OneFile(), torch.randint(20, (3, 7))
+    with torch.no_grad():
+        trace = watched(model, ids)
+        wanted = model.maps(ids)
+    assert [layer.name for layer in trace.layers] == ["OneFile", "OneFile#2"]
+    for layer, weights in zip(trace.layers, wanted, strict=True):
+        assert_close(layer.weights.dense(), weights)
+    assert trace.verify(), trace.verify()
+
+
+class OneMap(nn.Module):
+    """Two layers in one call that was given features of a picture, (b, c, rows, columns)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(8, 24) for _ in range(2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x.flatten(2).mT
+        for layer in self.layers:
+            q, k, v = (part.unflatten(-1, (2, 4)).transpose(1, 2) for part in layer(x).chunk(3, -1))
+            x = x + ((q @ k.mT).softmax(-1) @ v).transpose(1, 2).flatten(2)
+        return x
+
+
+def test_maps_over_all_places_of_a_picture_stand_alone() -> None:
+    with torch.no_grad():
+        trace = watched(OneMap(), torch.randn(3, 8, 5, 4))
+    assert [tuple(layer.weights.shape) for layer in trace.layers] == [(3, 2, 20, 20)] * 2
+    assert trace.verify(), trace.verify()

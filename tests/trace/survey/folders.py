@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from tests.trace.survey.inputs import candidates
+from tests.trace.survey.inputs import candidates, picture_size
 from tests.trace.survey.library import Attempt, Library
 from tests.trace.survey.overrides import FEEDS, SETTINGS
 from tests.trace.survey.sizes import small_config
@@ -28,6 +28,7 @@ ENDS = (
     "Backbone",
 )
 LARGEST = 60_000_000
+WIDEST = 512  # pixels
 MOST = 6  # classes of a folder that are tried
 
 
@@ -126,6 +127,9 @@ def attempts(folder: str) -> Iterator[Attempt | str]:
                 continue
             assert isinstance(model, transformers.PreTrainedModel)
             own, config = FEEDS.get(wanted), model.config
+            if level and max(picture_size(config)) > WIDEST:
+                yield f"its pictures have {max(picture_size(config))} pixels a side"
+                continue
             yield Attempt(model, candidates(model, config) if own is None else [own(config)], config, {"level": level})
 
 

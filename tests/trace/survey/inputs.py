@@ -29,6 +29,8 @@ def candidates(model: nn.Module, config: Any) -> Iterator[Inputs]:
         if word in names:
             media += make(config)
     texts = list(text_inputs(names))
+    if "mm_token_type_ids" in names:
+        texts = [{**one, "mm_token_type_ids": torch.zeros_like(one["input_ids"])} for one in texts]
     others = {
         name: make(config) for name, make in OTHERS.items() if name in required or (name == "bbox" and name in names)
     }
@@ -253,6 +255,8 @@ def with_places(inputs: Inputs, said: str, config: Any) -> Inputs | None:
     more = {**inputs, "input_ids": longer}
     if "attention_mask" in inputs:
         more["attention_mask"] = torch.ones_like(longer)
+    if "mm_token_type_ids" in inputs:
+        more["mm_token_type_ids"] = (longer == token).long()
     return more
 
 
@@ -276,6 +280,7 @@ def altered(inputs: Inputs, entry: int = 1) -> Inputs:
             and "mask" not in name
             and "size" not in name
             and "grid" not in name
+            and "type" not in name
             and value.shape[0] % BATCH == 0
             and value.ndim > 1
         ):

@@ -18,6 +18,8 @@ LIMIT = 2e-4
 
 
 def run(model: nn.Module, inputs: Inputs) -> list[Tensor]:
+    """What a model gives, from the same random state and the same inputs: some write into what they are given."""
+    inputs = {name: x.clone() if isinstance(x, Tensor) else x for name, x in inputs.items()}
     torch.manual_seed(1)
     with torch.no_grad():
         return list(tensors(model(**inputs)))
@@ -25,7 +27,7 @@ def run(model: nn.Module, inputs: Inputs) -> list[Tensor]:
 
 def record(model: nn.Module, inputs: Inputs) -> Recorder:
     with Recorder(model) as recorder:
-        run(model, inputs)
+        recorder.outputs = run(model, inputs)
     return recorder
 
 
@@ -41,6 +43,8 @@ def judge(model: nn.Module, inputs: Inputs) -> dict[str, Any]:
         row["raised"] = str(error)
         watched = plain
     oracle = record(model, inputs)  # after the watch: what raises inside of a dispatch mode may be remembered
+    if not all(map(alike, plain, oracle.outputs)):
+        return {"crash": "under a dispatch mode it computes something else, so there is no judge"}
     right, other = oracle.records, record(model, altered(inputs)).records
     row["attention"] = len(right)
     row["same"] = len(plain) == len(watched) and all(map(equal, plain, watched))
@@ -75,6 +79,14 @@ def judge(model: nn.Module, inputs: Inputs) -> dict[str, Any]:
 def equal(ours: Tensor, theirs: Tensor) -> bool:
     """Bit for bit the same numbers, and the same that are none."""
     return torch.equal(ours, theirs) or torch.equal(ours.nan_to_num(7.0), theirs.nan_to_num(7.0))
+
+
+def alike(ours: Tensor, theirs: Tensor) -> bool:
+    """Whether these are the same numbers, but for the order in which they were added up."""
+    if ours.shape != theirs.shape or not ours.is_floating_point():
+        return ours.shape == theirs.shape
+    size = float(theirs.nan_to_num(0.0).abs().amax()) if theirs.numel() else 0.0
+    return torch.allclose(ours, theirs, rtol=0, atol=1e-2 * size + 1e-6, equal_nan=True)
 
 
 def near(path: str, said: str) -> bool:
@@ -125,6 +137,11 @@ def judge_layer(
                 best, order, error, read = i, found, off, reading
         if error < LIMIT:
             break
+    if (
+        best is None and k == 1 and bool((weights - 1).abs().amax() < LIMIT)
+    ):  # one key takes all: torch may just multiply
+        row |= {"exact": True, "error": 0.0, "axes": "same", "names": names(layer, inputs, oracle)}
+        return row
     row["error"] = None if error == torch.inf else float(error)
     row["exact"] = bool(error < LIMIT)
     if not row["exact"] or best is None or order is None:

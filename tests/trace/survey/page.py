@@ -16,8 +16,9 @@ every softmax, and other rows that add up to one, until it meets values (`tests/
 
 - **exact**: how many maps have the numbers of an attention that the recorder saw (to 2e-4) and are confirmed by
   `verify()`, of all that are shown or were seen.
-- **axes**: *right* where another entry of the batch changes only the maps that are said to be that entry's; *unknown*
-  where the watch says that batch and heads cannot be told apart; *mixed* where entries of a batch look at each other; – where the model does not tell entries apart.
+- **axes**: *right* where another entry of the batch changes only the maps that are said to be that entry's; *mixed*
+  where it changes these, and others that look at it; *unknown* where the watch says that batch and heads cannot be told
+  apart; – where the model does not tell entries apart.
 - **names**: *text* where the tokens named are the ids that were given, *patches* where rows are places of a picture,
   *numbered* where they are neither, – where the watch says that it does not know.
 - **complete**: *yes* where the trace says that nothing ran unheard; else what it names.
@@ -35,9 +36,13 @@ def page(rows: dict[str, dict[str, Row]]) -> str:
     """The whole page in Markdown, from the rows of each library."""
     parts = [HEAD, summary(rows)]
     for key, library in LIBRARIES.items():
+        found = rows.get(key, {})
+        names = library.names()
         parts.append(f"## {library.title}\n")
-        parts.append(table(rows.get(key, {})))
-        parts.append(others(rows.get(key, {})))
+        parts.append(table({name: found[name] for name in names if name in found}))
+        parts.append(others({name: found[name] for name in names if name in found}))
+        if later := [f"`{name}`" for name in names if name not in found]:
+            parts.append(f"Not looked at yet: {', '.join(later)}.\n")
     return "\n".join(parts).rstrip() + "\n"
 
 

@@ -23,11 +23,19 @@ CARRIES = {
     "slice", "select", "split", "split_with_sizes", "unbind", "squeeze", "unsqueeze", "mul", "mul_", "div", "div_",
     "masked_fill", "masked_fill_", "where", "copy_", "native_dropout", "nan_to_num", "nan_to_num_", "alias",
     "detach", "cat", "constant_pad_nd", "as_strided", "add", "sub", "contiguous", "add_", "sub_", "stack",
-    "index_select", "unfold", "roll", "index", "tril", "triu", "relu", "pow", "convolution",
+    "index_select", "unfold", "roll", "index", "tril", "triu", "relu", "pow", "convolution", "native_layer_norm",
 }  # fmt: skip
 # What makes a picture, or cuts it into patches.
 PICTURED = {"convolution", "view", "_unsafe_view", "permute", "avg_pool2d", "max_pool2d_with_indices", "im2col"}
-SAME = {"mul", "add", "sub", "div", "where", "convolution"}  # these carry only what keeps its shape; heads that talk
+SAME = {
+    "mul",
+    "add",
+    "sub",
+    "div",
+    "where",
+    "convolution",
+    "native_layer_norm",
+}  # these carry only what keeps its shape; heads that talk
 
 
 @dataclass(eq=False)
@@ -58,6 +66,7 @@ class Carried:
     size: int
     shape: tuple[int, ...]
     met: list[bool]  # shared by all that came of one softmax
+    features: bool = False  # its other axis may be that of features, as of the keys of linear attention
     sigmoid: bool = False  # which is mostly a gate, and then meets parameters
 
 
@@ -67,7 +76,7 @@ class Recorder(TorchDispatchMode):
 
     model: nn.Module
     records: list[AttentionRecord] = field(default_factory=list)
-    softmaxes: int = 0
+    outputs: list[Tensor] = field(default_factory=list)  # what the model gave while this listened
     embedded: list[Tensor] = field(default_factory=list)  # ids that were looked up
     fields: set[tuple[int, int]] = field(default_factory=set)  # heights and widths of what may be a picture
 
@@ -102,12 +111,13 @@ class Recorder(TorchDispatchMode):
         if name in FUSED:
             self.fused(args, kwargs)
         elif name in SOFTMAX:
-            self.softmaxes += 1
             axis = args[1] % out.ndim if out.ndim else 0
             if out.ndim > 1 and not mixes_streams(out):
-                self.carried[id(out)] = Carried(out, out.shape[axis], tuple(out.shape), [False])
+                self.carried[id(out)] = Carried(
+                    out, out.shape[axis], tuple(out.shape), [False], axis == out.ndim - 2 > 0 and out.shape[-1] > 1
+                )
         elif name == "sigmoid" and out.ndim > 2 and out.shape[-1] > 1:
-            self.carried[id(out)] = Carried(out, out.shape[-1], tuple(out.shape), [False], True)
+            self.carried[id(out)] = Carried(out, out.shape[-1], tuple(out.shape), [False], sigmoid=True)
         elif name == "embedding":
             self.embedded.append(args[1].detach().clone())
         elif name in ("bmm", "mm"):
@@ -157,9 +167,14 @@ class Recorder(TorchDispatchMode):
                 continue
             weights = operand.mT if turned else operand
             if weights.shape[-1] != known.size:  # it is mixed over another axis, such as the heads
-                if out.numel() >= operand.numel() // 8 and known.size in out.shape:
-                    self.carried[id(out)] = Carried(out, known.size, known.shape, known.met, known.sigmoid)
+                same = operand is left and out.shape[:-1] == left.shape[:-1]
+                if same or (out.numel() >= operand.numel() // 8 and known.size in out.shape):
+                    self.carried[id(out)] = Carried(
+                        out, known.size, known.shape, known.met, known.features, known.sigmoid
+                    )
                 continue
+            if known.features and weights.shape[-2] == known.shape[-1]:
+                return  # keys with a softmax over positions: each row is a feature
             if right.untyped_storage().data_ptr() in self.owned:
                 return  # the values are parameters, so the keys are no positions
             weights = weights.detach().clone()
@@ -189,7 +204,7 @@ class Recorder(TorchDispatchMode):
             ):
                 changed = [(a, b) for a, b in zip(given[0].shape, x.shape) if a != b]
                 size = next((b for a, b in changed if a == size), size)
-            self.carried[id(x)] = Carried(x, size, known.shape, known.met, known.sigmoid)
+            self.carried[id(x)] = Carried(x, size, known.shape, known.met, known.features, known.sigmoid)
 
 
 def mixes_streams(weights: Tensor) -> bool:

@@ -1,7 +1,7 @@
 """The survey itself: each model in a process of its own with a time limit, each row a line of JSON.
 
-`python -m tests.trace.survey.run transformers [name …]` computes the rows that are not in the file yet;
-with names it computes these anew.
+`python -m tests.trace.survey.run LIBRARY [name …]` computes those rows of transformers, timm, x_transformers or
+vit_pytorch that are not in the file yet; with names it computes these anew.
 """
 
 import json

@@ -60,6 +60,8 @@ def shrink(settings: dict[str, Any], level: int) -> dict[str, Any]:
     for name, value in settings.items():
         if name in PER_LAYER:
             continue
+        if name == "head_dim" and value is None and level == 0:
+            value = HEAD
         if isinstance(value, dict):
             found[name] = shrink_inner(name, value, level)
         elif isinstance(value, list | tuple):
@@ -82,11 +84,11 @@ def shrink_inner(name: str, value: dict[str, Any], level: int) -> dict[str, Any]
             inner["mrope_section"] = [2, 3, 3]
         return {key: shrink_inner(name, one, level) if isinstance(one, dict) else one for key, one in inner.items()}
     if "model_type" in value or name.endswith("config"):
-        return (
-            {"model_type": value["model_type"], **shrink(without(value), level)}
-            if "model_type" in value
-            else shrink(without(value), level)
-        )
+        inner = shrink(without(value), level)
+        rope = inner.get("rope_parameters")
+        if name == "text_config" and level == 0 and isinstance(rope, dict) and "rope_theta" in rope:
+            inner["rope_parameters"] = {"mrope_section": [2, 3, 3], **rope}  # where one of three axes is meant
+        return {"model_type": value["model_type"], **inner} if "model_type" in value else inner
     return value
 
 
@@ -97,12 +99,12 @@ def without(value: dict[str, Any]) -> dict[str, Any]:
 def shrink_number(name: str, value: int, level: int, heads: Any) -> int:
     """One number, by what its name says."""
     if name.endswith(("token_id", "token_index", "_token_ids")) or name in ("ignore_index",):
-        return value if value < WORDS else special(name)
+        return value if value < TEXT[0] or TEXT[1] <= value < WORDS else special(name)
     if "vocab" in name and value > 32:
         return WORDS
     if name.endswith(LAYERS) and value > 2 and name not in ("num_feat_extract_layers",):
         return 2
-    if "experts_per_tok" in name or name in ("moe_topk", "top_k_experts"):
+    if "experts_per_tok" in name or name in ("moe_topk", "top_k_experts", "moe_k"):
         return min(value, 2)
     if "expert" in name and "size" not in name and "dim" not in name:
         return min(value, 4)

@@ -25,7 +25,7 @@ FOUR = {"dim": (32, 64, 96, 128), "depth": (2, 1, 1, 1)}
 MODELS: dict[str, dict[str, Any]] = {
     "ats_vit": {"max_tokens_per_depth": (24, 13)},
     "attn_residual_with_dca_simple_vit": {},
-    "cait": {"class": "CaiT"},
+    "cait": {"class": "CaiT", "image_size": 64, "feed": "square"},
     "cct": {
         "img_size": PICTURE, "embedding_dim": 48, "num_layers": 2, "num_heads": 4, "mlp_ratio": 2.0, "class": "CCT",
     },
@@ -39,8 +39,12 @@ MODELS: dict[str, dict[str, Any]] = {
     },
     "crossformer": {
         **FOUR, "local_window_size": 2, "global_window_size": (4, 2, 2, 1), "class": "CrossFormer",
+        "feed": "large square",
     },
-    "cvt": {"class": "CvT", "s3_depth": 2, "s1_emb_dim": 16, "s2_emb_dim": 48, "s3_emb_dim": 96},
+    "cvt": {
+        "class": "CvT", "s2_heads": 2, "s3_heads": 4, "s3_depth": 2, "s1_emb_dim": 16, "s2_emb_dim": 48,
+        "s3_emb_dim": 96,
+    },
     "deepvit": {"image_size": 64, "feed": "square"},
     "efficient": {"transformer": "encoder of torch"},
     "jet_vit": {"attn_layers": ["WA", "FA"], "window_size": 2},

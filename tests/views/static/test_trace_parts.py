@@ -138,7 +138,7 @@ def test_a_figure_of_a_very_long_map_says_that_it_is_sampled_and_how_sure_it_is(
     monkeypatch.setattr(trace_parts, "DRAWN", 3)
     monkeypatch.setattr(trace_figure, "FINEST", 4)
     x = torch.randn(1, 2, 37, 5, generator=torch.Generator().manual_seed(0))
-    map = regard.attend(x[None], x[None], x[None], mask=regard.causal()).weights  # noqa: A001
+    map = regard.attend(x, x, x, mask=regard.causal()).weights
     trace = Trace([Run([Layer("a", "self", map)])])
     said = {
         how: " ".join(axes.get_ylabel() for axes in trace.figure(0, 1, exact=how).axes) for how in (None, True, False)

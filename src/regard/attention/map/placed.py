@@ -98,8 +98,8 @@ class PlacedSource(WeightsSource):
             filled[..., at, :] = block > 0 if dtype == torch.bool else block
         return filled
 
-    def span(self, first: int, stop: int) -> tuple[int, int]:
-        return 0, self.sizes.k
+    def describe(self) -> str:
+        return f"{self.source.describe()}, put together from windows"
 
 
 def at_cpu(index: Index) -> Index:

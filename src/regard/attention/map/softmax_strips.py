@@ -68,23 +68,26 @@ class HeadStrips:
         around = bound_rows(rows)
         return slice(*self.part.span(around.start, around.stop))
 
-    def blocks(self, rows: Where, columns: slice, width: int = 0) -> Iterator[KeyBlock]:
+    def blocks(self, rows: Where, columns: slice, width: int = 0, *, known: Tensor | None = None) -> Iterator[KeyBlock]:
         """These rows over these keys, block by block; rows are in rising order."""
         queries = self.queries(rows)
         width = width or KEYS
         for first in range(columns.start, columns.stop, width):
-            yield self.block(rows, slice(first, min(columns.stop, first + width)), queries)
+            yield self.block(rows, slice(first, min(columns.stop, first + width)), queries, known)
 
     def queries(self, rows: Where) -> Float[Tensor, "r d"] | None:
         """q at these rows, scaled, where scores are plain products."""
         return None if self.keys is None else scale_queries(self.part, rows)
 
-    def block(self, rows: Where, keys: slice, queries: Tensor | None) -> KeyBlock:
+    def block(self, rows: Where, keys: slice, queries: Tensor | None, known: Tensor | None = None) -> KeyBlock:
+        """These rows over some keys; `known` is what to take off their scores, else it is their largest here."""
         if self.keys is None or queries is None:
             scores = self.part.scores(rows, keys).mT.expand(keys.stop - keys.start, -1).contiguous()
         else:
             scores = multiply(take(self.keys, -2, keys), queries)  # c r
         hide_keys(scores, self.part, rows, keys)
+        if known is not None:
+            return KeyBlock(keys, scores.sub_(known), known)
         top = scores.amax(0)
         return KeyBlock(keys, scores.sub_(finite_maximum(top)), top)
 

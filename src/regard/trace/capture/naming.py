@@ -82,6 +82,9 @@ class Naming:
             unsure = self.unsure(layer, held, run.layers, helds)
             reasons.append(unsure)
             rows.append(None if unsure else self.rows_of(layer, held, kept, pixels))
+        first = rows[0] if rows else None
+        if pixels is not None and self.pictures is not None and first and self.pictures.selects(first[0], pixels):
+            rows = [None if named is None or named[0].grid is not None else named for named in rows]
         rows = [self.without_latents(layer, named, run.layers, rows) for layer, named in zip(run.layers, rows)]
         for layer, held, named, unsure in zip(run.layers, helds, rows, reasons):
             layer.queries = named

@@ -35,8 +35,11 @@ class PictureTokens:
     def __init__(self, modules: Iterable[tuple[str, nn.Module]]) -> None:
         self.patches = False
         self.learned: list[tuple[str, str, int]] = []  # path of a module, sort of token, how many
+        self.cuts: set[tuple[int, int]] = set()  # sizes of the patches that a convolution cuts pictures into
         for path, module in modules:
             self.patches = self.patches or "patch" in path.lower()
+            if isinstance(module, nn.Conv2d) and module.in_channels == COLOURS and module.kernel_size == module.stride:
+                self.cuts.add((module.stride[0], module.stride[1]))
             for name, x in module._parameters.items():
                 sort = next((sort for sort, names in SORTS.items() if name in names), "")
                 if sort and x is not None:
@@ -45,6 +48,13 @@ class PictureTokens:
     def reads(self, pixels: tuple[int, ...]) -> bool:
         """Whether four axes are a picture: they have three colours, or the model speaks of patches."""
         return pixels[1] == COLOURS or self.patches
+
+    def selects(self, first: Tokens | None, pixels: tuple[int, ...]) -> bool:
+        """Whether the rows of the first attention are fewer than the patches: which of them they are is not known."""
+        if first is None or first.grid is None or len(self.cuts) != 1:
+            return False
+        ((height, width),) = self.cuts
+        return first.grid[0] * first.grid[1] < (pixels[-2] // height) * (pixels[-1] // width)
 
     def beside(self, layer: str) -> OtherTokens:
         """The tokens beside the patches, for a layer: those of the nearest module around it that has any."""

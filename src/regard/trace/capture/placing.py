@@ -135,7 +135,8 @@ def place_heads(x: Tensor, around: list[Surroundings], entries: Tensor) -> HeadP
     """The positions of the first head of x, (b · w, h, n, d)."""
     own = x.detach()[entries.to(x.device)][:, :, 0]  # b w n d
     size = own.shape[-1]
-    linears = [x for one in around for module in inner_modules(one.module) if (x := projection_of(module)) is not None]
+    inner = (projection_of(module) for one in around for module in inner_modules(one.module))
+    linears = [one for one in inner if one is not None]
     for stream, grid in (stream for one in around for stream in streams(one, len(entries))):
         if stream.shape[1] <= own.shape[2] or stream.dtype != own.dtype or stream.device != own.device:
             continue

@@ -140,11 +140,12 @@ class Provenance:
         """The origin of the n rows of a call; None where nothing speaks of it. The way leads outwards."""
         stream: Tensor | None = None
         own = False
+        embedding = {frame for one in self.embedded for frame in one.frames}  # calls in which something was
         for place, frame in enumerate(around.frames):
             handed = around.arguments(place)
             here = handed.stream() if frame.f_code is CALL else None
             own = stream is not None and (here is stream or handed.holds(stream))
-            if not own and (origin := self.inside(around, place, batch, n)) is not None:
+            if not own and frame in embedding and (origin := self.inside(around, place, batch, n)) is not None:
                 return origin
             if frame.f_code is not CALL:
                 return None
@@ -157,11 +158,6 @@ class Provenance:
     def inside(self, around: Around, place: int, batch: int, n: int) -> Origin | None:
         """The origin of rows that this call embedded itself; the layers of a stack share the answer."""
         frame = around.frames[place]
-        for one in self.embedded:
-            if frame in one.frames:
-                break
-        else:
-            return None
         facts = (len(self.embedded), self.strangers)
         known = self.answers.get((id(frame), batch, n))
         if known is not None and known[0] is frame and known[1] == facts:

@@ -38,15 +38,13 @@ class CallArguments(NamedTuple):
         for x in self.args:
             if is_stream(x):
                 return x
-        streams = {name: x for name, x in self.named.items() if is_stream(x)}
-        if not streams:
-            return None
+        named = self.named
         for name in STREAMS:
-            if name in streams:
-                return streams[name]
-        for name, x in streams.items():
-            if not any(word in name for word in OTHERS):
-                return x
+            if name in named and is_stream(named[name]):
+                return named[name]  # type: ignore[no-any-return]
+        for name, x in named.items():
+            if x is not None and is_stream(x) and not any(word in name for word in OTHERS):
+                return x  # type: ignore[no-any-return]
         return None
 
     def holds(self, x: Tensor) -> bool:

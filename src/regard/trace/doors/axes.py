@@ -111,7 +111,11 @@ def decide(
     if own is not None and len(lead) == 1:
         readings = [Layout(((("b", lead[0] // own), ("h", own)),))]
     elif len(lead) > 1:
-        readings = fit_sizes(readings, batches, heads, grouped_axes(lead, xs))
+        fitting = fit_sizes(readings, batches, heads, grouped_axes(lead, xs))
+        if not fitting and heads is not None:  # four axes of positions need not begin with the batch
+            outer = set[int]().union(*(one.batches(positions) for one in around))
+            fitting = fit_sizes(readings, outer, heads, grouped_axes(lead, xs))
+        readings = fitting
     found = readings if len(readings) == 1 else recognise_around(xs, readings, around)
     if len(found) != 1 and len(lead) == 1:
         found = fit_batch(around, positions, found or readings)

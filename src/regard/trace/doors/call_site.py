@@ -136,10 +136,9 @@ def kind_of(place: CallSite, q_length: int, k_length: int, causal: bool) -> Atte
 
 def is_helper(place: CallSite) -> bool:
     """Whether a module is handed q, k and v, and makes none of them: then the one around it knows what they are."""
-    if isinstance(place.module, nn.MultiheadAttention):
+    if not words_of(place.method.f_code).takes_qkv or isinstance(place.module, nn.MultiheadAttention):
         return False
-    first = [name[:1] for name in place.method.f_code.co_varnames[1:4]]
-    return first == ["q", "k", "v"] and not any(isinstance(x, nn.Linear) for x in place.module._modules.values())
+    return not any(isinstance(x, nn.Linear) for x in place.module._modules.values())
 
 
 def ask_arguments(place: CallSite) -> AttentionKind:
@@ -175,6 +174,7 @@ class CodeWords(NamedTuple):
     code: CodeType
     sources: tuple[str, ...]  # arguments that keys come from
     caches: tuple[str, ...]
+    takes_qkv: bool  # whether its first arguments are called q, k and v
 
 
 WORDS: dict[int, CodeWords] = {}  # by the id of a code, which is kept alive so that the id stays its own
@@ -189,5 +189,7 @@ def words_of(code: CodeType) -> CodeWords:
         given = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         held = {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
         caches = tuple(word for word in CACHES if word in held)
-        known = WORDS[id(code)] = CodeWords(code, tuple(word for word in SOURCES if word in given), caches)
+        sources = tuple(word for word in SOURCES if word in given)
+        takes_qkv = [name[:1] for name in code.co_varnames[1:4]] == ["q", "k", "v"]
+        known = WORDS[id(code)] = CodeWords(code, sources, caches, takes_qkv)
     return known

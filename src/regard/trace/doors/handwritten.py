@@ -1,8 +1,9 @@
 """Attention written out by hand: the map is the left operand of the product with v, and the softmax of that call."""
 
 from collections.abc import Callable
+from itertools import permutations
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -23,7 +24,7 @@ from regard.trace.doors.features import (
 )
 from regard.trace.doors.ledger import describe_product, is_same
 from regard.trace.doors.scope import Call, Candidate, ListenerScope, current_scope, paused
-from regard.trace.doors.second_sum import part_that_met, scale_between, sums_again
+from regard.trace.doors.second_sum import is_weights, part_that_met, scale_between, sums_again
 from regard.trace.doors.surroundings import given_to_call
 from regard.trace.record.findings import LayerState
 
@@ -119,7 +120,7 @@ def product(
     if any(not earlier.met for earlier in scope.candidates[:-1]):
         return run()  # BigBird has five softmaxes in one call, Nystromformer three: never a guess
     owners = scope.owners(here.module)
-    weights, notes = as_used(candidate.weights, left)
+    weights, notes, turn = as_used(candidate.weights, left)
     if notes and not scope.ledger.is_activation(left, scope.modules()):
         return run()  # a matrix of the model that has the sizes of the weights
     changed = bool(notes)
@@ -127,12 +128,12 @@ def product(
     notes += candidate.notes
     if version(candidate.weights) != candidate.version:
         notes = notes or ["the softmax was changed in place before it met the values; the map is what met them"]
-    unmerged = left if left.ndim > weights.ndim else weights  # axes may be merged, or cut, between the two
-    lead = tuple(unmerged.shape[:-2])
-    if right.ndim == left.ndim < len(lead) + 2:
+    unmerged = left if changed or left.ndim > weights.ndim else weights  # axes may be merged, or cut, between the two
+    lead = LeadAxes(tuple(unmerged.shape[:-2]), turn)
+    if right.ndim == left.ndim < len(lead.sizes) + 2:
         right = right.expand(*left.shape[:-2], -1, -1)
-    v = unmerge(right, lead)
-    axes = find_axes(scope, owners, here, lead, v)
+    v = lead.stand(right)
+    axes = find_axes(scope, owners, here, lead.sizes, v)
     if axes.refused:
         for listener in owners:
             listener.refuse(here, axes.refused)
@@ -143,15 +144,15 @@ def product(
         here,
         "handwritten",
         v=shape(v, grouped=True),
-        weights=shape(weights.reshape(*lead, *weights.shape[-2:])),
+        weights=shape(weights.reshape(*lead.sizes, *weights.shape[-2:])),
         notes=notes,
     )
     axes.tell(call)
     if attends_across_channels(here, weights, right):
         call.mark(LayerState.CHANNELS)
     if left.data_ptr() != weights.data_ptr():
-        call.used = shape(unmerge(left.detach(), lead))
-    call.alive = shape(unmerge(left if notes else candidate.weights, lead))
+        call.used = shape(lead.stand(left.detach()))
+    call.alive = shape(unmerge(left if notes else candidate.weights, lead.sizes))
     mix = run_explained(scope, None if changed else left, run)
     if changed:
         with paused(scope), torch.no_grad():
@@ -160,9 +161,11 @@ def product(
         scope.quiet()
     ordered = order or tuple(range(mix.ndim))
     if mix.ndim == left.ndim == len(ordered):
-        call.raw_mix, call.to_bhqe = mix, lambda x: shape(unmerge(x.permute(ordered), lead))
+        call.raw_mix, call.to_bhqe = mix, lambda x: shape(lead.stand(x.permute(ordered)))
         mine = mix
-        mix = apply_changes(scope, owners, call, mix, lambda x: back(axes.layout.merge(x, lead), left, ordered))
+        mix = apply_changes(
+            scope, owners, call, mix, lambda x: back(lead.turn(axes.layout.merge(x, lead.sizes)), left, ordered)
+        )
         if mix is not mine and not recorded:
             no_gradient(left, right)
     with paused(scope), torch.no_grad():
@@ -268,6 +271,25 @@ def unmerge(x: Tensor, lead: tuple[int, ...]) -> Tensor:
     return x if x.ndim == len(lead) + 2 else x.reshape(*lead, *x.shape[-2:])
 
 
+class LeadAxes(NamedTuple):
+    """The axes of a softmax before its last two, and in which order they stand where it meets values."""
+
+    sizes: tuple[int, ...]
+    order: tuple[int, ...] | None = None  # None: as they were
+
+    def stand(self, x: Tensor) -> Tensor:
+        """What is at the product, with the axes of the softmax."""
+        if self.order is None:
+            return unmerge(x, self.sizes)
+        count = len(self.sizes)
+        undo = sorted(range(count), key=self.order.__getitem__)
+        return unmerge(x, tuple(self.sizes[i] for i in self.order)).permute(*undo, count, count + 1)
+
+    def turn(self, x: Tensor) -> Tensor:
+        """What has the axes of the softmax, in the order of the product."""
+        return x if self.order is None else x.permute(*self.order, x.ndim - 2, x.ndim - 1)
+
+
 def back(mix: Tensor, left: Tensor, order: tuple[int, ...]) -> Tensor:
     """A mix with the leading axes of the softmax, or of what met the values, with the axes that the product gave."""
     undo = sorted(range(len(order)), key=order.__getitem__)
@@ -348,10 +370,21 @@ def fits(weights: Tensor, left: Tensor, right: Tensor) -> bool:
     return left.numel() == weights.numel() and right.shape[-2] == left.shape[-1]
 
 
-def as_used(softmax: Tensor, left: Tensor) -> tuple[Tensor, list[str]]:
-    """The map: softmax's own output where the left operand is that, or that after dropout; else the operand itself."""
-    if left.data_ptr() == softmax.data_ptr():
-        return softmax.detach(), []
+def as_used(softmax: Tensor, left: Tensor) -> tuple[Tensor, list[str], tuple[int, ...] | None]:
+    """The map: softmax's own output where the left operand is that, or that after dropout; else the operand itself.
+
+    Its leading axes may have changed places on the way: then their order is the third.
+    """
+    alike = left.ndim != softmax.ndim or (left.shape, left.stride()) == (softmax.shape, softmax.stride())
+    if left.data_ptr() == softmax.data_ptr() and alike:
+        return softmax.detach(), [], None
     if scale_between(softmax, left.reshape(softmax.shape)) is not None:
-        return softmax.detach(), []
-    return left.detach(), ["the softmax was changed before it met the values; the map is what met them"]
+        return softmax.detach(), [], None
+    count = softmax.ndim - 2
+    for order in permutations(range(count)) if 1 < count < 5 and left.ndim <= softmax.ndim else ():
+        lead = LeadAxes(tuple(softmax.shape[:-2]), order)
+        if left.ndim == softmax.ndim and tuple(left.shape[:-2]) != tuple(lead.sizes[i] for i in order):
+            continue
+        if is_weights(softmax, lead.stand(left)):
+            return softmax.detach(), [], order
+    return left.detach(), ["the softmax was changed before it met the values; the map is what met them"], None

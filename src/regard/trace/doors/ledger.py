@@ -104,7 +104,7 @@ class Ledger:
         found = self.plain
         if found is None or found.shape != x.shape or not (is_same(found, x) or is_weights(found, x)):
             return None
-        return found if is_normalised(found) else None
+        return found
 
     def alive(self) -> list[Tensor]:
         return [found for one in self.softmaxes if (found := one()) is not None]
@@ -131,7 +131,8 @@ class Ledger:
         """
         made = [one for one in (*self.scores, *self.missed) if one.became(values)]
         if not made and tuple(values.shape[-2:]) != tuple(weights.shape[-2:]):
-            made = [one for one in (*self.scores, *self.missed) if one.fits(values) and one.is_near(values, modules)]
+            near = [one for one in (*self.scores, *self.missed) if one.is_near(values, modules)]
+            made = [one for one in near if one.fits(values) and not one.fits(weights)]
         return bool(made) and not any(one.fits(weights) for one in self.scores if one not in made)
 
     def find(self, x: Tensor, modules: tuple[int, ...] | None) -> Iterator[ScoreProduct]:

@@ -174,10 +174,18 @@ def agrees_in_windows(x: Tensor, reading: Layout, witness: Witness) -> bool:
     if witness.x.shape[1] < count or witness.x.shape[1] * witness.width > LARGEST:
         return False
     own = reading.split(x[..., [middle], :]).unflatten(0, (-1, count))[:, :, :, 0]  # b w h e
+    some = sample_windows(reading)
     return any(
-        len(windows_in(own[:, [0, count // 2, -1]], parts)) >= min(3, count)
-        for parts in cut_channels(witness.whole.to(own.dtype), e)
+        len(windows_in(own[:, some], parts)) == len(some) for parts in cut_channels(witness.whole.to(own.dtype), e)
     )
+
+
+def sample_windows(reading: Layout) -> list[int]:
+    """Some windows, among them the next along each of their axes: heads that are taken for windows share a place."""
+    sizes = [size for role, size in reading.factors if role == "w" and size > 1]
+    count = reading.windows
+    steps = {math.prod(sizes[at + 1 :]) for at in range(len(sizes))}
+    return sorted({0, count // 2, count - 1, *steps})
 
 
 def windows_in(own: Tensor, parts: Tensor) -> set[int]:

@@ -37,7 +37,7 @@ class Surroundings:
         for x in self.given:
             if x.is_floating_point():
                 found |= {1} if x.ndim == 2 else batch_sizes(x, positions) if x.ndim == 3 else {x.shape[0]}
-            elif x.ndim == 2 and x.element_size() >= 4:  # token ids
+            elif x.ndim in (2, 3) and x.element_size() >= 4:  # token ids, or those of several aligned texts
                 found.add(x.shape[0])
         return found
 

@@ -36,7 +36,7 @@ class FileLayer(Layer):
     """A layer whose q, k, v, gradient and place are in a file."""
 
     files: dict[str, Any]
-    placement = property(get_placement, set_placement)  # type: ignore[assignment]
+    placement = property(get_placement, set_placement)
     q, k, v, gradient = (for_all(name) for name in ("q", "k", "v", "gradient"))
 
 

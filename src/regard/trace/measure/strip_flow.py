@@ -10,11 +10,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.map.softmax_strips import QUERIES, HeadStrips, exp_, walk_strips
+from regard.attention.map.softmax_strips import HeadStrips, exp_, walk_strips
 from regard.attention.map.source import Source
-
-CELLS = 1 << 22  # powers of a strip that are kept until the sums of its rows are known: 16 MB
-FEW = 16  # rows of a strip at least: products of fewer are slow
 
 
 class SentRows(NamedTuple):
@@ -32,20 +29,21 @@ def send_rows(source: Source, now: Float[Tensor, " q"], norms: Float[Tensor, "h 
     def work(head: HeadStrips, rows: slice) -> SentRows:
         columns, there = head.span(rows), now[rows]
         norm = None if norms is None else norms[head.index]
-        tops, totals, powers = [], [], []
+        tops, totals = [], []
         for block in head.blocks(rows, columns):
             tops.append(block.top)
-            powers.append(exp_(block.shifted))
-            totals.append(powers[-1].sum(0) if norm is None else norm[block.keys] @ powers[-1])
+            powers = exp_(block.shifted)
+            totals.append(powers.sum(0) if norm is None else norm[block.keys] @ powers)
         sums = head.sums(tops, totals, len(there))
         blind = sums.seen == 0
-        shares = sums.scales * (there / sums.seen).masked_fill(blind, 0.0)
-        given = [part @ share.to(part) for part, share in zip(powers, shares, strict=True)]
+        share = (there / sums.seen).masked_fill(blind, 0.0).to(source.dtype)
+        # Computed again, which a core's own memory holds: powers kept until the sums were known would not fit there.
+        again = head.blocks(rows, columns, known=sums.top.to(source.dtype))
+        given = [exp_(block.shifted) @ share for block in again]
         whole = torch.cat(given).double() if given else there.new_zeros(0)
         return SentRows(rows, columns, whole if norm is None else whole * norm[columns], there * blind)
 
-    height = max(FEW, min(QUERIES, CELLS // max(1, source.shape[-1])))
-    for _, _, sent in walk_strips(source, work, height=height, wanted=lambda rows: bool(now[rows].any())):
+    for _, _, sent in walk_strips(source, work, wanted=lambda rows: bool(now[rows].any())):
         yield sent
 
 

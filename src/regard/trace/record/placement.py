@@ -1,5 +1,6 @@
 """Where windows stand on the whole text or picture that they were cut from, and the layer of the whole."""
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from regard.trace.record.findings import LayerState
 
 if TYPE_CHECKING:
     from regard.trace.record.layer import Layer
+    from regard.trace.record.trace import Run
 
 PARTS = (LayerState.WINDOWS, LayerState.PARTS_OF_PICTURE)
 PADDING = "[PAD]"
@@ -76,6 +78,16 @@ def place_whole(layer: "Layer") -> "Layer":
     if source.more:
         whole.notes.append("its last column is what was looked at outside of it: padding of the windows")
     return whole
+
+
+def place_windows(run: "Run", *, most: int | None = None) -> "Run":
+    """The same run with windows on the whole, where their place is known and all of it has at most so many cells."""
+    if not any(layer.placement is not None for layer in run.layers):
+        return run
+    layers = [layer if layer.placement is None else layer.whole() for layer in run.layers]
+    if most is not None and sum(math.prod(layer.weights.shape) for layer in layers) > most:
+        return run
+    return replace(run, layers=layers)
 
 
 def with_padding(tokens: Tokens) -> Tokens:

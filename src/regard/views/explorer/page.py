@@ -16,6 +16,7 @@ from regard.errors import TraceError
 from regard.files import put
 from regard.tokens.visible import visible
 from regard.trace.file.file import select_layers
+from regard.trace.record.placement import place_windows
 from regard.trace.record.trace import Run, Trace
 from regard.views.explorer.bundle import read_bundle
 from regard.views.explorer.packing import file_bytes, pack_bytes
@@ -165,6 +166,9 @@ def write_page(path: Path, made: str) -> None:
         raise TraceError(f"{path} cannot be written: {error.strerror or error}; name a file that can be") from error
 
 
+PLACED = 1 << 22  # cells of whole maps, put together from windows, that a page may hold as weights
+
+
 def check_page_path(to: str | os.PathLike[str]) -> Path:
     """The path, if a page can be written there; asked before anything is computed."""
     path = Path(to)
@@ -183,7 +187,7 @@ def last_run(trace: Trace, layers: Any) -> Run:
     chosen = trace if layers is None else select_layers(trace, [layers] if isinstance(layers, str) else list(layers))
     if not chosen.layers:
         raise TraceError("the trace has no layers, so there is nothing to look at; watch a call of the model first")
-    return chosen.runs[-1]
+    return place_windows(chosen.runs[-1], most=PLACED)
 
 
 def notes_of(trace: Trace) -> list[str]:

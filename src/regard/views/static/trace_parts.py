@@ -14,6 +14,7 @@ from torch import Tensor
 from regard.attention.map import AttentionMap
 from regard.attention.map.blocks import BUDGET
 from regard.attention.map.grouped import GroupedSource
+from regard.attention.map.placed import PlacedSource
 from regard.attention.map.statistics import pool_blocks
 from regard.errors import TraceError
 from regard.trace.proof.verify import prove
@@ -144,8 +145,8 @@ def describe(layers: Sequence[Layer], proof: str) -> str:
 def describe_source(layer: Layer) -> str:
     """How the map was obtained, in words, and what was done to it since."""
     source, since = layer.weights.source, []
-    while isinstance(source, GroupedSource):
-        since.append(DONE[source.done])
+    while isinstance(source, GroupedSource | PlacedSource):
+        since.append(DONE[source.done] if isinstance(source, GroupedSource) else "put together from windows")
         source = source.source
     return ", ".join([HOW.get(source.kind, source.kind), *dict.fromkeys(reversed(since))])
 

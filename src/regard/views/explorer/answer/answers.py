@@ -9,6 +9,7 @@ import torch
 
 from regard.errors import TraceError
 from regard.trace.record.layer import Layer
+from regard.trace.record.placement import place_windows
 from regard.trace.record.trace import Run, Trace
 from regard.views.explorer.answer import layer_answers, questions
 from regard.views.explorer.answer.head_rows import HeadRows
@@ -55,7 +56,7 @@ class Answers:
                 "run.none", run=run, runs=len(runs)
             )
         self.number, self.count = run % len(runs), len(runs)
-        self.run: Run = runs[run]
+        self.run: Run = place_windows(runs[run])
         self.trace = Trace([self.run], model=trace.model)
         self.notes = [*self.run.sentences(), *trace.notes]
         self.identity, self.name, self.output, self.picture = identity, name, output, picture
