@@ -5,6 +5,7 @@ elementwise operations made of it, is the operand of a product over its own axis
 Torch's fused kernel hands over q and k; its weights are computed from them in float64.
 """
 
+import math
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 from typing import Any
@@ -93,7 +94,7 @@ class Recorder(TorchDispatchMode):
         torch.backends.mha.set_fastpath_enabled(False)
         for module, path in self.paths.items():
             self.hooks.append(module.register_forward_pre_hook(lambda *_, path=path: self.stack.append(path)))
-            self.hooks.append(module.register_forward_hook(lambda *_: self.stack.pop() and None, always_call=True))
+            self.hooks.append(module.register_forward_hook(lambda *_: self.leave(), always_call=True))
         super().__enter__()
         return self
 
@@ -128,9 +129,15 @@ class Recorder(TorchDispatchMode):
             shape = out.shape[1:]
             near = pairwise(shape) if out.ndim == 4 else combinations(shape, 2)
             self.fields.update((int(a), int(b)) for a, b in near)
+        if name == "im2col":
+            side = math.isqrt(out.shape[-1])  # of a square
+            self.fields.add((side, side))
         if name in CARRIES:
             self.carry(name, args, kwargs, out)
         return out
+
+    def leave(self) -> None:
+        self.stack.pop()
 
     def here(self) -> str:
         return self.stack[-1] if self.stack else ""
