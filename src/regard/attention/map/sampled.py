@@ -22,7 +22,7 @@ from regard.attention.map.cores import map_on_cores
 from regard.attention.map.deadline import check_time
 from regard.attention.map.softmax_strips import FAR, LOG2E, QUERIES, HeadStrips, has_strips
 from regard.attention.map.source import Source
-from regard.attention.map.strip_statistics import KeyCells, block_edges, line_of, number_sums
+from regard.attention.map.strip_statistics import KeyCells, Place, block_edges, line_of, number_sums
 from regard.errors import ShapeError
 
 CONFIDENCE = 0.95
@@ -93,7 +93,8 @@ def sample(source: Source, rows: int, columns: int, queries: int, seed: int) -> 
         for strip in look_at(part, drawn, cells):
             some = slice(done, done + len(strip.entropy))
             to = line_of(drawn[some], torch.tensor(lines))[:, None].expand_as(strip.largest)
-            here = largest[(*index, slice(None), strip.cells)]
+            place: Place = (*index, slice(None), strip.cells)
+            here = largest[place]
             here.scatter_reduce_(0, to, strip.largest.to(here), "amax")
             entropy[index] += strip.entropy.double().cpu() @ stand_for[some]
             done = some.stop

@@ -41,10 +41,10 @@ class CallArguments(NamedTuple):
         named = self.named
         for name in STREAMS:
             if name in named and is_stream(named[name]):
-                return named[name]  # type: ignore[no-any-return]
+                return named[name]
         for name, x in named.items():
             if x is not None and is_stream(x) and not any(word in name for word in OTHERS):
-                return x  # type: ignore[no-any-return]
+                return x
         return None
 
     def holds(self, x: Tensor) -> bool:
