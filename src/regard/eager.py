@@ -37,7 +37,7 @@ def has_tangent(*xs: Tensor) -> bool:
 
 def version(x: Tensor) -> int | None:
     """The number that changes when `x` is written to; None where torch keeps none."""
-    return None if x.is_inference() or torch.compiler.is_compiling() else x._version
+    return None if torch.compiler.is_compiling() or x.is_inference() else x._version  # no graph holds is_inference
 
 
 def is_owned(x: Tensor, beside: tuple[Tensor, ...] = ()) -> bool:

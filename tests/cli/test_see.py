@@ -161,13 +161,15 @@ def test_bad_wishes_are_refused_in_one_sentence(monkeypatch, capsys, words, said
 
 
 def test_a_model_without_a_tokenizer_says_so(monkeypatch, capsys, tmp_path):
-    from transformers import ViTConfig, ViTModel
+    from transformers import BertConfig, BertModel, ViTConfig, ViTModel
 
-    ViTModel(ViTConfig(hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=5)).save_pretrained(
-        tmp_path
-    )
-    _, _, beside = run(monkeypatch, capsys, "see", "a cat", "-m", str(tmp_path))
-    assert "this model has no tokenizer, so it cannot read a text" in beside
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 5}
+    BertModel(BertConfig(vocab_size=11, **sizes)).save_pretrained(tmp_path / "mute")
+    ViTModel(ViTConfig(**sizes)).save_pretrained(tmp_path / "picture")
+    _, _, beside = run(monkeypatch, capsys, "see", "a cat", "-m", str(tmp_path / "mute"))
+    assert "has no tokenizer" in beside
+    _, _, beside = run(monkeypatch, capsys, "see", "a cat", "-m", str(tmp_path / "picture"))
+    assert "picture is a vit, which reads a picture, but a text came" in beside
 
 
 @torch.no_grad()

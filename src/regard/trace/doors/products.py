@@ -58,7 +58,8 @@ def product(
         out = run()
     finally:
         ledger.inside -= axes is not None
-    if scope.above and left.is_inference() and not ledger.inside and axes is not None:  # nothing is heard below
+    above = scope.above and left.is_inference() and left.ndim > 2  # nothing is heard below
+    if above and axes is not None and not ledger.inside:
         operands = (left.permute(axes.left), right.permute(axes.right), out.permute(axes.out))
         a, b, product_of_both = (x.flatten(0, -3) for x in operands)
         judge(scope, a, b, product_of_both, frame)
