@@ -62,8 +62,12 @@ def heads_of(module: nn.Module) -> int | None:
     return None
 
 
-def find_axes(scope: ListenerScope, owners: list[Any], place: CallSite, lead: tuple[int, ...], *xs: Tensor) -> CallAxes:
+def find_axes(
+    scope: ListenerScope, owners: list[Any], place: CallSite, lead: tuple[int, ...], *xs: Tensor
+) -> CallAxes | None:
     """The axes before the last two of a call, whose sizes are `lead`; `xs` are q, k or v with these axes.
+
+    None where they are refused; the listeners have then been told why.
 
     What was found once for a module holds for its later calls of the same sizes.
     """
@@ -79,7 +83,11 @@ def find_axes(scope: ListenerScope, owners: list[Any], place: CallSite, lead: tu
             with paused(scope), torch.no_grad():
                 known = decide(scope, owners, place, lead, xs, hint)
         scope.axes[key] = known
-    return known
+    if not known.refused:
+        return known
+    for listener in owners:
+        listener.refuse(place, known.refused)
+    return None
 
 
 def is_usual(place: CallSite, lead: tuple[int, ...], positions: set[int]) -> bool:

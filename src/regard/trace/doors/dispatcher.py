@@ -90,9 +90,7 @@ def attention_kernel(
         return run()
     lead = () if query.is_nested else find_lead(query, key, value)
     axes = find_axes(scope, owners, place, lead, value, key, query)
-    if axes.refused:
-        for listener in owners:
-            listener.refuse(place, axes.refused)
+    if axes is None:
         return run()
     layout = axes.layout
     mask = attn_mask if attn_mask is None or attn_mask.ndim < 3 else layout.split(attn_mask)

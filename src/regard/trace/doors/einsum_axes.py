@@ -22,6 +22,20 @@ def swap(axes: tuple[int, ...]) -> tuple[int, ...]:
     return (*axes[:-2], axes[-1], axes[-2])
 
 
+def read_letters(equation: str) -> tuple[str, str, str] | None:
+    """The letters of both operands and of the outcome, none of them twice; None for any other einsum.
+
+    >>> read_letters("bqk, bkd -> bqd")
+    ('bqk', 'bkd', 'bqd')
+    """
+    given, arrow, out = equation.replace(" ", "").partition("->")
+    left, comma, right = given.partition(",")
+    told = (left, right, out)
+    if not arrow or not comma or "." in equation or any(len(set(letters)) != len(letters) for letters in told):
+        return None
+    return told
+
+
 @cache
 def product_axes(equation: str) -> ProductAxes | None:
     """One axis that is added over, one of rows, one of columns, one or two that lead; None for any other einsum.
@@ -31,13 +45,9 @@ def product_axes(equation: str) -> ProductAxes | None:
     >>> product_axes("bhqd,bhkd->bqk") is None
     True
     """
-    equation = equation.replace(" ", "")
-    if "->" not in equation or "." in equation:
+    if (letters := read_letters(equation)) is None:
         return None
-    given, out = equation.split("->")
-    left, comma, right = given.partition(",")
-    if not comma or any(len(set(letters)) != len(letters) for letters in (left, right, out)):
-        return None
+    left, right, out = letters
     lead = [letter for letter in left if letter in right and letter in out]
     added = [letter for letter in left if letter in right and letter not in out]
     rows, columns = [x for x in left if x not in right], [x for x in right if x not in left]
@@ -87,13 +97,10 @@ def mixing_axes(equation: str) -> MixingAxes | None:
     >>> mixing_axes("bhqk,qkd->bhqd") is None
     True
     """
-    equation = equation.replace(" ", "")
-    if "->" not in equation or "." in equation:
+    letters = read_letters(equation)
+    if letters is None or len(letters[0]) < 3:
         return None
-    given, out = equation.split("->")
-    left, comma, right = given.partition(",")
-    if not comma or len(left) < 3 or any(len(set(letters)) != len(letters) for letters in (left, right, out)):
-        return None
+    left, right, out = letters
     lead, q, k = list(left[:-2]), left[-2], left[-1]
     channels = [x for x in right if x not in left]
     if len(channels) != 1 or k not in right or q in right or set(out) != {*lead, q, *channels}:

@@ -134,9 +134,7 @@ def product(
         right = right.expand(*left.shape[:-2], -1, -1)
     v = lead.stand(right)
     axes = find_axes(scope, owners, here, lead.sizes, v)
-    if axes.refused:
-        for listener in owners:
-            listener.refuse(here, axes.refused)
+    if axes is None:
         scope.quiet()
         return run_explained(scope, left, run)
     shape = axes.layout.split

@@ -144,9 +144,7 @@ def hear_meeting(scope: ListenerScope, found: Meeting, run: Run, place: CallSite
     lead = tuple(weights.shape[:-2])
     v = unmerge(found.values, lead)
     axes = find_axes(scope, owners, place, lead, v)
-    if axes.refused:
-        for listener in owners:
-            listener.refuse(place, axes.refused)
+    if axes is None:
         scope.quiet()
         return run_explained(scope, weights, run)
     split = axes.layout.split
