@@ -165,3 +165,11 @@ def test_training_says_what_was_cut_and_the_next_command(monkeypatch, capsys, tm
     assert code == 0, said
     assert re.search(r"regard: \d+ of 36 texts were cut to their first 9 tokens\n", said)
     assert f"Next: regard summarise letter.txt --model {tmp_path / 'run'}" in printed
+
+
+def test_a_folder_is_not_summarised_as_the_word_that_it_is_named(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "papers").mkdir()
+    code, printed, said = run(monkeypatch, capsys, "summarise", "papers")
+    assert (code, printed) == (2, "")
+    assert said == "regard: 'papers' is a folder, but one text was wanted; give a file, or the text itself\n"
