@@ -194,3 +194,13 @@ def test_long_passages_are_shortened_between_words(length):
     assert (before.strip("…") + "ANSWER" + after.strip("…")) in whole
     assert max(len(before), len(after)) <= length + 1
     assert before.startswith("…") == after.endswith("…") == (length < 150)
+
+
+def test_what_the_model_did_not_read_is_said(monkeypatch, capsys):
+    words = ("answer", "--text", "这 Mia sings in Rome. 🎬", "Who " + "really " * 80 + "sings?", "谁?")
+    code, printed, said = run(monkeypatch, capsys, *words, "--json")
+    assert (code, len(printed.splitlines())) == (0, 2)
+    first, long, foreign = said.splitlines()
+    assert first.startswith("the passage: 2 of ") and first.endswith(" tokens are unknown to the model")
+    assert long.startswith("the question has ") and long.endswith(" tokens: only the first 64 were read")
+    assert foreign == "the question: 1 of 2 tokens is unknown to the model"

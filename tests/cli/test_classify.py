@@ -309,3 +309,26 @@ def test_evaluate_draws_names_of_classes_as_harmless_as_texts(monkeypatch, capsy
     code, printed, _ = run(monkeypatch, capsys, "evaluate", str(where), "--data", str(tmp_path / "few.jsonl"))
     assert (code, "b␛[32mad" in printed, "g⟨U+202E⟩ood" in printed) == (0, True, True)
     assert not {"\x1b", "\x9b", "\u202e"} & set(printed)
+
+
+def test_what_the_model_does_not_know_is_counted_and_is_a_word_like_others(monkeypatch, capsys, tmp_path):
+    text = "a gripping 这 film 🎬"  # neither sign is in the vocabulary of the model that comes with the package
+    code, printed, said = run(monkeypatch, capsys, "classify", text, "--json", "--words")
+    found = json.loads(printed)
+    words = [one["word"] for one in found["words"]]
+    assert (code, found["unknown"], words) == (0, 2, ["a", "gripping", "[UNK]", "film", "[UNK]"])
+    assert said.strip() == "the text: 2 of 5 tokens are unknown to the model"
+    whole = load_model("sentiment")
+    ids = whole.tokenizer.encode(text).ids
+    with torch.no_grad():
+        odds = [whole.model(torch.tensor([[*ids[:at], *ids[at + 1 :]]]))[0].double() for at in (3, 5)]
+        all_of_it = whole.model(torch.tensor([ids]))[0].double()
+    for one, without in zip((found["words"][2], found["words"][4]), odds):
+        chosen = int(all_of_it.argmax())
+        drop = (all_of_it[chosen] - all_of_it[1 - chosen]) - (without[chosen] - without[1 - chosen])
+        assert one["leave_one_out"] == pytest.approx(float(drop), abs=2e-4)
+
+    (tmp_path / "lines.txt").write_text("a film\n这\n")
+    code, printed, said = run(monkeypatch, capsys, "classify", "--file", str(tmp_path / "lines.txt"))
+    assert (code, len(printed.splitlines())) == (0, 2)
+    assert said.strip() == f"{tmp_path / 'lines.txt'}, line 2: 1 of 1 tokens is unknown to the model"

@@ -157,6 +157,15 @@ def test_evaluate_prints_the_scores_or_json(monkeypatch, capsys, tmp_path):
         assert sentence in run(monkeypatch, capsys, "evaluate", str(run_of()), "--data", data)[2]
 
 
+def test_evaluate_says_which_lines_of_a_file_it_left_out(monkeypatch, capsys, tmp_path):
+    lines = ['{"body": "We meet on Monday.", "subject": "Meeting"}', "", '{"body": "All is said.", "subject": ""}']
+    (tmp_path / "mails.jsonl").write_text("\n".join(lines))
+    words = ("evaluate", str(run_of()), "--data", str(tmp_path / "mails.jsonl"), "--beams", "1")
+    code, printed, _ = run(monkeypatch, capsys, *words)
+    assert (code, "(1 texts, greedy)" in printed) == (0, True)
+    assert "  left out: 2 lines (2, 3) without a text or a summary\n" in printed
+
+
 def test_training_says_what_was_cut_and_the_next_command(monkeypatch, capsys, tmp_path):
     mails = write_mails(tmp_path / "mails.jsonl", 40)
     sizes = "--steps 1 --width 8 --heads 2 --layers 1 --hidden 8 --vocab-size 400 --validation-size 4 --max-source 9"
@@ -165,3 +174,11 @@ def test_training_says_what_was_cut_and_the_next_command(monkeypatch, capsys, tm
     assert code == 0, said
     assert re.search(r"regard: \d+ of 36 texts were cut to their first 9 tokens\n", said)
     assert f"Next: regard summarise letter.txt --model {tmp_path / 'run'}" in printed
+
+
+def test_a_folder_is_not_summarised_as_the_word_that_it_is_named(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "papers").mkdir()
+    code, printed, said = run(monkeypatch, capsys, "summarise", "papers")
+    assert (code, printed) == (2, "")
+    assert said == "regard: 'papers' is a folder, but one text was wanted; give a file, or the text itself\n"

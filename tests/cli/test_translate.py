@@ -386,6 +386,15 @@ def test_evaluate_reads_files_and_knows_where_there_is_no_alignment(monkeypatch,
     assert "no alignment: this model looks at nothing while it writes" in printed
 
 
+def test_evaluate_says_which_lines_of_a_file_it_left_out(monkeypatch, capsys, tmp_path):
+    (tmp_path / "a.tsv").write_text("Hi.\t嗨。\n\t空\nYes.\t是。\n\nNo.\t\n", encoding="utf-8")
+    words = ("evaluate", str(run_of()), "--data", f"{tmp_path}/a.tsv", "--beams", "1")
+    code, printed, _ = run(monkeypatch, capsys, *words)
+    assert (code, "(2 sentences, greedy)" in printed) == (0, True)
+    assert "  left out: 3 lines (2, 4, 5), where a side is empty or too long\n" in printed
+    assert json.loads(run(monkeypatch, capsys, *words, "--json")[1])["skipped"] == [2, 4, 5]
+
+
 def test_evaluate_refuses_what_it_cannot_read_in_one_sentence(monkeypatch, capsys, tmp_path):
     (tmp_path / "a.en").write_text("Hi.\nHo.\n")
     (tmp_path / "a.zh").write_text("嗨。\n")

@@ -9,6 +9,7 @@ import typer
 
 from regard.cli.explore import ExploredRun, explore, why_not, written_output
 from regard.cli.harmless import format_json
+from regard.cli.lengths import say_unknown
 from regard.cli.outputs import check_target, explain_write_errors
 from regard.cli.texts import check_characters, read_text
 from regard.cli.token_lines import TokenPrinter
@@ -16,7 +17,7 @@ from regard.errors import ConfigError
 from regard.tasks.answer_spans import SpanChoice
 from regard.tasks.answer_trace import find_answering_head, question_to_passage
 from regard.tasks.answer_windows import TokenRange
-from regard.tasks.text_answerer import AnsweredQuestion, open_answerer
+from regard.tasks.text_answerer import AnsweredQuestion, TextAnswerer, open_answerer
 from regard.trace.record.trace import Trace
 
 ENDINGS = (".html", ".svg", ".png", ".pdf", ".trace")
@@ -48,7 +49,9 @@ def answer_questions(
     for question in questions:
         check_characters(question)
     whole = read_text(text, passage)
-    answered = open_answerer(where).answer(whole, questions, n_best=n_best, max_answer=max_answer)
+    answerer = open_answerer(where)
+    answered = answerer.answer(whole, questions, n_best=n_best, max_answer=max_answer)
+    tell_unread(answerer, answered)
     opens = False
     if see and not as_json:
         why = why_not()
@@ -70,6 +73,17 @@ def answer_questions(
         typer.echo(f"wrote {to}", err=True)
     if opens:
         explore(where, [make_explored_run(one) for one in answered])
+
+
+def tell_unread(answerer: TextAnswerer, answered: Sequence[AnsweredQuestion]) -> None:
+    """Say what the model could not read: the end of a long question, or tokens that it does not know."""
+    unknown, limit = answerer.tokens.unknown, answerer.settings.max_question
+    asked = answerer.tokens.encode_ids([one.question for one in answered])
+    for name, ids in [("the passage", answered[0].asked.passage.ids), *(("the question", ids) for ids in asked)]:
+        if name == "the question" and len(ids) > limit:
+            typer.echo(f"{name} has {len(ids):,} tokens: only the first {limit:,} were read", err=True)
+            ids = ids[:limit]
+        say_unknown(0 if unknown is None else ids.count(unknown), len(ids), name)
 
 
 # In the terminal

@@ -8,6 +8,7 @@ import typer
 
 from regard.cli.explore import ExploredRun, explore, why_not
 from regard.cli.harmless import format_json
+from regard.cli.lengths import say_unknown
 from regard.cli.outputs import check_target, explain_write_errors
 from regard.cli.texts import Line, count_filled, read_lines
 from regard.errors import ConfigError, DataError
@@ -56,7 +57,7 @@ def classify_lines(
             yield from format_classification(one, line, listed=listed, as_json=as_json)
             if one is not None:
                 first = first or one
-                tell_cut_text(opened, one, line)
+                tell_unread(opened, one, line)
                 if see or to is not None:
                     kept.append(one)
     if first is None:
@@ -90,7 +91,7 @@ def check_fit(to: Path | None, count: int) -> None:
 def format_classification(one: TextClassification | None, line: Line, *, listed: bool, as_json: bool) -> Iterator[str]:
     """A text as it is printed: JSON, a line for each line, or its words in three columns."""
     if as_json:
-        nothing: dict[str, Any] = {"text": line.text, "class": None, "cut": False, "probabilities": {}}
+        nothing: dict[str, Any] = {"text": line.text, "class": None, "cut": False, "unknown": 0, "probabilities": {}}
         yield format_json(nothing if one is None else one.to_json())
     elif one is None:
         yield ""
@@ -100,10 +101,12 @@ def format_classification(one: TextClassification | None, line: Line, *, listed:
         yield words_text(one) + "\n"
 
 
-def tell_cut_text(opened: TrainedClassifier, one: TextClassification, line: Line) -> None:
+def tell_unread(opened: TrainedClassifier, one: TextClassification, line: Line) -> None:
+    """Say what of a text the model could not read: its middle, or tokens that it does not know."""
+    where = line.place or "the text"
     if one.is_cut:
-        where = line.place or "the text"
         typer.echo(f"{where}: longer than {opened.max_length} tokens, so its beginning and its end are read", err=True)
+    say_unknown(one.unknown, len(one.ids) - len(opened.tokens.before) - len(opened.tokens.after), where)
 
 
 def closing_lines(opened: TrainedClassifier, one: TextClassification, where: str) -> Iterator[str]:

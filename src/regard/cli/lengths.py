@@ -45,6 +45,13 @@ def say_cut(came: int, length: int, place: str = "") -> None:
     )
 
 
+def say_unknown(unknown: int, came: int, place: str = "") -> None:
+    """Say how many tokens of a text the model does not know: all of these are the same to it."""
+    if unknown:
+        are = "is" if unknown == 1 else "are"
+        typer.echo(f"{place or 'the text'}: {unknown:,} of {came:,} tokens {are} unknown to the model", err=True)
+
+
 def check_length(tokens: int, limit: int | None, place: str = "") -> None:
     """Refuse more tokens than a model takes."""
     if limit is not None and tokens > limit:

@@ -10,7 +10,7 @@ from regard.tokens.visible import cut
 
 
 def check_target(to: Path | None, endings: Sequence[str], *, explorer: bool = True) -> None:
-    """Refuse a file of another kind, in a folder that is not there, or in place of a folder.
+    """Refuse a file of another kind, in a folder that is not there or that may not be written to, or in place of one.
 
     `explorer`: a page is one of the explorer, which must have been built.
     """
@@ -21,6 +21,8 @@ def check_target(to: Path | None, endings: Sequence[str], *, explorer: bool = Tr
         raise ConfigError(f"{name!r} ends in none of {', '.join(endings)}; give another name")
     if not os.path.isdir(to.parent):
         raise ConfigError(f"the folder {folder!r} for {name!r} does not exist; make it first")
+    if not os.access(to.parent, os.W_OK):
+        raise ConfigError(f"nothing can be written to the folder {folder!r}; name another one for {name!r}")
     if os.path.isdir(to):
         raise ConfigError(f"{str(to)!r} is a folder, but a file is written; give another name")
     if explorer and to.suffix.lower() == ".html":

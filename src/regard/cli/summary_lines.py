@@ -56,6 +56,8 @@ def summarise_text(given: str, where: str, *, beams: int, see: bool, to: Path | 
 
 def read_document(given: str) -> str:
     """A file as one text, all of standard input, or the text itself."""
+    if os.path.isdir(given):
+        raise DataError(f"{cut(given, 80)!r} is a folder, but one text was wanted; give a file, or the text itself")
     if given == STDIN or not os.path.isfile(given):
         if given != STDIN and len(given) < 4096 and PATH.fullmatch(given):
             raise DataError(f"there is no file {cut(given, 80)!r}; give one that exists, or the text itself")

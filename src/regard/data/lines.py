@@ -4,7 +4,7 @@ import gzip
 import json
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from io import BufferedIOBase
 from pathlib import Path
 from typing import Any, NoReturn
@@ -96,6 +96,16 @@ def stem_of(path: Path) -> str:
 
 def refuse(path: Path, number: int, why: str) -> NoReturn:
     raise DataError(f"{path}, line {number}: {why}")
+
+
+def name_lines(numbers: Sequence[int]) -> str:
+    """How many lines these are, and which; of many the first.
+
+    >>> name_lines([3]), name_lines([3, 4, 8, 9, 11])
+    ('1 line (3)', '5 lines (3, 4, 8, …)')
+    """
+    listed = [*map(str, numbers[:3]), *("…" for _ in numbers[3:4])]
+    return f"{len(numbers):,} line{'s' if len(numbers) != 1 else ''} ({', '.join(listed)})"
 
 
 def is_broken(text: str) -> bool:

@@ -65,6 +65,12 @@ class EncoderTokenizer:
         """How many special tokens stand in a row with two texts."""
         return len(self.before) + len(self.between) + len(self.last)
 
+    @property
+    def unknown(self) -> int | None:
+        """The id that stands for whatever the tokenizer does not know; None where it can spell everything."""
+        name = getattr(self.tokenizer.model, "unk_token", None)
+        return self.tokenizer.token_to_id(name) if isinstance(name, str) else None
+
     def encode_plain(self, texts: Sequence[str]) -> list[PlainTokens]:
         """Each text as tokens without special ones; what is spelled like a special token is text."""
         encoded = self._encode(self.tokenizer.encode_batch, texts)

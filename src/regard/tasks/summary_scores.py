@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from regard.data.lines import name_lines
 from regard.tasks.novelty import novel_ngrams
 from regard.tasks.rouge import load_rouge, score_rouge, sign_rouge
 from regard.tasks.summarise import SummariseOptions, read_named, read_parts, spread_out
@@ -28,6 +29,7 @@ def evaluate_summariser(folder: Path, options: SummariseOptions) -> dict[str, An
     result: dict[str, Any] = {
         "task": "summarise",
         "texts": len(asked),
+        "skipped": list(examples.skipped) if options.data else [],
         "cut": sum(one.tokens > limit for one in made),
         "max_source": limit,
         "beams": options.beams,
@@ -62,6 +64,8 @@ def report_scores(result: dict[str, Any]) -> str:
     beams = "greedy" if result["beams"] == 1 else f"{result['beams']} beams"
     cut = f", {result['cut']:,} of them cut to {result['max_source']} tokens" if result["cut"] else ""
     lines.append(f"\n{format_rouge(result['scores'])}  ({result['texts']:,} texts{cut}, {beams})")
+    if result.get("skipped"):
+        lines.append(f"  left out: {name_lines(result['skipped'])} without a text or a summary")
     others = result.get("annotations")
     if others:
         lines.append(f"{format_rouge(others['best'])}  (best of the annotations)")

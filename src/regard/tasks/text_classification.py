@@ -22,6 +22,7 @@ class TextClassification(NamedTuple):
     ids: list[int]  # what was read of the text
     is_cut: bool  # whether that is less than all of it
     importance: WordImportance | None = None
+    unknown: int = 0  # how many of the ids stand for words or signs that the model does not know
 
     @property
     def label(self) -> str:
@@ -30,7 +31,7 @@ class TextClassification(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         """All of it as plain values."""
-        found: dict[str, Any] = {"text": self.text, "class": self.label, "cut": self.is_cut}
+        found: dict[str, Any] = {"text": self.text, "class": self.label, "cut": self.is_cut, "unknown": self.unknown}
         found["probabilities"] = {name: round(share, 6) for name, share in self.probabilities.items()}
         if self.importance is not None:
             one = self.importance
@@ -51,10 +52,12 @@ def classify_and_explain(
     if not all(cleaned):
         raise DataError("there is nothing to classify: a text is empty; give some words").with_code("text.empty")
     shares = opened.classify(cleaned)
+    unknown = opened.tokens.unknown
     made = []
     for text, (ids, cut), row in zip(cleaned, frame_texts(opened.tokens, cleaned, opened.max_length), shares.tolist()):
         named = dict(zip(opened.classes, row))
-        made.append(TextClassification(text, named, ids, cut, explain_ids(opened, ids) if explain else None))
+        found = explain_ids(opened, ids) if explain else None
+        made.append(TextClassification(text, named, ids, cut, found, 0 if unknown is None else ids.count(unknown)))
     return made
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from regard.data.grammar import AlignedPair, sentences
+from regard.data.lines import name_lines
 from regard.data.split import ReferenceSet, references
 from regard.errors import ConfigError, ModelError
 from regard.tasks.alignment import score_alignment
@@ -22,6 +23,7 @@ class TestSet(NamedTuple):
 
     references: list[ReferenceSet]
     aligned: list[AlignedPair]
+    skipped: Sequence[int] = ()  # lines of the file that were left out
 
 
 def evaluate_translator(folder: Path, options: TranslateOptions) -> dict[str, Any]:
@@ -33,7 +35,7 @@ def evaluate_translator(folder: Path, options: TranslateOptions) -> dict[str, An
     load_sacrebleu()  # before anything is translated
     translator = open_translator(folder)
     settings = training_settings(translator, folder)
-    asked, made = make_test_set(settings, options)
+    asked, made, skipped = make_test_set(settings, options)
     written = [one.text for one in translator.translate([one.source for one in asked], beams=options.beams)]
     right = [one.targets for one in asked]
     lower = options.lowercase or (settings.lowercase and not options.cased)
@@ -41,6 +43,7 @@ def evaluate_translator(folder: Path, options: TranslateOptions) -> dict[str, An
     scores = score_texts(written, right, tokenizer=tokenizer, lower=lower)
     result: dict[str, Any] = {
         "sentences": len(asked),
+        "skipped": list(skipped),
         "beams": options.beams,
         "bleu": scores.bleu,
         "chrf": scores.chrf,
@@ -78,6 +81,8 @@ def report_scores(result: dict[str, Any]) -> str:
         f"\nBLEU {result['bleu']:.2f}{cased}  chrF {result['chrf']:.2f}  exactly right {result['exact']:.1%}  "
         f"({result['sentences']} sentences, {'greedy' if beams == 1 else f'{beams} beams'})"
     )
+    if result.get("skipped"):
+        lines.append(f"  left out: {name_lines(result['skipped'])}, where a side is empty or too long")
     lines += [f"  {signature}" for signature in result["signatures"]]
     return "\n".join([*lines, *report_alignment(result)])
 
@@ -109,7 +114,8 @@ def make_test_set(settings: TranslateSettings, options: TranslateOptions) -> Tes
         made = sentences(options.count, seed=settings.seed, part=part)
         return TestSet(references(pairs_of(made, swap=settings.swap)), made)
     if data:
-        return TestSet(references(pairs_from(data, swap=settings.swap)), [])
+        pairs = pairs_from(data, swap=settings.swap)
+        return TestSet(references(pairs), [], pairs.skipped)
     parts = dict(zip(("train", "validation", "test"), parts_of(settings)))
     if not parts.get(part):
         raise ConfigError(f"this run keeps no part {part!r}; name a file with --data")

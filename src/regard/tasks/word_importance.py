@@ -51,14 +51,18 @@ def find_log_odds(logits: Float[Tensor, "*b n"], chosen: int) -> Float[Tensor, "
     return logits[..., chosen] - logits[..., others].logsumexp(-1)
 
 
-def word_groups(tokens: Tokens) -> list[slice]:
-    """Where the pieces of each word stand; special tokens and blanks are none.
+def word_groups(tokens: Tokens, unknown: int | None = None) -> list[slice]:
+    """Where the pieces of each word stand; special tokens and blanks are none, but what is `unknown` is a word.
 
     >>> word_groups(Tokens.of(["[CLS]", "play", "##ing", "cats", "[SEP]"]))
     [slice(1, 3, None), slice(3, 4, None)]
     """
-    special = tokens.special or (False,) * len(tokens)
-    return [one for one in groups(tokens) if not special[one.start] and covers_text(tokens, one)]
+    special, ids = tokens.special or (False,) * len(tokens), tokens.ids or (None,) * len(tokens)
+    return [
+        one
+        for one in groups(tokens)
+        if (unknown is not None and ids[one.start] == unknown) or (not special[one.start] and covers_text(tokens, one))
+    ]
 
 
 def covers_text(tokens: Tokens, group: slice) -> bool:
@@ -73,7 +77,7 @@ def explain_ids(
 ) -> WordImportance:
     """What each word counted for the class number `chosen`, for the likeliest one unless given."""
     tokens = read(opened.tokens.tokenizer, list(ids))
-    found = word_groups(tokens)
+    found = word_groups(tokens, opened.tokens.unknown)
     merged = merge_tokens(tokens)
     starts = [group.start for group in groups(tokens)]
     names = tuple(merged.shown[starts.index(group.start)] for group in found)
