@@ -266,7 +266,7 @@ def hear_baddbmm(run: Run, frame: FrameType, args: tuple[Any, ...]) -> Tensor:
 
 
 def in_place(name: str) -> Callable[..., Tensor]:
-    """A batched product that is written to a tensor of the caller's: nothing can be put in its place, so it is named."""
+    """A batched product that is written to a tensor of the caller's: nothing can stand in its place, so it is named."""
     packet, _, overload = name.partition(".")
     operator = getattr(getattr(ATEN, packet), overload or "default")
 
