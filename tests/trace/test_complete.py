@@ -242,3 +242,35 @@ def test_products_in_another_thread_are_missed_by_name_where_they_are_of_the_sam
     with torch.no_grad():
         trace = watched(Threaded(), torch.randn(2, 3, 7, 4))
     assert "another thread" in str(trace.missed[0])
+
+
+class Buffered(nn.Module):
+    """Scores and mix are written to tensors that were there before."""
+
+    def __init__(self, way: str) -> None:
+        super().__init__()
+        self.way = way
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = nn.functional.scaled_dot_product_attention(x, x, x)
+        b, n, _ = x.shape
+        mix = torch.zeros_like(x)
+        if self.way == "baddbmm_":
+            return mix.baddbmm_((x @ x.mT).relu(), x)
+        scores = torch.empty(b, n, n)
+        multiply = torch.bmm if self.way == "bmm" else torch.matmul
+        multiply(x, x.mT, out=scores)
+        weights = torch.exp(scores - scores.amax(-1, keepdim=True))
+        version = mix._version
+        multiply(weights / weights.sum(-1, keepdim=True), x, out=mix)
+        assert mix._version == version + 1
+        return mix
+
+
+@pytest.mark.parametrize("way", ["bmm", "matmul", "baddbmm_"])
+def test_products_that_are_written_to_a_tensor_of_the_callers_are_missed_by_name(way: str) -> None:
+    with torch.no_grad():
+        trace = watched(Buffered(way), torch.randn(3, 5, 4))
+    assert len(trace.layers) == 1
+    assert [one.name for one in trace.missed] == ["Buffered"]
+    assert not trace.verify()

@@ -479,3 +479,40 @@ def test_keys_that_come_after_the_tokens_take_no_name_from_them() -> None:
         (layer,) = watched(More().eval(), SOURCE).layers
     assert layer.queries is not None
     assert layer.keys is None
+
+
+class Reordered(nn.Module):
+    """Puts what it embedded into another order, of the same length, before it attends."""
+
+    def __init__(self, way: str) -> None:
+        super().__init__()
+        self.way, self.words, self.start = way, Words(), nn.Parameter(torch.randn(1, 1, 24))
+        self.places, self.norm = nn.Parameter(0.3 * torch.randn(N, 24)), nn.LayerNorm(24)
+        self.body = nn.TransformerEncoderLayer(24, 3, 30, batch_first=True, norm_first=True)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.words(tokens)
+        if self.way == "as they were":
+            x = x + 0
+        if self.way == "flipped":
+            x = x.flip(1)
+        if self.way == "shifted":
+            x = nn.functional.pad(x, (0, 0, 1, -1))
+        if self.way == "begun":
+            x = torch.cat([self.start.expand(len(x), -1, -1), x[:, :-1]], 1)
+        if self.way == "shuffled":
+            x = x[:, [3, 0, 5, 1, 4, 2]]
+        if self.way == "other entries":
+            x = x[[1, 2, 0]]
+        out: Tensor = self.body(self.norm(x) + self.places)
+        return out
+
+
+@pytest.mark.parametrize("way", ["flipped", "shifted", "begun", "shuffled", "other entries"])
+def test_rows_that_were_put_into_another_order_lose_their_names(way: str) -> None:
+    torch.manual_seed(2)
+    trace = watched(Reordered("as they were").eval(), SOURCE)
+    must_be(trace[0], SOURCE, SOURCE)
+    trace = watched(Reordered(way).eval(), SOURCE)
+    must_be(trace[0], None, None)
+    assert any("another order" in note for note in trace[0].notes)

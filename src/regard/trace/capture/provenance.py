@@ -13,12 +13,14 @@ from weakref import ReferenceType, ref
 import torch
 from torch import Tensor, nn
 
+from regard.trace.capture.order import is_moved
 from regard.trace.doors.arguments import CallArguments, arguments_of
 from regard.trace.doors.call_site import CALL, AttentionKind, Tree, first_argument
 from regard.trace.doors.scope import Call
 
 UNKNOWN = "what its keys were made from is not known"
 MIXED = "there are other rows of this length, which are no tokens"
+MOVED = "its rows were put into another order after they were embedded"
 FLOATS = "its rows were made from a tensor of numbers, not from tokens"
 
 
@@ -37,6 +39,19 @@ class Around(NamedTuple):
         """The path of the module that a call is of."""
         known = self.tree.get(id(first_argument(self.frames[place])))
         return "?" if known is None else known[0]
+
+    def streams(self, until: tuple[FrameType, ...]) -> list[Tensor]:
+        """What the calls up to one of these work on, innermost first, as long as it is the stream of the one before."""
+        found: list[Tensor] = []
+        for place, frame in enumerate(self.frames):
+            if frame.f_code is not CALL or frame in until:
+                break
+            handed = self.arguments(place)
+            stream = handed.stream()
+            if stream is None or (found and stream is not found[-1] and handed.holds(found[-1])):
+                break
+            found.append(stream)
+        return found
 
 
 class Origin(NamedTuple):
@@ -58,6 +73,8 @@ class EmbeddedIds:
     step: int
     number: int  # how many attention calls came before it
     followed: bool = False  # whether all that is made of them is heard
+    out: Tensor | None = None  # what they became, until their first attention
+    moved: bool = False  # whether that was put into another order before
 
 
 class AttendedRows(NamedTuple):
@@ -96,7 +113,7 @@ class Provenance:
         self.made = {key: (to, of) for key, (to, of) in self.made.items() if to() is not None}
         self.step, self.session, self.steps = step, session, self.steps + 1
         for one in self.embedded:
-            one.frames = one.frames[-1:]
+            one.frames, one.out = one.frames[-1:], None
         del self.embedded[:-REMEMBERED]
         del self.attended[:-REMEMBERED]
 
@@ -112,6 +129,7 @@ class Provenance:
         rivals = [x for handed in around for x in handed.integers() if x.shape[-1:] == ids.shape[-1:]]
         rivals += [other.ids for other in self.embedded if other.given and other.ids.shape[-1:] == ids.shape[-1:]]
         one.followed = one.given and not all(shares(ids, x) for x in rivals)
+        one.out = out.detach() if ids.shape[-1] > 1 else None
         self.embedded.append(one)
         self.mark(out, (one,))
         return one.followed
@@ -137,7 +155,19 @@ class Provenance:
     # What is asked
 
     def rows(self, around: Around, batch: int, n: int) -> Origin | None:
-        """The origin of the n rows of a call; None where nothing speaks of it. The way leads outwards."""
+        """The origin of the n rows of a call; None where nothing speaks of it."""
+        origin = self.find_rows(around, batch, n)
+        if origin is None or origin.ids is None:
+            return origin
+        one = next((one for one in reversed(self.embedded) if one.ids is origin.ids), None)
+        if one is None:
+            return origin
+        if one.out is not None:
+            one.moved, one.out = is_moved(around.streams(one.frames), one.out), None
+        return Origin(None, MOVED) if one.moved else origin
+
+    def find_rows(self, around: Around, batch: int, n: int) -> Origin | None:
+        """The ids that became the rows, in whatever order they stand. The way leads outwards."""
         stream: Tensor | None = None
         own = False
         embedding = {frame for one in self.embedded for frame in one.frames}  # calls in which something was

@@ -263,6 +263,25 @@ def hear_baddbmm(run: Run, frame: FrameType, args: tuple[Any, ...]) -> Tensor:
     return out
 
 
+def in_place(name: str) -> Callable[..., Tensor]:
+    """A batched product that is written to a tensor of the caller's: nothing can stand in its place, so it is named."""
+    packet, _, overload = name.partition(".")
+    operator = getattr(getattr(ATEN, packet), overload or "default")
+
+    def kernel(*args: Any, **named: Any) -> Tensor:
+        with torch._C._AutoDispatchBelowADInplaceOrView():
+            out: Tensor = operator(*args, **named)
+        torch.autograd.graph.increment_version(out)  # as torch's kernel does, which ours stands for
+        scope, frame = current_scope(), sys._getframe(1)
+        if scope is None:
+            notice_thread(frame, "a product of activations", args[-2:], product=True)
+        elif scope.pending is None:
+            products.judge(scope, *args[-2:], out, frame)
+        return out
+
+    return kernel
+
+
 def hear_sigmoid(run: Run, frame: FrameType, args: tuple[Any, ...]) -> Tensor:
     """A sigmoid of scores: weights that need not add up to one."""
     out: Tensor = run()
@@ -317,6 +336,7 @@ DOORS = Library(
     {"scaled_dot_product_attention": attention_kernel, "softmax.int": softmax_kernel},
     {**BATCHED, **DIRECT},
     {"_scaled_dot_product_attention_math": nested_kernel},
+    plain_below={name: in_place(name) for name in ("bmm.out", "baddbmm_")},
 )
 # Products are many, also inside every linear layer, so they are intercepted only between scores and values.
 PRODUCTS = Library({"matmul": matmul_kernel, "einsum": einsum_kernel})

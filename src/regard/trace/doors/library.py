@@ -7,8 +7,8 @@ stands in this file only. It takes a quarter of a watch of a tiny model, so noth
 import sys
 import threading
 import warnings
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from types import FrameType
 from typing import Any
@@ -74,8 +74,10 @@ class Library:
                     put(name, backend, kernel)
             for name, kernel in self.nested.items():  # one key: torch loses count where two are taken away
                 put(name, "AutogradNestedTensor", kernel)
-            for name, kernel in self.plain_below.items():
-                put(name, "ADInplaceOrView", kernel)
+            with unwarned():
+                for name, kernel in self.plain_below.items():
+                    put(name, "ADInplaceOrView", kernel)
+                    Library.warned |= is_in_place(name)
             for name, (kernel, _) in self.below.items():
                 put(name, "ADInplaceOrView", kernel, True)  # with the set of keys
             # Beside other threads, which all pass this way, a kernel cannot be exchanged safely.
@@ -87,9 +89,7 @@ class Library:
 
     def exchange(self, put: Callable[..., None]) -> None:
         """Put kernels for inference tensors in the place of torch's own, which they call."""
-        with nullcontext() if Library.warned else warnings.catch_warnings():
-            if not Library.warned:  # torch warns, once in a process, that a kernel is overridden
-                warnings.simplefilter("ignore", UserWarning)
+        with unwarned():
             for name, (_, of_inference) in self.below.items():
                 for backend in backends():
                     if own_kernel(f"aten::{name}", backend) is not None:
@@ -127,6 +127,20 @@ class Library:
         if self.library is not None:
             self.library.reset()
             self.library = None
+
+
+@contextmanager
+def unwarned() -> Iterator[None]:
+    """Torch warns, once in a process, that a kernel is overridden."""
+    with nullcontext() if Library.warned else warnings.catch_warnings():
+        if not Library.warned:
+            warnings.simplefilter("ignore", UserWarning)
+        yield
+
+
+def is_in_place(name: str) -> bool:
+    """Whether an operator writes to a tensor of the caller's, so that torch has a kernel of its own below autograd."""
+    return name.endswith(("_", ".out"))
 
 
 def others_wait() -> bool:
