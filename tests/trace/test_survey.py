@@ -12,12 +12,15 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from tests.trace.survey import page as survey_page
+from tests.trace.survey.libraries import LIBRARIES
 from tests.trace.survey.library import Row
-from tests.trace.survey.page import line, page
-from tests.trace.survey.verdict import RIGHT, SAID, SILENT, UNBUILT, WRONG, tally, verdict
+from tests.trace.survey.page import add_rows, line, page, read_numbers, read_section
+from tests.trace.survey.verdict import NONE, RIGHT, SAID, SILENT, UNBUILT, WRONG, tally, verdict
 
 SAMPLE = {"transformers": 24, "x_transformers": 6, "vit_pytorch": 5, "timm": 5}
 # What takes more than two seconds is left to the slow test.
@@ -69,6 +72,33 @@ def test_a_sample_is_right_and_as_the_page_says(library: str, repository: Path, 
     for name, row in rows.items():
         assert verdict(row) in (RIGHT, SAID), row
         assert line(name, row) in section
+
+
+def test_rows_that_are_added_later_make_the_same_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    attends = {
+        "built": True, "class": "Model", "same": True, "attention": 1, "raised": "", "refused": {}, "missed": [],
+        "silent": [], "unmatched": [], "complete": True,
+        "layers": [{"exact": True, "status": "verified", "axes": "right", "names": "input_ids / patches", "why": ""}],
+    }  # fmt: skip
+    partly = {**attends, "unmatched": ["one"], "missed": ["a was heard of"], "refused": {"a": "why: so"}}
+    none, unbuilt = {**attends, "attention": 0, "layers": []}, {"built": False, "why": "no module: `flash`, sorry"}
+    rows: dict[str, Row] = dict(zip("fbdaegc", (attends, partly, none, unbuilt, unbuilt, none, attends), strict=True))
+    two = {key: SimpleNamespace(title=f"{key}-models", names=lambda: list("abcdefgh")) for key in ("x", "y")}
+    monkeypatch.setattr(survey_page, "LIBRARIES", two)
+    whole = page({"x": rows, "y": rows})
+    assert whole.count("Not looked at yet: `h`.") == 2
+    half = add_rows(page({"y": rows}), {"x": {name: rows[name] for name in "fae"}, "y": rows})
+    assert add_rows(half, {"x": rows}) == whole != half
+    assert add_rows(whole, {"x": {"a": attends, "c": none}}) == whole  # what is there stays
+
+
+def test_the_page_is_read_as_it_was_written(repository: Path) -> None:
+    text = (repository / "docs" / "survey.md").read_text(encoding="utf-8")
+    known = {title: read_section(part) for title, part in re.findall(r"^## (\S+)\n(.*?)(?=^## |\Z)", text, re.M | re.S)}
+    for library, counted in ((one, read_numbers(text, one.title)) for one in LIBRARIES.values()):
+        found = known[library.title]
+        assert counted["looked at"] == sum(map(len, found)) > 40
+        assert (counted[NONE], counted[UNBUILT]) == (len(found.none), len(found.unbuilt))
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """Rollout by vectors equals rollout by matrices, in float64."""
 
+import math
 import subprocess
 import sys
 
@@ -8,12 +9,13 @@ import torch
 from torch.testing import assert_close
 
 import regard
-from regard.attention.map import AttentionMap
+from regard.attention.map import AttentionMap, softmax_strips
 from regard.attention.mask import rule
 from regard.errors import TraceError
 from regard.tokens import Tokens
 from regard.trace.measure import rollout as walk
 from regard.trace.measure.rollout import flow, rollout, spread
+from regard.trace.measure.sampled_flow import draw_flow, sample_flow
 from regard.trace.measure.stacks import in_decoder
 from regard.trace.record.layer import Layer
 from regard.trace.record.trace import Run, Trace
@@ -220,6 +222,40 @@ def test_layers_that_do_not_chain_are_refused_in_a_sentence():
     refused("kept no values", without, by="values")
     with pytest.raises(TraceError, match="token 7 was asked for, but there are 7"):
         rollout(stack(), 7)
+
+
+@pytest.mark.parametrize("by", ["weights", "values"])
+def test_a_sampled_flow_is_exact_while_few_rows_flow_and_then_bounded(by, monkeypatch):
+    monkeypatch.setattr(softmax_strips, "LEAST", 0)
+    monkeypatch.setattr(softmax_strips, "KEYS", 3)
+    trace = stack(BLIND, layers=4, sink=True, h=2, groups=1)
+    asked = {"residual": 0.3, "by": by, "batch": 1}
+    wanted = dense(trace, 1, 0.3, by=by)[:, 6]
+    whole = sample_flow(trace, 6, draws=7, **asked)
+    assert whole.exact
+    assert_close(whole.flow.target, wanted)
+    beyond, places = torch.zeros(5, dtype=DTYPE), torch.tensor([0, 3, 4])
+    mean = torch.zeros(5, 7, dtype=DTYPE)
+    for seed in range(60):
+        some = sample_flow(trace, 6, draws=4, seed=seed, **asked)
+        assert_close(some.flow.target.sum(-1), torch.ones(5, dtype=DTYPE))
+        missed = (some.flow.target - wanted)[:, places].sum(-1).abs()
+        beyond += missed > some.errors + 1e-12
+        mean += some.flow.target / 60
+    assert_close(some.errors.tolist(), [0.7 * (steps * math.log(40) / 8) ** 0.5 for steps in (3, 2, 1, 0, 0)])
+    assert bool((beyond <= 60 * 0.05).all())
+    assert float((mean - wanted).abs().max()) < 0.04  # unbiased
+    assert torch.equal(some.flow.target, sample_flow(trace, 6, draws=4, seed=59, **asked).flow.target)
+
+
+def test_draws_keep_the_sum_and_what_no_draw_can_miss():
+    now = torch.tensor([0.0, 0.5, 0.0, 0.1, 0.05, 0.15, 0.0], dtype=DTYPE)
+    drawn = draw_flow(now, 16, torch.Generator().manual_seed(0))
+    assert_close(drawn.sum(), now.sum())
+    assert bool((drawn[now == 0] == 0).all())
+    assert bool(((drawn - now).abs() <= 2 * 0.8 / 16).all())  # each draw stands for one of 16 equal shares
+    with pytest.raises(TraceError, match="draws=0 looks at nothing"):
+        sample_flow(stack(), 3, draws=0)
 
 
 MEMORY = """

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from typing import NamedTuple
 
 from tests.trace.survey.libraries import LIBRARIES
 from tests.trace.survey.library import Row
@@ -32,54 +33,125 @@ of this page in `make test`, and all of them in `make check-slow`, where it can 
 COLUMNS = "| model | class | exact | axes | names | complete | refused and why |\n|---|---|---|---|---|---|---|"
 
 
+class Entries(NamedTuple):
+    """What the section of a library says of its models, by their names."""
+
+    lines: dict[str, str]  # of those that attend
+    none: set[str]  # those in which no attention ran
+    unbuilt: dict[str, str]  # why there was nothing to look at
+
+    def __or__(self, others: "Entries") -> "Entries":  # type: ignore[override]
+        return Entries(self.lines | others.lines, self.none | others.none, self.unbuilt | others.unbuilt)
+
+
 def page(rows: dict[str, dict[str, Row]]) -> str:
     """The whole page in Markdown, from the rows of each library."""
-    parts = [HEAD, summary(rows)]
+    parts = [HEAD, summary({key: numbers(rows.get(key, {})) for key in LIBRARIES})]
     for key, library in LIBRARIES.items():
-        found = rows.get(key, {})
-        names = library.names()
-        parts.append(f"## {library.title}\n")
-        parts.append(table({name: found[name] for name in names if name in found}))
-        parts.append(others({name: found[name] for name in names if name in found}))
-        if later := [f"`{name}`" for name in names if name not in found]:
-            parts.append(f"Not looked at yet: {', '.join(later)}.\n")
+        parts.append(write_section(library.title, library.names(), entries_of(rows.get(key, {}))))
     return "\n".join(parts).rstrip() + "\n"
 
 
-def summary(rows: dict[str, dict[str, Row]]) -> str:
+def add_rows(text: str, rows: dict[str, dict[str, Row]]) -> str:
+    """The page with rows of models that it has not looked at yet; what it says of the others stays as it is.
+
+    Of a model that was looked at the page holds no row, but its line: to look at it again takes the whole page.
+    """
+    sections = dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", text, flags=re.MULTILINE | re.DOTALL))
+    parts, counts = [], {}
+    for key, library in LIBRARIES.items():
+        known = read_section(sections[library.title])
+        seen = {*known.lines, *known.none, *known.unbuilt}
+        new = {name: row for name, row in rows.get(key, {}).items() if name not in seen}
+        parts.append(write_section(library.title, library.names(), known | entries_of(new)))
+        counts[key] = read_numbers(text, library.title) + numbers(new)
+    return "\n".join([HEAD, summary(counts), *parts]).rstrip() + "\n"
+
+
+COUNTED = ("looked at", RIGHT, "whole", SAID, WRONG, SILENT, NONE, UNBUILT)
+
+
+def numbers(rows: dict[str, Row]) -> Counter[str]:
+    """How many of a library's models came to what."""
+    return tally(rows.values()) + Counter({"looked at": len(rows)})
+
+
+def read_numbers(text: str, title: str) -> Counter[str]:
+    """The same, from the line of the summary."""
+    found = re.search(rf"^\| {title} \| (.*) \|$", text, flags=re.MULTILINE)
+    assert found is not None, title
+    looked, _, *rest = [int(cell.partition(" ")[0]) for cell in found[1].split(" | ")]
+    return Counter(dict(zip(COUNTED, [looked, *rest], strict=True)))
+
+
+def summary(counts: dict[str, Counter[str]]) -> str:
     lines = [
         "| library | looked at | attend | right | of these complete | partly shown, and said | verified and wrong | "
         "missed in silence | no attention ran | not built |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for key, library in LIBRARIES.items():
-        found = tally(rows.get(key, {}).values())
+        found = counts[key]
         attend = found[RIGHT] + found[SAID] + found[WRONG] + found[SILENT]
         share = f"{found[RIGHT]} ({found[RIGHT] / max(1, attend):.1%})"
-        numbers = [len(rows.get(key, {})), attend, share, found["whole"], found[SAID], found[WRONG], found[SILENT]]
-        lines.append(f"| {library.title} | {' | '.join(map(str, [*numbers, found[NONE], found[UNBUILT]]))} |")
+        cells = [found["looked at"], attend, share, *(found[word] for word in COUNTED[2:])]
+        lines.append(f"| {library.title} | {' | '.join(map(str, cells))} |")
     return "\n".join(lines) + "\n"
 
 
-def table(rows: dict[str, Row]) -> str:
-    """Those that attend, a line each."""
-    lines = [line(name, row) for name, row in rows.items() if verdict(row) not in (NONE, UNBUILT)]
-    return "\n".join([COLUMNS, *lines]) + "\n"
+def entries_of(rows: dict[str, Row]) -> Entries:
+    words = {name: verdict(row) for name, row in rows.items()}
+    return Entries(
+        {name: line(name, row) for name, row in rows.items() if words[name] not in (NONE, UNBUILT)},
+        {name for name in rows if words[name] == NONE},
+        {name: reason(row) for name, row in rows.items() if words[name] == UNBUILT},
+    )
 
 
-def others(rows: dict[str, Row]) -> str:
+def read_section(text: str) -> Entries:
+    """What a section that was written says."""
+    found = Entries({}, set(), {})
+    for one in text.splitlines():
+        if one.startswith("| `"):
+            found.lines[names_in(one)[0]] = one
+        elif one.startswith(NOTHING_RAN):
+            found.none.update(names_in(one))
+        elif one.startswith("- `"):
+            some = re.match(r"- ((?:`[^`]+`, )*`[^`]+`): (.*)", one)
+            assert some is not None, one
+            found.unbuilt.update(dict.fromkeys(names_in(some[1]), some[2]))
+    return found
+
+
+NOTHING_RAN = "No attention with a map ran in "
+
+
+def names_in(text: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", text)
+
+
+def write_section(title: str, names: list[str], entries: Entries) -> str:
+    """A library: those that attend, those that do not, those that were not built by reason, and those that are left."""
+    lines = [entries.lines[name] for name in names if name in entries.lines]
+    parts = [f"## {title}\n", "\n".join([COLUMNS, *lines]) + "\n", others(names, entries)]
+    seen = {*entries.lines, *entries.none, *entries.unbuilt}
+    if later := [f"`{name}`" for name in names if name not in seen]:
+        parts.append(f"Not looked at yet: {', '.join(later)}.\n")
+    return "\n".join(parts)
+
+
+def others(names: list[str], entries: Entries) -> str:
     """Those without attention, and those that could not be built, by reason."""
     lines = []
-    none = [name for name, row in rows.items() if verdict(row) == NONE]
+    none = [f"`{name}`" for name in names if name in entries.none]
     if none:
-        lines.append(f"No attention with a map ran in {', '.join(f'`{name}`' for name in none)}, and none is shown.\n")
+        lines.append(f"{NOTHING_RAN}{', '.join(none)}, and none is shown.\n")
     reasons: dict[str, list[str]] = {}
-    for name, row in rows.items():
-        if verdict(row) == UNBUILT:
-            reasons.setdefault(reason(row), []).append(f"`{name}`")
+    for name in (name for name in names if name in entries.unbuilt):
+        reasons.setdefault(entries.unbuilt[name], []).append(f"`{name}`")
     if reasons:
         lines.append("Not built or not fed, with the last word of the library:\n")
-        lines += [f"- {', '.join(names)}: {why}" for why, names in reasons.items()]
+        lines += [f"- {', '.join(some)}: {why}" for why, some in reasons.items()]
         lines.append("")
     return "\n".join(lines)
 

@@ -6,7 +6,7 @@ float64.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import product
 from typing import NamedTuple, TypeVar
@@ -29,6 +29,7 @@ LOG2E = 1 / math.log(2)
 FAR = 1e4  # e to the −10,000 is 0 in every precision, and 0 · −10,000 is 0 where 0 · −inf would be NaN
 
 Result = TypeVar("Result")
+Rows = TypeVar("Rows", bound=Where)
 
 
 class KeyBlock(NamedTuple):
@@ -153,20 +154,20 @@ def has_strips(source: Source) -> bool:
 
 
 def walk_strips(
-    source: Source,
-    work: Callable[[HeadStrips, slice], Result],
-    *,
-    height: int = 0,
-    wanted: Callable[[slice], bool] | None = None,
+    source: Source, work: Callable[[HeadStrips, slice], Result]
 ) -> Iterator[tuple[tuple[int, ...], slice, Result]]:
-    """What comes of each strip of each head, in order, computed on as many cores as torch may use.
+    """What comes of each strip of each head, in order, computed on as many cores as torch may use."""
+    return walk_rows(source, work, HeadStrips.strips)
 
-    `height` is how many rows a strip has, `wanted` says which strips are walked at all.
-    """
+
+def walk_rows(
+    source: Source, work: Callable[[HeadStrips, Rows], Result], choose: Callable[[HeadStrips], Sequence[Rows]]
+) -> Iterator[tuple[tuple[int, ...], Rows, Result]]:
+    """The same of the strips that `choose` gives for a head: any rows, in rising order."""
     for index in product(*(range(size) for size in source.shape[:-2])):
         part = source.pick(index).computed
         assert part is not None
         head = HeadStrips(part, index)
-        strips = [rows for rows in head.strips(height) if wanted is None or wanted(rows)]
+        strips = choose(head)
         for rows, result in zip(strips, map_on_cores(partial(work, head), strips), strict=True):
             yield index, rows, result

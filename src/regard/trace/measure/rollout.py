@@ -3,7 +3,7 @@
 A layer's part is one product of a vector with its map, block by block, so memory stays O(n) beside one block.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import torch
@@ -15,7 +15,7 @@ from regard.attention.map.softmax_strips import has_strips
 from regard.attention.map.source import Source
 from regard.attention.map.statistics import Place, weights_of
 from regard.errors import TraceError
-from regard.trace.measure.stacks import stacks_of
+from regard.trace.measure.stacks import Stacks, stacks_of
 from regard.trace.measure.strip_flow import gather_columns, send_rows
 from regard.trace.record.layer import Layer
 from regard.trace.record.trace import Trace
@@ -108,11 +108,18 @@ def flow(
     """
     must_be_share(residual)
     stacks = stacks_of(trace, layers, entry=batch)
+    return follow_down(stacks, token, residual, lambda layer, now: down(layer, now, heads, by, batch))
+
+
+def follow_down(
+    stacks: Stacks, token: int, residual: float, step: Callable[[Layer, Float[Tensor, " q"]], FlowStep]
+) -> Flow:
+    """A token's flow from the top down; `step` says what a layer does with a vector."""
     now = one_hot(token, stacks.length)
     source = torch.zeros(stacks.source_length, dtype=torch.float64)
     lines = [(now, source)]
     for layer in reversed(stacks.target):
-        moved = down(layer, now, heads, by, batch)
+        moved = step(layer, now)
         if layer.kind == "cross":
             source = source + (1 - residual) * moved.arrived
             now = residual * now + (1 - residual) * moved.stayed
@@ -120,7 +127,7 @@ def flow(
             now = residual * now + (1 - residual) * (moved.arrived + moved.stayed)
         lines.append((now, source))
     for layer in reversed(stacks.source):
-        moved = down(layer, source, heads, by, batch)
+        moved = step(layer, source)
         source = residual * source + (1 - residual) * (moved.arrived + moved.stayed)
         lines.append((now, source))
     target, reached = (torch.stack(some) for some in zip(*reversed(lines)))
@@ -176,12 +183,14 @@ class RowsPart(NamedTuple):
         return self.weights.sum(-1) if self.norms is None else times(self.weights, self.norms)
 
 
-def down(layer: Layer, now: Float[Tensor, " q"], heads: str | Sequence[int], by: str, entry: int) -> FlowStep:
-    """A row vector times the map of a layer: from its queries to its keys."""
+def down(
+    layer: Layer, now: Float[Tensor, " q"], heads: str | Sequence[int], by: str, entry: int, *, few: bool = False
+) -> FlowStep:
+    """A row vector times the map of a layer: from its queries to its keys; `few` of its numbers may be more than 0."""
     arrived, stayed = (torch.zeros(size, dtype=torch.float64) for size in reversed(layer.weights.shape[-2:]))
     chosen = choose_heads(layer, heads, by, entry)
     if heads != "max" and has_strips(chosen.source):
-        for rows, columns, given, kept in send_rows(chosen.source, now, chosen.norms):
+        for rows, columns, given, kept in send_rows(chosen.source, now, chosen.norms, few=few):
             arrived[columns] += given / chosen.number
             stayed[rows] += kept / chosen.number
         return FlowStep(arrived, stayed)

@@ -10,23 +10,34 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.map.softmax_strips import HeadStrips, exp_, walk_strips
+from regard.attention.axes.select import Where
+from regard.attention.map.softmax_strips import QUERIES, HeadStrips, exp_, walk_rows, walk_strips
 from regard.attention.map.source import Source
 
 
 class SentRows(NamedTuple):
     """What a strip of rows gave to its keys, and what stayed with rows that see nothing."""
 
-    rows: slice
+    rows: Where
     columns: slice
     given: Float[Tensor, " c"]
     kept: Float[Tensor, " r"]
 
 
-def send_rows(source: Source, now: Float[Tensor, " q"], norms: Float[Tensor, "h k"] | None) -> Iterator[SentRows]:
-    """A row vector times each map, (h, q, k), strip by strip: from its queries to its keys."""
+def send_rows(
+    source: Source, now: Float[Tensor, " q"], norms: Float[Tensor, "h k"] | None, *, few: bool = False
+) -> Iterator[SentRows]:
+    """A row vector times each map, (h, q, k), strip by strip: from its queries to its keys.
 
-    def work(head: HeadStrips, rows: slice) -> SentRows:
+    Strips from which nothing flows are left out; with `few`, all such rows are.
+    """
+
+    def strips(head: HeadStrips) -> list[Where]:
+        if few:
+            return list(now.nonzero().squeeze(-1).split(QUERIES))
+        return [rows for rows in head.strips() if bool(now[rows].any())]
+
+    def work(head: HeadStrips, rows: Where) -> SentRows:
         columns, there = head.span(rows), now[rows]
         norm = None if norms is None else norms[head.index]
         tops, totals = [], []
@@ -43,7 +54,7 @@ def send_rows(source: Source, now: Float[Tensor, " q"], norms: Float[Tensor, "h 
         whole = torch.cat(given).double() if given else there.new_zeros(0)
         return SentRows(rows, columns, whole if norm is None else whole * norm[columns], there * blind)
 
-    for _, _, sent in walk_strips(source, work, wanted=lambda rows: bool(now[rows].any())):
+    for _, _, sent in walk_rows(source, work, strips):
         yield sent
 
 

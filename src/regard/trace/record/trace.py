@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from regard.trace.measure.gradient import SideBySide
     from regard.trace.measure.measure import Measures
     from regard.trace.measure.rollout import Flow
+    from regard.trace.measure.sampled_flow import SampledFlow
     from regard.trace.measure.summary import Summary
     from regard.trace.proof.verify import Proofs
     from regard.trace.residual.attribution import Attribution
@@ -180,6 +181,12 @@ class Trace:
         from regard.trace.measure.rollout import flow
 
         return flow(self, token, residual=residual, heads=heads, by=by, batch=batch, layers=layers)
+
+    def sample_flow(self, token: int, *, draws: int = 4096, seed: int = 0, **how: Any) -> "SampledFlow":
+        """`flow` through long maps by so many draws of rows in each layer, with a bound; `how` is what `flow` takes."""
+        from regard.trace.measure.sampled_flow import sample_flow
+
+        return sample_flow(self, token, draws=draws, seed=seed, **how)
 
     def spread(
         self,
