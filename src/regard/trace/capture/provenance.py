@@ -83,6 +83,7 @@ class Provenance:
     number: int = 0  # of attention calls
     strangers: int = 0  # of those whose rows are no tokens that are known
     answers: dict[tuple[int, int, int], tuple[FrameType, tuple[int, int], Origin]] = field(default_factory=dict)
+    embedding: frozenset[FrameType] = frozenset()  # the calls in which something was embedded
 
     # What is heard
 
@@ -98,6 +99,7 @@ class Provenance:
         for one in self.embedded:
             one.frames = one.frames[-1:]
         del self.embedded[:-REMEMBERED]
+        self.embedding = frozenset(frame for one in self.embedded for frame in one.frames)
         del self.attended[:-REMEMBERED]
 
     def embed(self, ids: Tensor, vocabulary: int, out: Tensor, frames: list[FrameType]) -> bool:
@@ -113,6 +115,7 @@ class Provenance:
         rivals += [other.ids for other in self.embedded if other.given and other.ids.shape[-1:] == ids.shape[-1:]]
         one.followed = one.given and not all(shares(ids, x) for x in rivals)
         self.embedded.append(one)
+        self.embedding = self.embedding.union(one.frames)
         self.mark(out, (one,))
         return one.followed
 
@@ -140,7 +143,7 @@ class Provenance:
         """The origin of the n rows of a call; None where nothing speaks of it. The way leads outwards."""
         stream: Tensor | None = None
         own = False
-        embedding = {frame for one in self.embedded for frame in one.frames}  # calls in which something was
+        embedding = self.embedding  # calls in which something was
         for place, frame in enumerate(around.frames):
             handed = around.arguments(place)
             here = handed.stream() if frame.f_code is CALL else None
