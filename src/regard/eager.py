@@ -4,6 +4,8 @@ Checks of *values* (is there a NaN, is a length beyond the keys) run in plain ea
 has no values yet, a transform has a whole stack of them, and an accelerator would have to stop for them.
 """
 
+from collections.abc import Iterable
+
 import torch
 import torch.autograd.forward_ad as forward_ad
 from torch import Tensor
@@ -38,6 +40,13 @@ def has_tangent(*xs: Tensor) -> bool:
 def version(x: Tensor) -> int | None:
     """The number that changes when `x` is written to; None where torch keeps none."""
     return None if torch.compiler.is_compiling() or x.is_inference() else x._version  # no graph holds is_inference
+
+
+def versions(xs: Iterable[Tensor | None]) -> tuple[int | None, ...]:
+    """The same of several."""
+    if torch.compiler.is_compiling():
+        return tuple(None for _ in xs)
+    return tuple([None if x is None or x.is_inference() else x._version for x in xs])
 
 
 def is_owned(x: Tensor, beside: tuple[Tensor, ...] = ()) -> bool:

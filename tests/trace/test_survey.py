@@ -28,7 +28,8 @@ SLOW_ROWS = {
     "sam", "sam2_hiera_tiny", "hieradet_small", "mvitv2_tiny", "mvitv2_small_cls", "crossvit_9_240", "gemma4_vit_167m",
     "crossvit_9_dagger_240", "swin_s3_tiny_224", "beit_base_patch16_224", "beit3_base_patch16_224", "csatv2",
     "eca_halonext26ts", "sehalonet33ts", "halonet26t", "coat_tiny", "coat_lite_tiny", "bat_resnext26ts",
-    "efficientloftr", "grounding_dino", "rt_detr", "rt_detr_v2", "d_fine", "chameleon", "superglue",
+    "swin2sr", "vjepa2", "efficientloftr", "grounding_dino", "rt_detr", "rt_detr_v2", "d_fine", "chameleon",
+    "superglue",
 }  # fmt: skip
 
 

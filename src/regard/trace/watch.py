@@ -3,6 +3,7 @@
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -110,10 +111,14 @@ class LazyFingerprint:
         return "" if model is None or versions_of(model.modules()) != self.versions else fingerprint(model)
 
 
+VERSION = attrgetter("_version")
+
+
 def versions_of(modules: Iterable[nn.Module]) -> int:
     """A number that changes when weights are written to."""
-    weights = [p for module in modules if module._parameters for p in module._parameters.values() if p is not None]
+    tables = [module._parameters for module in modules]
+    weights = [p for table in tables if table for p in table.values() if p is not None]
     try:
-        return sum([p._version for p in weights])
+        return sum(map(VERSION, weights))
     except RuntimeError:  # inference tensors count no writes
         return sum(0 if p.is_inference() else p._version for p in weights)

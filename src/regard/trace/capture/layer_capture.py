@@ -16,7 +16,7 @@ from regard.attention.axes.as_4d import broadcast_4d
 from regard.attention.map import AttentionMap
 from regard.attention.mask import Mask, Sizes
 from regard.attention.score.bias import Bias
-from regard.eager import version
+from regard.eager import version, versions
 from regard.trace.capture.key_buffer import KeyBuffer
 from regard.trace.capture.match import choose, match
 from regard.trace.capture.provenance import Origin
@@ -154,7 +154,7 @@ class LayerCapture(Findings):
         block.rng = call.rng
         if call.editing is not None:
             block.edits = call.editing.of_map
-        block.versions = tuple([None if x is None else version(x) for x in (q, k, v, stored)])
+        block.versions = versions((q, k, v, stored))
         self.blocks.append(block)
         return block
 

@@ -24,11 +24,12 @@ NEAR = 4  # neighbours that are compared on either side
 MOST = 1 << 25  # numbers in one comparison
 
 
-def find_placement(call: Call, step: FrameType, owns: Callable[[nn.Module], bool]) -> Placement | None:
-    """Where the windows of a call stand on the whole; `step` is the call of the model around it."""
-    b, q, outer = call.batch, call.lengths[0], batch_given(step)
+def find_placement(call: Call, outer: int, owns: Callable[[nn.Module], bool]) -> Placement | None:
+    """Where the windows of a call stand on the whole; `outer` is the batch that the model around it was given."""
+    b = call.batch
     if LayerState.WINDOWS not in call.states and not (0 < outer < b and b % outer == 0):
         return None
+    q = call.lengths[0]
     if q < 2 or call.doubts or torch._C._current_graph_task_id() != -1:
         return None
     with torch.no_grad():

@@ -100,6 +100,7 @@ class Provenance:
     number: int = 0  # of attention calls
     strangers: int = 0  # of those whose rows are no tokens that are known
     answers: dict[tuple[int, int, int], tuple[FrameType, tuple[int, int], Origin]] = field(default_factory=dict)
+    embedding: frozenset[FrameType] = frozenset()  # the calls in which something was embedded
 
     # What is heard
 
@@ -115,6 +116,7 @@ class Provenance:
         for one in self.embedded:
             one.frames, one.out = one.frames[-1:], None
         del self.embedded[:-REMEMBERED]
+        self.embedding = frozenset(frame for one in self.embedded for frame in one.frames)
         del self.attended[:-REMEMBERED]
 
     def embed(self, ids: Tensor, vocabulary: int, out: Tensor, frames: list[FrameType]) -> bool:
@@ -131,6 +133,7 @@ class Provenance:
         one.followed = one.given and not all(shares(ids, x) for x in rivals)
         one.out = out.detach() if ids.shape[-1] > 1 else None
         self.embedded.append(one)
+        self.embedding = self.embedding.union(one.frames)
         self.mark(out, (one,))
         return one.followed
 
@@ -170,7 +173,7 @@ class Provenance:
         """The ids that became the rows, in whatever order they stand. The way leads outwards."""
         stream: Tensor | None = None
         own = False
-        embedding = {frame for one in self.embedded for frame in one.frames}  # calls in which something was
+        embedding = self.embedding  # calls in which something was
         for place, frame in enumerate(around.frames):
             handed = around.arguments(place)
             here = handed.stream() if frame.f_code is CALL else None

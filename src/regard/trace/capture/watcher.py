@@ -12,7 +12,7 @@ from regard.trace.capture.assemble import assemble_layer
 from regard.trace.capture.layer_capture import CapturedCall, LayerCapture
 from regard.trace.capture.naming import Naming, ids_of
 from regard.trace.capture.pictures import PictureTokens
-from regard.trace.capture.placing import find_placement
+from regard.trace.capture.placing import batch_given, find_placement
 from regard.trace.capture.provenance import MIXED, Around, Origin, Provenance, look_at_source
 from regard.trace.capture.retention import Retention
 from regard.trace.capture.session import Session, result_of
@@ -139,7 +139,7 @@ class Watcher(ModelListener):
             held.first(call, self.memo, ids)
             stream = None if session.pixels is None else arguments_of(call.place.call).stream()
             held.stream = None if stream is None else tuple(stream.shape)
-            held.rows_from, held.keys_from = self.as_now(self.origins[0]), self.as_now(self.origins[1])
+            held.rows_from, held.keys_from = (None if of is None else self.as_now(of) for of in self.origins)
             self.place(held, call, stack)
             session.held[path, occurrence] = held
         at = self.which(stack, call) if held.rows_from is None else None
@@ -160,7 +160,9 @@ class Watcher(ModelListener):
 
     def place(self, held: LayerCapture, call: Call, stack: Stack) -> None:
         """Find out where windows stand on the whole, and what that was embedded from."""
-        held.placement = find_placement(call, stack.step, self.owns)
+        if self.memo.batch is None:
+            self.memo.batch = batch_given(stack.step)
+        held.placement = find_placement(call, self.memo.batch, self.owns)
         if held.placement is not None:
             size = (len(held.placement.entries), held.placement.size)
             origin = self.provenance.rows(Around(stack.calls, self.tree), *size)
@@ -195,7 +197,9 @@ class Watcher(ModelListener):
     def enter(self, stack: Stack, path: str, call: Call) -> tuple[LayerCapture | None, int]:
         """Which layer of which run a call belongs to: (what is held of it and was extended, or None; occurrence)."""
         session = self.sessions[-1] if self.sessions else None
-        before, self.stack = self.stack, stack._replace(calls=(), handed=())
+        before = self.stack
+        if before is None or stack.step is not before.step:
+            self.stack = stack._replace(calls=(), handed=())
         if session is not None and before is not None and stack.step is before.step:
             known = session.held.get((path, self.counts.get(path, 0)))
             if known is not None and known.looks_again(call):  # a recurrent decoder asks once per step
@@ -295,9 +299,9 @@ class Watcher(ModelListener):
         at = self.which(stack, call)
         return stack if at is None else stack._replace(rows=stack.given.ids[at])
 
-    def as_now(self, origin: Origin | None) -> Origin | None:
+    def as_now(self, origin: Origin) -> Origin:
         """The same with a copy of its ids, which somebody may write to later."""
-        return origin if origin is None or origin.ids is None else origin._replace(ids=self.memo.copy(origin.ids))
+        return origin if origin.ids is None else Origin(self.memo.copy(origin.ids), origin.why, origin.followed)
 
     def hear_embedding(self, weight: Tensor, ids: Tensor, out: Tensor, frame: FrameType) -> None:
         """Ids become the rows of something: remember which, and listen more closely where others are as many."""

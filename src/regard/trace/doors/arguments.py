@@ -39,12 +39,10 @@ class CallArguments(NamedTuple):
             if is_stream(x):
                 return x
         named = self.named
-        for name in STREAMS:
-            if name in named and is_stream(named[name]):
-                return named[name]
-        for name, x in named.items():
-            if x is not None and is_stream(x) and not any(word in name for word in OTHERS):
-                return x
+        if named:
+            for name in names_of(named).streams:
+                if is_stream(named[name]):
+                    return named[name]
         return None
 
     def holds(self, x: Tensor) -> bool:
@@ -52,6 +50,8 @@ class CallArguments(NamedTuple):
         for value in (*self.args, *self.named.values()):
             if x is value:
                 return True
+            if value is None or isinstance(value, Tensor):  # most of them; the rest takes longer to tell
+                continue
             if isinstance(value, tuple | list):
                 if len(value) < 9:
                     for other in value:
@@ -62,6 +62,31 @@ class CallArguments(NamedTuple):
                     if x is other:
                         return True
         return False
+
+
+class ArgumentNames(NamedTuple):
+    """Which of the named arguments of a call may be what."""
+
+    inputs: tuple[str, ...]  # tokens, or a picture
+    streams: tuple[str, ...]  # what a module works on, the likeliest first
+
+
+INPUTS = frozenset({"x", "ids", "tokens", "pixel_values"})
+NAMES: dict[tuple[str, ...], ArgumentNames] = {}  # the same for every call of a module
+
+
+def names_of(named: Mapping[str, Any]) -> ArgumentNames:
+    """Read once for each list of names."""
+    key = tuple(named)
+    known = NAMES.get(key)
+    if known is None:
+        if len(NAMES) > 4096:  # somebody makes up names all the time
+            NAMES.clear()
+        inputs = tuple(name for name in key if name in INPUTS or name.endswith("input_ids"))
+        first = [name for name in STREAMS if name in named]
+        others = [name for name in key if name not in first and not any(word in name for word in OTHERS)]
+        known = NAMES[key] = ArgumentNames(inputs, (*first, *others))
+    return known
 
 
 def is_stream(x: Any) -> bool:

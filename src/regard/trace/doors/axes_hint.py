@@ -61,6 +61,8 @@ def said_of(path: str, told: Mapping[str, Any]) -> Any:
 
 def make_hints(heads: Any, layout: Any, paths: Iterable[str]) -> AxesHints:
     """Hints as they may be given: one value for all layers, or one for each part of a path."""
+    if heads is None and layout is None:
+        return AxesHints()
     paths = list(paths)
     heads, layout = (by_path(given, what, paths) for given, what in ((heads, "heads"), (layout, "layout")))
     for count in heads.values():

@@ -35,6 +35,7 @@ class Memo:
         self.known: dict[tuple[object, ...], CompactForm] = {}
         self.alive: list[Tensor] = []  # so that an id stays the id of the same tensor
         self.copies: dict[int, Tensor] = {}
+        self.batch: int | None = None  # of what the model was given, once somebody asked
 
     def copy(self, ids: Tensor) -> Tensor:
         """Token ids as they are now, (b, n); layers share them."""

@@ -1,7 +1,5 @@
 """The base of all listeners: knows the modules of one model and their paths, and lets every call pass."""
 
-from collections.abc import Iterator
-
 from torch import Tensor, nn
 
 from regard.trace.doors.axes_hint import AxesHint, AxesHints
@@ -23,8 +21,8 @@ class ModelListener:
     def owns(self, module: nn.Module) -> bool:
         return id(module) in self.tree
 
-    def modules(self) -> Iterator[nn.Module]:
-        return (module for _, module in self.tree.values())
+    def modules(self) -> list[nn.Module]:
+        return [module for _, module in self.tree.values()]
 
     def path(self, place: CallSite | None) -> str:
         """The path of the module that was called; empty for the model itself, or where the module is not known."""

@@ -63,10 +63,9 @@ class Call(Findings):
     @property
     def batch(self) -> int:
         """How many batch entries it has."""
-        shape = (
-            self.map.shape if self.map is not None else next(x.shape for x in (self.q, self.weights) if x is not None)
-        )
-        return shape[0] if len(shape) == 4 else 1
+        known = self.map if self.map is not None else self.q if self.q is not None else self.weights
+        assert known is not None
+        return known.shape[0] if len(known.shape) == 4 else 1
 
 
 @runtime_checkable

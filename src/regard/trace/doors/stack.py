@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from regard.trace.doors.arguments import CallArguments, arguments_of
+from regard.trace.doors.arguments import CallArguments, arguments_of, names_of
 from regard.trace.doors.call_site import CALL, WRAPPED, CallSite, Tree, first_argument
 
 
@@ -85,15 +85,14 @@ def given_to(calls: tuple[CallArguments, ...], around: CallInputs) -> CallInputs
     return CallInputs((*ids, *around.ids), (*rivals, *around.rivals), pixels)
 
 
-NAMES = frozenset({"x", "ids", "tokens", "pixel_values"})
-
-
 def inputs_of(given: CallArguments) -> list[Tensor]:
     """The tensors that may be tokens or a picture among the arguments of a module's call."""
     found: list[Tensor] = []
-    for name, value in given.named.items():
-        if (name in NAMES or name.endswith("input_ids")) and isinstance(value, Tensor) and names_rows(value):
-            found.append(value)
+    if given.named:
+        for name in names_of(given.named).inputs:
+            value = given.named[name]
+            if isinstance(value, Tensor) and names_rows(value):
+                found.append(value)
     if given.args:
         first = given.args[0]
         if isinstance(first, Tensor) and names_rows(first):
