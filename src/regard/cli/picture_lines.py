@@ -11,6 +11,8 @@ from regard.cli.outputs import check_target, explain_write_errors
 from regard.cli.see import write_file
 from regard.data.picture_file import address_of, import_pillow
 from regard.errors import ConfigError
+from regard.models.glimpse import Glimpse
+from regard.tasks.glimpse_trace import describe_glimpses
 from regard.tasks.picture_classifier import PictureClassifier, open_picture_classifier
 from regard.tokens.visible import visible
 from regard.views.explorer.page import page_html, write_page
@@ -56,6 +58,8 @@ def keep_run(opened: PictureClassifier, file: Path) -> ExploredRun:
     }
     shown = import_pillow().fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels)
     picture = {"address": address_of(shown), "width": shown.width, "height": shown.height}
+    if isinstance(opened.model, Glimpse):
+        picture["glimpses"] = describe_glimpses(opened.model, opened.find_glimpses(file))
     return ExploredRun(file.name, output, {"picture": picture["address"]}, lambda: opened.trace(file), picture)
 
 
