@@ -77,9 +77,9 @@ def test_windows_of_a_swin_lie_where_they_were_cut_out(tabs, tmp_path):
     studio.open("image")
     for layer, side in ((1, 12), (2, 6)):
         whole = trace.layers[layer].whole()
-        assert whole.weights.shape[-1] == side * side
+        assert whole.weights.shape[-2:] == (side * side, side * side + (side == 6))  # 6 cells fill no windows of 4
         studio.place(layer, 1, query=side + 2)
-        wanted = whole.weights.dense()[0, 1, side + 2].numpy()
+        wanted = whole.weights.dense()[0, 1, side + 2, : side * side].numpy()
         shows(studio, wanted)
         assert 0 < (wanted > 0).sum() < side * side  # elsewhere nothing is looked at
         studio.shot(f"pictures-swin-{layer}")
@@ -92,7 +92,7 @@ def test_a_picture_that_is_dropped_runs_through_a_model_that_sees(tabs, models, 
         tab.page.goto(server.address())
         studio = Studio(tab, "served")
         data = as_png(draw_digit(7))
-        studio.root.evaluate(DROP, [base64.b64encode(data).decode(), "seven.png"])
+        studio.root.locator(".frame").evaluate(DROP, [base64.b64encode(data).decode(), "seven.png"])
         studio.view("image").wait_for()
         trace = open_picture_classifier(models["digits"]).trace(data)
         shows(studio, trace.layers[0].weights.dense()[0, 0, 0, 1:].numpy(), 1e-5)

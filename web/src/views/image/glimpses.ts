@@ -70,6 +70,11 @@ const placed = ({ places }: ShownGlimpses, frame: PictureFrame, form: Form): (re
   places.map(([row, column]) =>
     [frame.x + (column / form.width) * frame.width, frame.y + (row / form.height) * frame.height] as const);
 
+/** Where a number can be read: a glimpse at the rim of the picture has its own within. */
+const inside = ([x, y]: readonly [number, number], { x: left, y: top, width, height }: PictureFrame) => [
+  Math.max(left + DOT, Math.min(left + width - DOT, x)), Math.max(top + DOT, Math.min(top + height - DOT, y)),
+] as const;
+
 /** The way from glimpse to glimpse, each with its number, and the squares of the chosen one. */
 export function paintWay(
   pen: CanvasRenderingContext2D, frame: PictureFrame, form: Form, glimpses: ShownGlimpses, chosen: number,
@@ -93,7 +98,7 @@ export function paintWay(
   stroke(EDGE, 4, () => pen.stroke());
   stroke(LINE, 2, () => pen.stroke());
   Object.assign(pen, { font: "bold 12px system-ui, sans-serif", textAlign: "center", textBaseline: "middle" });
-  middles.forEach(([x, y], at) => {
+  middles.map((one) => inside(one, frame)).forEach(([x, y], at) => {
     pen.beginPath();
     pen.arc(x, y, DOT, 0, 2 * Math.PI);
     pen.fillStyle = at === chosen ? CHOSEN : LINE;
@@ -117,7 +122,7 @@ export function wayMarkup(frame: PictureFrame, form: Form, glimpses: ShownGlimps
     ...[[EDGE, 4] as const, [LINE, 2] as const].map(([stroke, width]) => node("polyline", {
       points: middles.map((one) => one.join(",")).join(" "), fill: "none", stroke, "stroke-width": width,
     })),
-    ...middles.flatMap(([x, y], at) => [
+    ...middles.map((one) => inside(one, frame)).flatMap(([x, y], at) => [
       node("circle", { cx: x, cy: y, r: DOT, fill: at === chosen ? CHOSEN : LINE, stroke: EDGE }),
       label(x, y + 4, String(at + 1), { fill: EDGE, "text-anchor": "middle", "font-weight": "bold" }),
     ]),

@@ -56,6 +56,7 @@ export function paintFrame(
 ): void {
   const { theme, grid, weighed } = look;
   const patches = grid.rows * grid.columns;
+  if (look.image) context.imageSmoothingEnabled = frame.width < 6 * look.image.naturalWidth; // few pixels stay squares
   if (look.image) context.drawImage(look.image, frame.x, frame.y, frame.width, frame.height);
   else {
     context.fillStyle = theme.raised;
