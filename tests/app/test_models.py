@@ -138,7 +138,7 @@ def test_a_model_that_sees_shows_its_patches_over_the_picture(client):
 
 
 @pytest.mark.parametrize("channels", [1, 3])
-def test_a_model_of_ours_that_sees_runs_as_well_and_one_that_has_no_map_says_so(channels, tmp_path):
+def test_a_model_of_ours_that_sees_runs_as_well_and_one_that_looks_by_glimpses_says_where(channels, tmp_path):
     sizes = {"image_height": 12, "image_width": 8, "channels": channels, "labels": 3}
     ours = VitConfig(**sizes, patch_size=4, width=16, heads=2, layers=1).build().eval()
     facts = {"classes": ["a", "b", "c"], "pixels": {"image_mean": [0.3] * channels, "image_std": [0.2] * channels}}
@@ -147,15 +147,18 @@ def test_a_model_of_ours_that_sees_runs_as_well_and_one_that_has_no_map_says_so(
     given = picture((12, 8, 3))
     with opened(tmp_path / "kept", tmp_path / "vit", tmp_path / "ram") as (client, _):
         info = client.get(f"/api/traces/{trace_of(client, model='vit', text='', picture=given)}").json()
-        last = run(client, model="ram", text="", picture=given)[-1]
+        name = trace_of(client, model="ram", text="", picture=given)
+        looked = client.get(f"/api/traces/{name}").json()
+        refused = client.post(f"/api/traces/{name}/edit", json={"edits": [EDIT]})
     assert (info["tokens"][0]["grid"], info["picture"]["width"], info["picture"]["height"]) == ([3, 2], 8, 12)
     pixels = read_picture(base64.b64decode(given.split(",")[1]), channels=channels).transpose(2, 0, 1)
     with torch.no_grad():
         shares = ours((torch.tensor(pixels)[None] / 255 - 0.3) / 0.2).softmax(-1)[0]
     said = {one["name"]: one["share"] for one in info["output"]["classes"]}
     assert [said[name] for name in "abc"] == pytest.approx(shares.tolist(), abs=1e-5)
-    assert last["kind"] == "failed"
-    assert "looks by glimpses, of which there is no map" in last["text"]
+    assert looked["layers"][0]["shape"] == [1, 1, 6, 12 * 8 + 1]
+    assert (looked["picture"]["glimpses"]["size"], looked["picture"]["glimpses"]["places"][0]) == (8, [6, 4])
+    assert (refused.status_code, refused.json()["code"]) == (409, "edit.glimpses")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 import pytest
 
-from regard.cli.demo_tasks import make_sections
+from regard.cli.demo_sections import make_sections
+from regard.cli.demo_tasks import TASKS
 from regard.views.article.page import article_page, run_address
 from tests.browser.studio import Studio
 from tests.cli.tiny_tasks import tiny_models
@@ -12,7 +13,7 @@ NARROW = {"viewport": {"width": 390, "height": 844}, "color_scheme": "dark"}
 
 @pytest.fixture(scope="module")
 def sections():
-    return make_sections(tiny_models())[0]
+    return make_sections(TASKS, tiny_models())[0]
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,8 @@ import torch
 from numpy.testing import assert_allclose
 
 from regard.cli import demo_answer, demo_classify, demo_embed, demo_fill, demo_summarise, demo_translate, demo_write
-from regard.cli.demo_tasks import TASKS, make_sections, write_demo_tasks
+from regard.cli.demo_sections import make_sections
+from regard.cli.demo_tasks import TASKS, write_demo_tasks
 from regard.errors import ModelError
 from regard.models import embedded
 from regard.tasks.answer_trace import find_answering_head
@@ -36,7 +37,7 @@ HOSTILE = "</script><script>window.__pwned=1</script> <b>a</b> &amp; \"'"
 @pytest.fixture(scope="module")
 def sections():
     """Every section by its name: three of embedded models, four of tiny ones."""
-    made, left_out = make_sections(tiny_models())
+    made, left_out = make_sections(TASKS, tiny_models())
     assert left_out == {}
     return {one.name: one for one in made}
 
@@ -124,7 +125,7 @@ def test_a_task_without_its_model_is_left_out_by_name(monkeypatch, capsys, tmp_p
 def test_where_no_model_is_there_it_says_so(monkeypatch):
     monkeypatch.setattr(embedded, "names", list)
     with pytest.raises(ModelError, match="no embedded models"):
-        make_sections({})
+        make_sections(TASKS, {})
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from torch.testing import assert_close
 from regard.data.picture_sets import find_pictures
 from regard.errors import ConfigError, DataError, ModelError
 from regard.models import store
+from regard.models.glimpse import crop_glimpses
 from regard.tasks import picture as task
 from regard.tasks.evaluate import evaluate, task_of
 from regard.tasks.picture import IGNORED, PictureSettings, PictureTask, PreparedPictures, find_parts
@@ -92,7 +93,7 @@ def test_swin_learns_it_too(data, tmp_path):
     assert open_picture_classifier(tmp_path / "run").model.config.depths == (2, 1)
 
 
-def test_glimpses_learn_it_and_say_where_they_looked_but_have_no_map(data, tmp_path, monkeypatch, capsys):
+def test_glimpses_learn_it_and_a_trace_says_where_they_looked(data, tmp_path, monkeypatch, capsys):
     more = {"lr": 3e-3, "steps": 150, "eval_every": 150, "save_every": 150}
     found = fit(PictureTask(), settings(data, **GLIMPSE, **more), tmp_path / "run")
     assert found.scores["accuracy"] >= 0.8  # of three classes
@@ -105,9 +106,11 @@ def test_glimpses_learn_it_and_say_where_they_looked_but_have_no_map(data, tmp_p
     assert [sorted(one) for one in rows] == [["source", "written"]] * 4
     Image.fromarray(draw_pictures(count=1)[0][0]).save(tmp_path / "a.png")
     words = [str(tmp_path / "a.png"), "--model", str(tmp_path / "run"), "--to", str(tmp_path / "a.trace")]
-    code, _, said = run_command(monkeypatch, capsys, "classify-image", *words)
-    assert code != 0
-    assert "looks by glimpses, of which there is no map" in said
+    assert run_command(monkeypatch, capsys, "classify-image", *words)[0] == 0
+    weights = load(tmp_path / "a.trace").layers[0].weights.dense()[0, 0]
+    assert_close(weights.sum(1), torch.ones(3))
+    seen = crop_glimpses(torch.eye(144).view(144, 1, 12, 12), path.locations[0, 1].expand(144, 2), 6, 2)
+    assert_close(weights[1, :-1], seen.flatten(1).mean(1))  # what each pixel alone gives to the mean of a glimpse
 
 
 def test_examples_of_a_run_carry_the_grid_of_their_patches(run):

@@ -10,7 +10,12 @@ from regard.cli.options import DOWNLOAD, JSON
 
 def classify_image(
     files: Annotated[list[Path], typer.Argument(help="Pictures, each a file.")],
-    model: Annotated[str, typer.Option("--model", "-m", help="A run, or a folder of a model of pictures.")],
+    model: Annotated[
+        str,
+        typer.Option(
+            "--model", "-m", help="A model that comes with regard, a run, or a folder of a model of pictures."
+        ),
+    ] = "digits",
     top: Annotated[int, typer.Option("--top", min=1, help="Classes to list for each picture.")] = 3,
     see: Annotated[bool, typer.Option("--see", help="Open the explorer over the pictures.")] = False,
     to: Annotated[

@@ -44,6 +44,7 @@ def write_demo(folder: Path) -> str:
         "  regard compare-models              a GPT and a BERT read one text, side by side\n"
         "  regard train translate --help      train your own\n"
         "  regard demo tasks                  every task on its own small model, on one page\n"
+        "  regard demo pictures               models that look at pictures, and where they look\n"
         "  regard demo --by-hand              attention computed by hand, step by step\n"
         "  regard models                      list the models that come with the package"
     )

@@ -30,6 +30,7 @@ class DemoKind(StrEnum):
     """Which demo is meant, where it is not the usual one."""
 
     tasks = "tasks"
+    pictures = "pictures"
 
 
 def _version(asked: bool) -> bool:
@@ -53,11 +54,13 @@ def demo(
     what: Annotated[
         DemoKind | None,
         typer.Argument(
-            metavar="[tasks]", help="Run every task on its embedded model instead, and write demo-tasks.html."
+            metavar="[tasks|pictures]",
+            help="Run every task on its embedded model instead, or the models of pictures, and write demo-tasks.html "
+            "or demo-pictures.html.",
         ),
     ] = None,
     by_hand: Annotated[bool, typer.Option("--by-hand", help="Attention worked by hand on a small example.")] = False,
-    folder: Annotated[Path, typer.Option(help="Folder for the page, demo.html or demo-tasks.html.")] = Path(),
+    folder: Annotated[Path, typer.Option(help="Folder for the page.")] = Path(),
 ) -> None:
     """Translate a few sentences with two small models, and show what they look at."""
     if by_hand and what is not None:
@@ -66,6 +69,11 @@ def demo(
         from regard.cli.demo_tasks import write_demo_tasks
 
         typer.echo(write_demo_tasks(folder))
+        return
+    if what is DemoKind.pictures:
+        from regard.cli.demo_pictures import write_demo_pictures
+
+        typer.echo(write_demo_pictures(folder))
         return
     if by_hand:
         from regard.cli.by_hand import by_hand_text as worked  # torch loads when a command runs, not when help is shown

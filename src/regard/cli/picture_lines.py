@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -11,6 +12,8 @@ from regard.cli.outputs import check_target, explain_write_errors
 from regard.cli.see import write_file
 from regard.data.picture_file import address_of, import_pillow
 from regard.errors import ConfigError
+from regard.models.glimpse import Glimpse
+from regard.tasks.glimpse_trace import describe_glimpses
 from regard.tasks.picture_classifier import PictureClassifier, open_picture_classifier
 from regard.tokens.visible import visible
 from regard.views.explorer.page import page_html, write_page
@@ -45,17 +48,21 @@ def classify_pictures(
         explore(where, [keep_run(opened, file) for file in files])
 
 
-def keep_run(opened: PictureClassifier, file: Path) -> ExploredRun:
-    """A picture as the explorer keeps it: over it lies what was attended to, and it can be run again, and edited."""
-    shares, pixels = opened.classify([file])[0], opened.fit(file)
+def describe_run(opened: PictureClassifier, source: Path | bytes) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What came out (`ModelOutput` of the protocol) and the picture as the model saw it (`ShownPicture`)."""
+    shares, pixels = opened.classify([source])[0], opened.fit(source)
     ranked = shares.argsort(descending=True).tolist()[:10]
-    output = {
-        "text": None,
-        "next": None,
-        "classes": [{"name": opened.classes[at], "share": float(shares[at])} for at in ranked],
-    }
+    classes = [{"name": opened.classes[at], "share": float(shares[at])} for at in ranked]
     shown = import_pillow().fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels)
     picture = {"address": address_of(shown), "width": shown.width, "height": shown.height}
+    if isinstance(opened.model, Glimpse):
+        picture["glimpses"] = describe_glimpses(opened.model, opened.find_glimpses(source))
+    return {"text": None, "next": None, "classes": classes}, picture
+
+
+def keep_run(opened: PictureClassifier, file: Path) -> ExploredRun:
+    """A picture as the explorer keeps it: over it lies what was attended to, and it can be run again, and edited."""
+    output, picture = describe_run(opened, file)
     return ExploredRun(file.name, output, {"picture": picture["address"]}, lambda: opened.trace(file), picture)
 
 

@@ -19,6 +19,7 @@ from regard.models.open.load_model import load_location, widen
 from regard.models.open.locate import UnknownModelError, locate
 from regard.models.open.read_pixels import PixelScaling, is_cropped, read_pixel_scaling
 from regard.models.read_labels import read_labels
+from regard.tasks.glimpse_trace import trace_glimpses
 from regard.trace.record.trace import Trace
 from regard.trace.watch import watch
 
@@ -60,13 +61,16 @@ class PictureClassifier:
         return torch.cat(made)
 
     @torch.no_grad()
+    def find_glimpses(self, source: Path | bytes) -> Float[Tensor, "t 2"]:
+        """Where a model that looks by glimpses looks at one picture, (down, right), −1 to 1 from edge to edge."""
+        path: Any = self.model(self.read(source), paths=True)
+        return path.locations[0]
+
+    @torch.no_grad()
     def trace(self, source: Path | bytes) -> Trace:
         """What the model attends to in one picture."""
         if isinstance(self.model, Glimpse):
-            raise ModelError(
-                f"{self.name} looks by glimpses, of which there is no map; ask for their places with model(picture, "
-                "paths=True)"
-            )
+            return trace_glimpses(self.model, self.find_glimpses(source))
         with watch(self.model) as trace:
             self.model(self.read(source))
         return trace

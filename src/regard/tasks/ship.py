@@ -18,6 +18,7 @@ from regard.tasks.text_translator import open_translator
 from regard.training.run import RunFolder
 
 PARTS = ("test", "unseen", "long")
+MEASURED: dict[str, dict[str, Any]] = {"classify": {"explain": True}, "picture": {"part": "test"}}  # beyond the usual
 COUNT = 300  # sentences of each part, greedy: what a test computes again in seconds
 
 
@@ -52,7 +53,7 @@ def score_model(folder: Path, task: str, test: Path | None = None) -> dict[str, 
     """What a manifest says of how good a model is, by the measures of its task; on a file where one is named."""
     if task == "translate":
         return score_translator(folder, test)
-    options: dict[str, Any] = {"explain": True} if task == "classify" else {}
+    options: dict[str, Any] = MEASURED.get(task, {})
     found = evaluate(str(folder), **options | ({} if test is None else {"data": str(test)}))
     more = {"explain": found["explain"]} if "explain" in found else {}  # how well its attention says what matters
     return {"scores": {name: round(float(value), 4) for name, value in found["scores"].items()}} | more
@@ -91,7 +92,7 @@ def ship(
     environment = json.loads((begun.folder / "environment.json").read_text())
     made = environment.pop("command").replace(str(run), f"runs/{out.name}")  # where folders lie is nobody's business
     facts: dict[str, Any] = {
-        key: told[key] for key in ("task", "settings", "weights_of", "steps", "classes") if key in told
+        key: told[key] for key in ("task", "settings", "weights_of", "steps", "classes", "pixels") if key in told
     }
     facts |= {"name": out.name, "about": about, **({"limits": limits} if limits else {}), "environment": environment}
     facts |= name_commands(made, told["settings"], told["steps"])

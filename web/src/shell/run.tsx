@@ -6,9 +6,9 @@ import { FilePicker } from "./filePicker";
 import { remember } from "./remember";
 import { chosenModel, runTyped, stopRun } from "./running";
 import type { Studio } from "./state";
+import { takePicture } from "./takePicture";
 
 const CHIPS = 80; // tokens that stay in sight; the map holds them all
-const LARGEST = 8_000_000; // bytes of a picture
 
 export function Compose({ studio }: { studio: Studio }) {
   const { draft, running } = studio;
@@ -86,18 +86,10 @@ function Writing({ studio }: { studio: Studio }) {
 /** A picture for a model that sees. */
 function Picture({ studio }: { studio: Studio }) {
   const { picture } = studio.draft.value;
-  const take = (file: File): void => {
-    const tell = (text: string): void => void (studio.notice.value = { kind: "told", text });
-    if (file.size > LARGEST) return tell(say("errors.large", { size: LARGEST / 1e6 }));
-    const reader = new FileReader();
-    reader.onload = () => studio.write({ picture: String(reader.result) });
-    reader.onerror = () => tell(say("errors.upload", { why: file.name }));
-    reader.readAsDataURL(file);
-  };
   return (
     <>
       {picture !== null && <img class="sample" src={picture} alt={say("shell.picture")} />}
-      <FilePicker words={say("shell.picture")} accept="image/*" onFile={take} />
+      <FilePicker words={say("shell.picture")} accept="image/*" onFile={(file) => takePicture(studio, file)} />
     </>
   );
 }

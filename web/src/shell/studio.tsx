@@ -16,6 +16,7 @@ import { Stage } from "./stage";
 import type { Studio } from "./state";
 import { Empty, Notices, Toasts } from "./notices";
 import { Tabs } from "./tabs";
+import { dropPicture } from "./takePicture";
 
 export function Frame({ studio }: { studio: Studio }) {
   const [over, setOver] = useState(false);
@@ -25,6 +26,7 @@ export function Frame({ studio }: { studio: Studio }) {
     const file = event.dataTransfer?.files[0];
     if (file === undefined) return;
     event.preventDefault();
+    if (dropPicture(studio, file)) return;
     void openFile(studio, file, VIEW[currentView(studio)].pairs ? "compare" : "open");
   };
   const drag = (event: DragEvent): void => {
@@ -56,7 +58,7 @@ export function Frame({ studio }: { studio: Studio }) {
       <Runs studio={studio} />
       {studio.dialog.value === "" && <Toasts studio={studio} />}
       <ScreenReaderStatus studio={studio} />
-      {over && <div class="drop" aria-hidden="true">{say("shell.drop")}</div>}
+      {over && <div class="drop" aria-hidden="true">{say(studio.host.server === null ? "shell.drop" : "shell.dropAny")}</div>}
     </div>
   );
 }

@@ -98,11 +98,19 @@ export interface ModelOutput {
   readonly masked?: readonly Probability[] | null; // of the first masked token
 }
 
+/** Where a model looked that sees a few squares of a picture, one after the other. */
+export interface ShownGlimpses {
+  readonly size: number; // pixels of the smallest square in either direction; each scale doubles it
+  readonly scales: number;
+  readonly places: readonly (readonly [number, number])[]; // row and column of the middle of each, in pixels
+}
+
 /** The picture that patches were cut from. */
 export interface ShownPicture {
   readonly address: string; // a data: or blob: address
   readonly width: number;
   readonly height: number;
+  readonly glimpses?: ShownGlimpses | null;
 }
 
 /** What a run gave before and after edits. */

@@ -4,7 +4,8 @@ import { LIGHT } from "../../src/paint/theme";
 import { language, say } from "../../src/language/language";
 import type { Source } from "../../src/trace/source";
 import { image } from "../../src/views/image/image";
-import { framesIn, gridOf, patchAt, patchFrame, readingOf } from "../../src/views/image/patches";
+import { seenIn, squaresOf } from "../../src/views/image/glimpses";
+import { canRollOut, framesIn, gridOf, patchAt, patchFrame, readingOf } from "../../src/views/image/patches";
 import { fake, named } from "../fake";
 import { crossing, pictured } from "./numbers.fakes";
 
@@ -129,5 +130,65 @@ describe("image", () => {
       new DOMParser().parseFromString(file, "image/svg+xml").querySelectorAll("g rect").length
     ).toBeGreaterThanOrEqual(12);
     expect(await view.table!()).toHaveLength(13);
+  });
+});
+
+describe("rollout", () => {
+  it("takes the place of one head, from the query to the patches of the input", async () => {
+    const source = pictured([3, 4], 2), { el, probe, choice } = await shown(source);
+    const pickRollout = async (value: string): Promise<void> => {
+      const list = el.querySelector<HTMLSelectElement>('[data-do="rollout"]')!;
+      list.value = value;
+      list.dispatchEvent(new Event("change"));
+      for (let i = 0; i < 30; i++) await Promise.resolve();
+    };
+    await pickRollout("all");
+    const flow = await source.flow({ query: 0, batch: 0, residual: 0.5, by: "weights" });
+    for (let patch = 0; patch < 12; patch++) expect(probe.weight(patch)).toBeCloseTo(flow.target[patch + 2]!, 6);
+    expect(el.textContent).toContain("Rollout from");
+    choice.pick({ query: 5 });
+    for (let i = 0; i < 30; i++) await Promise.resolve();
+    const other = await source.flow({ query: 5, batch: 0, residual: 0.5, by: "weights" });
+    expect(probe.weight(7)).toBeCloseTo(other.target[9]!, 6);
+    await pickRollout("");
+    expect(probe.weight(7)).toBeCloseTo(source.weightsOf(AT, 5)[9]!, 6);
+  });
+  it("is not offered where layers have other tokens", () => {
+    const { info } = pictured([3, 4], 2);
+    expect(canRollOut(info, 1)).toBe(true);
+    const merged = info.layers.map((one, i) => (i === 0 ? { ...one, shape: [1, 4, 56, 56] as const } : one));
+    expect(canRollOut({ ...info, layers: merged }, 1)).toBe(false);
+    expect(canRollOut(crossing(["a", "b"], [2, 3]).info, 0)).toBe(false);
+  });
+});
+
+describe("glimpses", () => {
+  it("are the squares that the model cuts out, centred on each other, and what they hold is averaged", () => {
+    const way = { size: 2, scales: 2, places: [[2, 3], [0, 0]] as const };
+    expect(squaresOf(way, 0)).toEqual([{ top: 1, left: 2, side: 2 }, { top: 0, left: 1, side: 4 }]);
+    const pixels = { width: 5, height: 4, data: Array.from({ length: 80 }, (_, i) => (i % 4 === 3 ? 255 : i >> 2)) };
+    const seen = (at: number, scale: number): number[][] => {
+      const all = [...seenIn(pixels, squaresOf(way, at)[scale]!, 2)];
+      return [0, 4, 8, 12].map((cell) => [all[cell]!, all[cell + 3]!]);
+    };
+    expect(seen(0, 0)).toEqual([[7, 255], [8, 255], [12, 255], [13, 255]]);
+    expect(seen(0, 1)).toEqual([[4, 255], [6, 255], [14, 255], [16, 255]]); // means of 4 pixels, as bytes
+    expect(seen(1, 0)).toEqual([[0, 0], [0, 0], [0, 0], [0, 255]]); // what lies outside is transparent
+    expect(seen(1, 1).map(([, opacity]) => opacity)).toEqual([0, 0, 0, 255]);
+  });
+  it("are numbered along their way, and a chip chooses one", async () => {
+    const glimpses = { size: 2, scales: 1, places: [[1, 1], [2, 3], [0, 2], [2, 2]] as const };
+    const source = crossing(["glimpse 1", "glimpse 2", "glimpse 3", "glimpse 4"], [3, 4]);
+    const picture = { address: "data:image/png;base64,AA", width: 4, height: 3, glimpses };
+    const held = Object.assign(Object.create(source) as Source, { info: { ...source.info, picture } });
+    const { el, view, choice } = await shown(held);
+    expect(el.textContent).toContain("Where the model looked, in order");
+    [...el.querySelectorAll<HTMLElement>(".chip")][1]!.click();
+    expect(choice.picked.value.query).toBe(1);
+    const file = new DOMParser().parseFromString(await view.svg!(), "image/svg+xml");
+    expect(file.querySelectorAll("circle")).toHaveLength(4);
+    expect(file.querySelectorAll("polyline")[1]!.getAttribute("points")!.split(" ")).toHaveLength(4);
+    expect([...file.querySelectorAll('rect[stroke-width="3"]')].some((one) => one.getAttribute("width") === "240"))
+      .toBe(true);
   });
 });

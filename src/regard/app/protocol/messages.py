@@ -145,12 +145,21 @@ class ModelOutput(ServerMessage):
     masked: list[Probability] | None = Field(default=None, description="of the first masked token")
 
 
+class ShownGlimpses(ServerMessage):
+    """Where a model looked that sees a few squares of a picture, one after the other."""
+
+    size: int = Field(description="pixels of the smallest square in either direction; each scale doubles it")
+    scales: int
+    places: list[tuple[int, int]] = Field(description="row and column of the middle of each, in pixels")
+
+
 class ShownPicture(ServerMessage):
     """The picture that patches were cut from."""
 
     address: str = Field(description="a data: or blob: address")
     width: int
     height: int
+    glimpses: ShownGlimpses | None = None
 
 
 class EditEffect(ServerMessage):

@@ -9,18 +9,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from regard.app.protocol.messages import RunRequest, ShownPicture
+from regard.app.protocol.messages import EditSpec, RunRequest, ShownGlimpses, ShownPicture
 from regard.app.protocol.refusal import Refusal
 from regard.app.runners.monitor import RunMonitor
-from regard.app.runners.probabilities import Prediction
-from regard.app.runners.runner import Inputs, Runner
+from regard.app.runners.probabilities import Prediction, describe_output
+from regard.app.runners.runner import EditResult, Inputs, Runner, RunResult
 from regard.data.picture_file import address_of
-from regard.errors import ModelError
+from regard.errors import RegardError
 from regard.models.glimpse import Glimpse
 from regard.models.open.open_model import open_model
 from regard.models.open.read_pixels import PixelScaling, read_pixel_scaling
 from regard.models.read_labels import read_labels
+from regard.tasks.glimpse_trace import describe_glimpses, trace_glimpses
 from regard.trace.change.effect import numbers_of
 
 DATA = re.compile(r"data:image/(png|jpeg|webp|gif|bmp);base64,([A-Za-z0-9+/=]+)", re.ASCII)
@@ -48,27 +51,57 @@ class PictureRunner(Runner):
         return {"picture": address_of(decode_picture(request.picture).resize((self.size[1], self.size[0])))}
 
     def forward(self, inputs: Inputs) -> Prediction | None:
-        picture = decode_picture(inputs["picture"]).convert("L" if len(self.scaling.mean) == 1 else "RGB")
-        pixels = np.asarray(picture).reshape(*self.size, -1).transpose(2, 0, 1)[None]  # 1 c y x
-        logits = numbers_of(self.model(self.scaling.scale(np.ascontiguousarray(pixels))))[0]
+        logits = numbers_of(self.model(self.scale(inputs)))[0]
         if logits.ndim != 2 or len(self.labels) != logits.shape[-1]:
             return None
         return Prediction(logits[0], self.labels.__getitem__, "classes")
+
+    def scale(self, inputs: Inputs) -> Tensor:
+        """The picture as the model wants it, (1, c, y, x)."""
+        picture = decode_picture(inputs["picture"]).convert("L" if len(self.scaling.mean) == 1 else "RGB")
+        pixels = np.asarray(picture).reshape(*self.size, -1).transpose(2, 0, 1)[None]
+        return self.scaling.scale(np.ascontiguousarray(pixels))
 
     def picture(self, inputs: Inputs) -> ShownPicture:
         return ShownPicture(address=inputs["picture"], width=self.size[1], height=self.size[0])
 
 
+class GlimpseRunner(PictureRunner):
+    """A model that looks by glimpses: there is no map to hear, its places are asked for and drawn."""
+
+    def run(self, request: RunRequest, monitor: RunMonitor) -> RunResult:
+        if request.edits:
+            raise refuse_edits()
+        inputs = self.read(request, monitor)
+        output = describe_output(self.forward(inputs), None)
+        locations = self.find_glimpses(inputs)
+        shown = self.picture(inputs)
+        shown.glimpses = ShownGlimpses.model_validate(describe_glimpses(self.model, locations))
+        return RunResult(trace_glimpses(self.model, locations), output, inputs, shown)
+
+    def run_again(self, inputs: Inputs, layers: list[str], edits: list[EditSpec], monitor: RunMonitor) -> EditResult:
+        raise refuse_edits()
+
+    @torch.no_grad()
+    def find_glimpses(self, inputs: Inputs) -> Tensor:
+        """Where it looks at a picture, (t, 2)."""
+        path: Any = self.model(self.scale(inputs), paths=True)
+        return path.locations[0]
+
+
+def refuse_edits() -> RegardError:
+    """What is said where edits of such a model are wanted."""
+    why = "a model that looks by glimpses weighs nothing, so there is no attention to edit; edit a model that attends"
+    return Refusal(why, 409).with_code("edit.glimpses")
+
+
 def open_picture_reader(name: str, folder: Path) -> Runner:
     """The runner of a model of ours that looks at pictures, in its folder."""
     model: Any = open_model(folder)[0]
-    if isinstance(model, Glimpse):
-        raise ModelError(
-            f"{name} looks by glimpses, of which there is no map to show; ask Python where: model(picture, paths=True)"
-        )
     config = model.config
     scaling = read_pixel_scaling(folder, config.channels)
-    return PictureRunner(name, model, (config.image_height, config.image_width), scaling, read_labels(folder))
+    runner = GlimpseRunner if isinstance(model, Glimpse) else PictureRunner
+    return runner(name, model, (config.image_height, config.image_width), scaling, read_labels(folder))
 
 
 def open_library_pictures(name: str, model: Any, folder: Path) -> Runner:

@@ -44,6 +44,8 @@ class ArticleRun(NamedTuple):
     trace: Trace
     output: Mapping[str, Any]  # ModelOutput in messages.ts
     place: str
+    view: str = "map"  # that it opens in
+    picture: Mapping[str, Any] | None = None  # ShownPicture in messages.ts, of a model that saw one
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ def article_page(title: str, lead: str, sections: Sequence[ArticleSection]) -> s
         "anchors": join(element("a", id=link.removeprefix("#")) for link in links),
         "wait": as_markup(WAIT),
     }
-    runs = [PageTrace(one.run.trace, one.run.name, one.run.output) for one in sections]
+    runs = [PageTrace(one.run.trace, one.run.name, one.run.output, one.run.picture) for one in sections]
     for values in (True, False):
         content = make_content(runs, values=values, first=links[0])
         made = PAGE.format(**parts, **content._asdict())
@@ -103,7 +105,7 @@ def run_address(number: int, run: ArticleRun) -> str:
     >>> run_address(2, ArticleRun("fill", Trace([]), {}, "layer=1&head=0"))
     '#/see&trace=2&view=map&layer=1&head=0'
     """
-    return f"#/see&trace={number}&view=map&{run.place}"
+    return f"#/see&trace={number}&view={run.view}&{run.place}"
 
 
 def section_markup(one: ArticleSection, link: str) -> Markup:

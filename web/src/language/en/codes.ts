@@ -36,6 +36,7 @@ export const codes = {
   "code.edit.alone": "this trace came without its model, so it cannot be run again; choose a model, run it here, and edit that run",
   "code.edit.weights": "the model's weights differ from those that made this trace; run it again here, and edit that run",
   "code.edit.factor": "a scaling edit needs a factor; give one",
+  "code.edit.glimpses": "this model looks by glimpses and weighs nothing, so there is no attention to edit; edit a model that attends",
   "code.edit.refused": "this edit is not possible ({why})",
   "code.flow.empty": "the trace has no layers, so there is no flow; watch a call of the model first",
   "code.flow.windows": "the tokens of {layer} are not those of the layers before it (windows of a picture, or another input), so they cannot be followed from layer to layer",

@@ -9,6 +9,7 @@ export const errors = {
   "errors.unknown": "{name} is not available here. Open it with “regard serve”, or drop its file.",
   "errors.empty": "Type a text first, then run.",
   "errors.picture": "This model reads images. Choose one, then run.",
+  "errors.blind": "No model here reads images. Name one when you start it: regard serve FOLDER",
   "errors.large": "The image is larger than {size} MB. Choose a smaller one.",
   "errors.noAttention": "This trace has no attention: nothing was recorded while the model ran. Watch the whole model, not a part without attention.",
   "errors.view": "This view could not be shown: {why} Try another view, or open the trace again.",

@@ -26,4 +26,10 @@ export const image = {
   "image.elsewhere": "{share} of the weight lies outside the image:",
   "image.legend": "weight of a patch",
   "image.moreTokens": "… {count} more",
+  "image.weights": "Weights of",
+  "image.ofHead": "this head",
+  "image.ofAll": "all layers and heads (rollout)",
+  "image.rolled": "Rollout from {name}",
+  "image.readRollout": "Which patches of the input the selected token is made of, over all layers and heads. Rollout follows attention; it does not show causes.",
+  "image.readGlimpses": "Where the model looked, in order, and what each glimpse saw. Click a glimpse to see its squares; the pixels it saw are bright.",
 };

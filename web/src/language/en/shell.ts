@@ -97,6 +97,7 @@ export const shell = {
   "shell.open": "Open…",
   "shell.open.file": "Open trace file…",
   "shell.drop": "or drop a trace file anywhere",
+  "shell.dropAny": "or drop a trace file or an image anywhere",
   "shell.rename": "Rename",
   "shell.forget": "Delete",
   "shell.forgotten": "Deleted “{name}”.",

@@ -38,6 +38,7 @@ export const codes: Readonly<Record<keyof typeof en, string>> = {
   "code.edit.alone": "这份记录没有附带产生它的模型，因此无法重新运行；请选择模型，在此运行后再编辑",
   "code.edit.weights": "现在的模型权重与产生这份记录的不同；请在此重新运行后再编辑",
   "code.edit.factor": "缩放编辑需要一个系数；请填写",
+  "code.edit.glimpses": "这个模型靠逐次注视来看图，不计算权重，因此没有可编辑的注意力；请编辑带注意力的模型",
   "code.edit.refused": "无法进行此编辑（{why}）",
   "code.flow.empty": "记录中没有层，因此没有信息流；请先观察模型的一次调用",
   "code.flow.windows": "{layer} 的词元与之前各层的不同（图片的窗口，或另一个输入），因此无法逐层追踪",

@@ -11,6 +11,7 @@ export const errors: Readonly<Record<keyof typeof en, string>> = {
   "errors.unknown": "{name} 不在这里；请用“regard serve”打开，或拖放其文件。",
   "errors.empty": "请先输入文本，再运行。",
   "errors.picture": "该模型读取图片，请先选择图片，再运行。",
+  "errors.blind": "这里没有能读取图片的模型。启动时指定一个：regard serve 文件夹",
   "errors.large": "图片超过 {size} MB：请选择较小的图片。",
   "errors.noAttention": "这份记录中没有注意力：模型运行时没有记录到任何内容。请观察整个模型，而不是不含注意力的部分。",
   "errors.view": "无法显示此视图：{why} 请尝试其他视图，或重新打开记录。",

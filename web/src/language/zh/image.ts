@@ -28,4 +28,10 @@ export const image: Readonly<Record<keyof typeof en, string>> = {
   "image.elsewhere": "{share} 的权重落在图片之外：",
   "image.legend": "图块的权重",
   "image.moreTokens": "… 另外 {count} 个",
+  "image.weights": "权重来自",
+  "image.ofHead": "当前注意力头",
+  "image.ofAll": "所有层和头（rollout）",
+  "image.rolled": "从 {name} 出发的 rollout",
+  "image.readRollout": "所选词元经过所有层和头之后由哪些输入图块构成。rollout 只跟随注意力，并不说明因果。",
+  "image.readGlimpses": "模型依次看了哪里，以及每次注视看到了什么。点击一次注视可查看它的方框；亮处是它看到的像素。",
 };

@@ -99,6 +99,7 @@ export const shell: Readonly<Record<keyof typeof en, string>> = {
   "shell.open": "打开…",
   "shell.open.file": "打开记录文件…",
   "shell.drop": "或将记录文件拖放到任意位置",
+  "shell.dropAny": "或将记录文件或图片拖放到任意位置",
   "shell.rename": "重命名",
   "shell.forget": "删除",
   "shell.forgotten": "已删除“{name}”。",

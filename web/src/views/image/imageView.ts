@@ -1,14 +1,17 @@
 /** A picture with the weights of one query over its patches, and what stands around it. */
+import { signal } from "@preact/signals";
 import { type Surface, surface } from "../../paint/canvas";
 import { fourDigits } from "../../paint/digits";
 import { shortenText } from "../../paint/text";
-import { tokensOf } from "../../trace/source";
+import type { ShownGlimpses } from "../../trace/messages";
+import { type Row, tokensOf } from "../../trace/source";
 import { h } from "../parts/element";
 import { setColours } from "../parts/plainStyle";
 import type { Scene } from "../parts/view";
 import { chipsOf, outsideWords, legendOf } from "./surroundings";
 import { type PictureLook, type PatchWeights, paintFrame, weigh } from "./paint";
-import { type PictureFrame, type Reading, framesIn, isWindowed } from "./patches";
+import { glimpsePicture } from "./glimpses";
+import { type PictureFrame, type Reading, canRollOut, framesIn, isWindowed } from "./patches";
 
 const EDGE = 4; // pixels around the picture
 
@@ -20,6 +23,7 @@ export class ImageView {
   weighed: PatchWeights | null = null;
   picture: HTMLImageElement | null = null;
   isPictureLost = false;
+  readonly isRolled = signal(false); // all layers and heads together, in place of one head
   cursor = -1; // the patch under the pointer or the keyboard
   frames: readonly PictureFrame[] = [];
   private weights: Float32Array | null = null; // of all tokens, also those outside the picture
@@ -61,7 +65,19 @@ export class ImageView {
     const patch = byRow ? this.reading?.asks?.patchOf.get(at) : undefined;
     const name = patch !== undefined ? this.patchName(patch)
       : shortenText(this.tokenName(byRow ? "queries" : "keys", at), 24);
-    return this.scene.say(byRow ? "image.query" : "image.key", { name });
+    return this.scene.say(this.rollsOut() ? "image.rolled" : byRow ? "image.query" : "image.key", { name });
+  }
+
+  /** Whether rollout is shown: somebody chose it, and the layer in hand has the tokens of all others. */
+  rollsOut(): boolean {
+    return this.isRolled.value && this.reading?.by === "row" && this.reading.asks !== null
+      && canRollOut(this.scene.source.info, this.scene.choice.picked.peek().layer);
+  }
+
+  /** The way of a model that looks by glimpses; null of others. */
+  glimpses(): ShownGlimpses | null {
+    const { source, choice } = this.scene, { layer } = choice.picked.peek(), way = source.info.picture?.glimpses;
+    return way && way.places.length === source.info.layers[layer]?.shape[2] && !this.reading?.asks ? way : null;
   }
 
   /** Why there is nothing to draw. */
@@ -79,6 +95,7 @@ export class ImageView {
       theme: this.scene.theme(), grid, image: this.picture, weighed: this.weighed, scale: drawn.peek().scale,
       strength: this.strength, asked: by === "row" ? (asks?.patchOf.get(this.place()) ?? -1) : -1,
       pinned: patchOf(pinned), over: this.cursor >= 0 ? this.cursor : patchOf(hovered),
+      glimpses: this.glimpses(), glimpse: this.place(),
     };
   }
 
@@ -112,7 +129,8 @@ export class ImageView {
   /** The picture, and all that stands around it. */
   update(): void {
     const { say, source, choice, theme } = this.scene, { by, asks, grid } = this.reading!;
-    this.read.textContent = say(by === "column" ? "image.readKey" : asks ? "image.read" : "image.readWords");
+    this.read.textContent = say(this.glimpses() ? "image.readGlimpses" : this.rollsOut() ? "image.readRollout"
+      : by === "column" ? "image.readKey" : asks ? "image.read" : "image.readWords");
     this.stage.setAttribute("aria-label", say("image.patches"));
     this.bar.replaceChildren(...this.controls());
     this.showChips(this.reading!);
@@ -139,7 +157,18 @@ export class ImageView {
       this.draw();
     });
     const strength = this.picture ? [h("label", {}, say("image.strength"), slide)] : [];
-    return [h("label", {}, tick, say("image.beside")), ...strength];
+    return [...this.rolloutControl(), h("label", {}, tick, say("image.beside")), ...strength];
+  }
+
+  /** One head, or all of them together. */
+  private rolloutControl(): HTMLElement[] {
+    const { say, source, choice } = this.scene;
+    if (!this.reading?.asks || !canRollOut(source.info, choice.picked.peek().layer)) return [];
+    const list = h("select", { "data-do": "rollout", "aria-label": say("image.weights") },
+      h("option", { value: "" }, say("image.ofHead")), h("option", { value: "all" }, say("image.ofAll")));
+    list.value = this.isRolled.peek() ? "all" : "";
+    list.addEventListener("change", () => (this.isRolled.value = list.value !== ""));
+    return [h("label", {}, say("image.weights"), list)];
   }
 
   private showChips({ by, chips: tokens }: Reading): void {
@@ -150,6 +179,10 @@ export class ImageView {
     chips.replaceChildren(...chipsOf({
       tokens, at: this.place(), kind, name: (token) => this.tokenName(which, token), say,
       pick: (token) => choice.pick({ [kind]: token }),
+      picture: (token) => {
+        const way = this.glimpses();
+        return way && this.picture ? glimpsePicture(this.picture, way, token) : null;
+      },
     }));
     if (isFocused) chips.querySelector<HTMLElement>("[aria-pressed=true]")?.focus();
   }
@@ -180,11 +213,18 @@ export class ImageView {
   /** Asks for the weights of a token and shows them. */
   async load(reading: Reading, at: number, stop: AbortSignal): Promise<void> {
     const { source, choice } = this.scene, { layer, batch, head } = choice.picked.peek(), where = { layer, batch, head };
-    const { weights, allowed } = reading.by === "row" ? await source.row(where, at, stop)
-      : await source.column(where, at, stop);
+    const { weights, allowed } = this.rollsOut() ? await this.rollOut(at, stop)
+      : reading.by === "row" ? await source.row(where, at, stop) : await source.column(where, at, stop);
     if (stop.aborted) return;
     this.weights = weights;
     this.weighed = weigh(reading.grid, weights, allowed);
     this.update();
+  }
+
+  /** How much of each token of the input a token of the last layer is made of. */
+  private async rollOut(query: number, stop: AbortSignal): Promise<Pick<Row, "weights" | "allowed">> {
+    const { source, choice } = this.scene, { residual } = choice.drawn.peek(), { batch } = choice.picked.peek();
+    const { target, n } = await source.flow({ query, batch, residual, by: "weights" }, stop);
+    return { weights: target.slice(0, n), allowed: new Uint8Array(n).fill(1) };
   }
 }

@@ -79,8 +79,8 @@ export function followChoice(view: ImageView): void {
     view.showPicture();
     const limit = (reading.by === "row" ? shape[2] : shape[3]) - 1;
     const at = Math.min((reading.by === "row" ? query : key) ?? reading.first, limit);
-    const name = [layer, batch, head, reading.by, at].join(" ");
-    choice.drawn.value; // a change of scale draws again
+    const { residual } = choice.drawn.value; // a change of scale draws again
+    const name = [layer, batch, head, reading.by, at, view.rollsOut() && `rollout ${residual}`].join(" ");
     if (view.weighed?.weights.length !== reading.grid.rows * reading.grid.columns) view.forgetWeights();
     if (request?.name === name || !view.weighed) view.update(); // else what is drawn stays until its successor is there
     if (request?.name === name) return;

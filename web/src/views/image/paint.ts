@@ -3,6 +3,8 @@ import { type Scale, inkOn, ramp, scaleWeight, viridis, weightColor } from "../.
 import { hatch, hatchFill, hatchSvg } from "../../paint/hatch";
 import { type Markup, label, node, svgDocument } from "../../paint/svg";
 import type { Theme } from "../../paint/theme";
+import type { ShownGlimpses } from "../../trace/messages";
+import { paintWay, wayMarkup } from "./glimpses";
 import { type PictureFrame, type PatchGrid, patchFrame } from "./patches";
 
 export interface PatchWeights {
@@ -22,6 +24,8 @@ export interface PictureLook {
   readonly asked: number; // the patch that is the query; −1: none
   readonly pinned: number; // the patch that is the key in hand
   readonly over: number; // under the pointer
+  readonly glimpses: ShownGlimpses | null; // where it looked, of a model that sees a few squares only
+  readonly glimpse: number; // the chosen one
 }
 
 /** The weights of the patches, with what colours need to know. */
@@ -52,6 +56,7 @@ export function paintFrame(
 ): void {
   const { theme, grid, weighed } = look;
   const patches = grid.rows * grid.columns;
+  if (look.image) context.imageSmoothingEnabled = frame.width < 6 * look.image.naturalWidth; // few pixels stay squares
   if (look.image) context.drawImage(look.image, frame.x, frame.y, frame.width, frame.height);
   else {
     context.fillStyle = theme.raised;
@@ -85,6 +90,8 @@ export function paintFrame(
       }
     }
   }
+  if (!bare && look.glimpses)
+    paintWay(context, frame, { width: grid.columns, height: grid.rows }, look.glimpses, look.glimpse);
   const outline = (patch: number, colour: string, width: number): void => {
     if (patch < 0 || patch >= patches) return;
     const at = patchFrame(frame, grid, patch);
@@ -145,6 +152,8 @@ export function pictureFile(
       )
     );
   }
+  const pixels = { width: look.grid.columns, height: look.grid.rows };
+  if (look.glimpses) parts.push(...wayMarkup(frame, pixels, look.glimpses, look.glimpse));
   const y = frame.y + frame.height + 14;
   for (let i = 0; i < 40; i++)
     parts.push(

@@ -59,6 +59,13 @@ export function readingOf(info: TraceInfo, layer: number, batch: number): Readin
   return { by: "column", grid: asks, asks: null, chips: outside(null, shape[3]), first: 0 };
 }
 
+/** Whether all layers have the tokens of this one, so that rollout goes from its patches to those of the picture. */
+export function canRollOut(info: TraceInfo, layer: number): boolean {
+  const count = info.layers[layer]?.shape[3];
+  return info.layers.length > 1
+    && info.layers.every(({ shape }, at) => shape[2] === count && shape[3] === count && !isWindowed(info, at));
+}
+
 export interface PictureFrame {
   readonly x: number;
   readonly y: number;

@@ -10,6 +10,8 @@ export const IMAGE = `${PLAIN}
 .rg-image .chip.query { color: var(--r-query) }
 .rg-image .chip.key { color: var(--r-key) }
 .rg-image .chip[aria-pressed=true] { border: 2px solid currentColor; font-weight: 700 }
+.rg-image .chip:has(.glimpse) { display: grid; gap: 2px; justify-items: center; border-radius: 8px; padding: 4px 8px }
+.rg-image .glimpse { height: 44px; image-rendering: pixelated; background: #8a8f98 }
 .rg-image .stage { position: relative; flex: 1 1 0; min-height: 220px; cursor: crosshair; border-radius: 4px }
 .rg-image .foot { display: flex; flex-wrap: wrap; gap: 4px 20px; align-items: center; font-variant-numeric: tabular-nums }
 .rg-image .legend { display: flex; gap: 8px; align-items: center; font-size: 13px }

@@ -15,11 +15,12 @@ export interface ChipsOf {
   readonly kind: "query" | "key";
   readonly name: (token: number) => string;
   readonly pick: (token: number) => void;
+  readonly picture: (token: number) => HTMLElement | null; // stands above its name
   readonly say: Say;
 }
 
 /** A button for each token, of many those around the chosen one. */
-export function chipsOf({ tokens, at, kind, name, pick, say }: ChipsOf): HTMLElement[] {
+export function chipsOf({ tokens, at, kind, name, pick, picture, say }: ChipsOf): HTMLElement[] {
   const middle = Math.max(0, tokens.indexOf(at));
   const first = Math.max(0, Math.min(middle - CHIPS / 2, tokens.length - CHIPS));
   const shown = tokens.slice(first, first + CHIPS), left = tokens.length - shown.length;
@@ -31,6 +32,7 @@ export function chipsOf({ tokens, at, kind, name, pick, say }: ChipsOf): HTMLEle
         type: "button", class: `chip ${kind}`, "aria-pressed": String(token === at),
         title: `${token} ${shortenText(text)}`, onclick: () => pick(token),
       },
+      picture(token),
       h("bdi", {}, clipText(markInvisible(text), 16, (part) => [...part].length)),
     );
   });
