@@ -111,7 +111,7 @@ class CaptionDecoder(nn.Module):
             self.attention = LocationAttention(width, seen, config.hidden, hard=config.attention == "hard")
         self.gate = nn.Linear(width, 1)
         self.to_out = nn.Linear(width + seen, config.embedding)
-        self.dropout = Dropout(config.dropout)
+        self.dropout, self.context_dropout = Dropout(config.dropout), config.context_dropout
 
     def forward(
         self,
@@ -130,12 +130,18 @@ class CaptionDecoder(nn.Module):
             before = layers[-1][0]
             look = self.look(before, seen, details)
             context = torch.sigmoid(self.gate(before)) * look.context
-            layers = cells.step(gates, context, layers)
+            layers = cells.step(gates, self.forget(context), layers)
             said.append(torch.cat((layers[-1][0], context), -1))
             looks.append(look)
         hidden = self.dropout(x + self.to_out(torch.stack(said, 1)))
         found = [stack_steps([look[at] for look in looks]) for at in (1, 2, 3)]
         return WrittenSteps(hidden, *found), stack_layers(layers)
+
+    def forget(self, context: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
+        """What the cell is given of a context: in training nothing at some steps, which the head sees all the same."""
+        if not self.training or not self.context_dropout:
+            return context
+        return context * (torch.rand(len(context), 1, device=context.device) >= self.context_dropout)
 
     def look(self, state: Float[Tensor, "b w"], seen: SeenPicture, details: bool) -> Looked:
         if self.attention is None or seen.keys is None:
@@ -159,8 +165,10 @@ class Captioner(nn.Module):
     - "hard": a single one, drawn in training and learned by reward (`regard.training.caption_loss`)
     - "none": their plain mean, the same at every step: what attention has to beat
 
-    A context is scaled by a learned gate β between 0 and 1. The first state is made of the mean of all locations. All
-    sizes stand in its `config`, a `CaptionerConfig`; the sides of a picture must be multiples of its `stride`.
+    A context is scaled by a learned gate β between 0 and 1. With `context_dropout` the cell is not given it at some
+    steps of training, so that a word cannot count on what was seen before it, and looks for itself. The first state is
+    made of the mean of all locations. All sizes stand in its `config`, a `CaptionerConfig`; the sides of a picture must
+    be multiples of its `stride`.
 
     >>> model = CaptionerConfig(12, 20, vocab_size=13, features=(8, 12), strides=(2, 2), width=16).build().eval()
     >>> pictures, captions = torch.ones(5, 3, 12, 20), torch.tensor([[1, 4, 9, 8]]).expand(5, -1)

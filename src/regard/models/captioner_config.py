@@ -33,6 +33,7 @@ class CaptionerConfig(ModelConfig):
     cell: str = "lstm"  # "lstm" or "gru"
     attention: str = "soft"  # "soft", "hard", or "none" for the mean of all locations
     dropout: float = 0.0  # share dropped in training
+    context_dropout: float = 0.0  # share of steps in training whose context the cell is not given
     pad: int = 0  # the id that fills up short texts
 
     @property

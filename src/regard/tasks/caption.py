@@ -1,5 +1,6 @@
 """Captions: pictures with their captions in, a model that writes what another picture shows out."""
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -17,6 +18,7 @@ from regard.data.special import END, PAD
 from regard.data.vocabulary import Vocabulary
 from regard.errors import ConfigError, ModelError
 from regard.models import store
+from regard.models.captioner import Captioner
 from regard.models.captioner_config import ATTENTIONS, CaptionerConfig
 from regard.models.read_tokenizer import TOKENIZER
 from regard.tasks.base import BaseTask, EvaluationOptions
@@ -26,6 +28,7 @@ from regard.tasks.picture import AT_ONCE, IN_MEMORY, MEASURED, measure_pixels, s
 from regard.tasks.read_and_written import ShownExample, save_examples
 from regard.tasks.score import load_sacrebleu, tokenizer_for
 from regard.tasks.shuffled_examples import ShuffledExamples
+from regard.tasks.text_translator import locate_trained
 from regard.tasks.write_captions import pad_captions, trace_caption, write_captions
 from regard.training.caption_loss import caption_loss
 from regard.training.device import to_device
@@ -46,6 +49,7 @@ HELD_OUT = 1000  # pictures for validation, at most
     cell=Hyperparameter("recurrent cell", choices=("lstm", "gru")),
     attention=Hyperparameter("soft, hard (one location, learned by reward) or none (their mean)", choices=ATTENTIONS),
     dropout=Hyperparameter("dropout probability", 0.0),
+    context_dropout="share of steps whose context the recurrent cell is not given, so that each word looks for itself",
 )
 @with_defaults(steps=4000, lr=2e-3, warmup_steps=100, lr_schedule="cosine")
 class CaptionSettings(Settings):
@@ -55,6 +59,7 @@ class CaptionSettings(Settings):
         SHAPES, description="training data: 'shapes', or a .jsonl (.gz too) with a file and a caption in each line"
     )
     validation: str = Field("", description="validation data, in the same form; by default a part of data")
+    pretrained: str = Field("", description="a run or a captioner to go on from, with its words and its sizes")
     validation_size: int = Field(0, ge=0, description="pictures held out without a file; 0: a tenth, at most 1,000")
     examples: int = Field(20_000, ge=10, description="scenes of shapes to draw")
     image_size: int = Field(0, ge=0, description="height and width in pixels; 0: those of the first picture")
@@ -121,6 +126,10 @@ def find_captions(settings: CaptionSettings) -> CaptionParts:
 def find_vocabulary(settings: CaptionSettings, train: CaptionSet, folder: Path) -> Vocabulary:
     """The one in the folder where there is one, else the words of the captions, written there."""
     place = folder / TOKENIZER
+    if settings.pretrained and not place.exists():
+        known = Vocabulary.load(locate_captioner(settings.pretrained) / TOKENIZER)
+        known.save(place)
+        return known
     if place.exists():
         return Vocabulary.load(place)
     if (folder / store.MANIFEST).exists():
@@ -130,6 +139,32 @@ def find_vocabulary(settings: CaptionSettings, train: CaptionSet, folder: Path) 
     made = Vocabulary.train(texts, kind=kind, size=settings.vocab_size, lower=settings.lowercase)
     made.save(place)
     return made
+
+
+def make_captioner(settings: CaptionSettings, train: CaptionSet, vocab_size: int) -> tuple[CaptionerConfig, Captioner]:
+    """The model that the settings ask for, with random weights, or with those of a pretrained one and its sizes."""
+    if settings.pretrained:
+        loaded = store.read(locate_captioner(settings.pretrained))
+        assert isinstance(loaded, Captioner)
+        dropped = {name: getattr(settings, name) for name in ("dropout", "context_dropout")}
+        config = replace(loaded.config, **dropped)
+        model = config.build()
+        model.load_state_dict(loaded.state_dict())
+        return config, model
+    features, strides = (split_sizes(name, getattr(settings, name)) for name in ("features", "strides"))
+    height, width = (settings.image_size or side for side in train.pictures.read(0, 3).shape[:2])
+    sizes = {"image_height": height, "image_width": width, "features": features, "strides": strides}
+    config = fill_config(CaptionerConfig, settings, **sizes, vocab_size=vocab_size)
+    return config, config.build()
+
+
+def locate_captioner(where: str) -> Path:
+    """The folder of a captioner with its words: a run, or a model by its name."""
+    folder = locate_trained(where, noun="captioner", train="regard train caption")
+    kind = store.describe(folder).get("kind")
+    if kind != "captioner" or not (folder / TOKENIZER).exists():
+        raise ModelError(f"{where} holds a {kind}, which captions no pictures; name a model that does")
+    return folder
 
 
 class PreparedCaptions(ShuffledExamples):
@@ -143,14 +178,7 @@ class PreparedCaptions(ShuffledExamples):
         self.train, self.validation = find_captions(settings)
         self.examples = len(self.train)
         self.vocabulary = find_vocabulary(settings, self.train, folder)
-        features, strides = (split_sizes(name, getattr(settings, name)) for name in ("features", "strides"))
-        first = self.train.pictures.read(0, 3).shape[:2]
-        self.config = fill_config(
-            CaptionerConfig, settings, image_height=settings.image_size or first[0],
-            image_width=settings.image_size or first[1], vocab_size=len(self.vocabulary), features=features,
-            strides=strides,
-        )  # fmt: skip
-        self.model = self.config.build()
+        self.config, self.model = make_captioner(settings, self.train, len(self.vocabulary))
         size = 3 * self.config.image_height * self.config.image_width
         if (self.examples + len(self.validation)) * size <= IN_MEMORY:
             self.train, self.validation = (self.keep(one) for one in (self.train, self.validation))

@@ -16,9 +16,8 @@ from regard.models import store
 from regard.models.captioner import Captioner
 from regard.models.open.read_pixels import is_cropped, read_pixel_scaling
 from regard.models.read_tokenizer import TOKENIZER
-from regard.tasks.caption import CaptionSettings
+from regard.tasks.caption import CaptionSettings, locate_captioner
 from regard.tasks.picture_reader import PictureReader
-from regard.tasks.text_translator import locate_trained
 from regard.tasks.write_captions import trace_caption, write_captions
 from regard.trace.record.trace import Trace
 from regard.training.settings import settings_from
@@ -83,10 +82,9 @@ def open_captioner(where: str | Path) -> PictureCaptioner:
     Traceback (most recent call last):
     regard.errors.ModelError: filler holds a bert, which captions no pictures; name a model that does
     """
-    folder = locate_trained(where, noun="captioner", train="regard train caption")
+    folder = locate_captioner(str(where))
     facts, model = store.describe(folder), store.read(folder)
-    if not isinstance(model, Captioner) or not (folder / TOKENIZER).exists():
-        raise ModelError(f"{where} holds a {facts.get('kind')}, which captions no pictures; name a model that does")
+    assert isinstance(model, Captioner)
     try:
         settings = settings_from(CaptionSettings, facts.get("settings") or {})
     except ConfigError as error:
