@@ -10,6 +10,8 @@ A model is built from its config, or opened with its weights by `regard.open_mod
 
 from regard.models.bert import Bert
 from regard.models.bert_config import BertConfig
+from regard.models.captioner import Captioner
+from regard.models.captioner_config import CaptionerConfig
 from regard.models.glimpse import Glimpse
 from regard.models.glimpse_config import GlimpseConfig
 from regard.models.gpt import GPT, GPTConfig
@@ -32,6 +34,8 @@ __all__ = [
     "T5",
     "Bert",
     "BertConfig",
+    "Captioner",
+    "CaptionerConfig",
     "GPTConfig",
     "Glimpse",
     "GlimpseConfig",

@@ -20,7 +20,7 @@ class BeamRows:
 
     model: Any
 
-    def __init__(self, source: Int[Tensor, "b s"], memory: Float[Tensor, "b s m"], *, shared: bool = False) -> None:
+    def __init__(self, source: Tensor, memory: Float[Tensor, "b s m"], *, shared: bool = False) -> None:
         self.source, self.shared = source, shared
         self.rows = torch.arange(memory.shape[0], device=memory.device)  # the source that each row translates
         self.held = self.rows  # the source of each entry of the memory

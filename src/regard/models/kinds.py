@@ -183,6 +183,17 @@ KINDS: dict[str, Kind] = {
             unbounded=("labels", "image_height", "image_width"),
         ),
         Kind(
+            name="captioner",
+            config="regard.models.captioner_config:CaptionerConfig",
+            model="regard.models.captioner:Captioner",
+            reads="picture",
+            writes="text",
+            tasks=("see",),
+            opener="regard.app.runners.captions:open_captioner_runner",
+            cross="decoder.attention",  # not there in the twin without attention
+            unbounded=("pad", "image_height", "image_width"),
+        ),
+        Kind(
             name="t5",
             config="regard.models.t5:T5Config",
             model="regard.models.t5:T5",

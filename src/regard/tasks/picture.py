@@ -25,6 +25,7 @@ from regard.tasks.classification_scores import Judgement, count_confusion, score
 from regard.tasks.glimpse_loss import reward_locations
 from regard.tasks.model_settings import Hyperparameter, fill_config, with_hyperparameters
 from regard.tasks.read_and_written import ShownExample, save_examples
+from regard.tasks.shuffled_examples import ShuffledExamples
 from regard.trace.watch import watch
 from regard.training.loss import Loss
 from regard.training.settings import Settings, with_defaults
@@ -172,7 +173,7 @@ def measure_pixels(chunks: Iterable[UInt8[np.ndarray, "n c y x"]]) -> PixelScali
     return PixelScaling(tuple(mean.tolist()), tuple(np.where(deviation > 1e-6, deviation, 1.0).tolist()))
 
 
-class PreparedPictures:
+class PreparedPictures(ShuffledExamples):
     """Pictures made ready, and a model: every batch is a function of the settings, the pictures and its number."""
 
     better = Better("accuracy")
@@ -205,15 +206,6 @@ class PreparedPictures:
         """The first so many pictures, a few at a time."""
         for first in range(0, most, AT_ONCE):
             yield self.load(pictures.select(np.arange(first, min(most, first + AT_ONCE))))
-
-    def batches(self, epoch: int) -> list[np.ndarray]:
-        """The updates of one epoch; example n of epoch e has the number e · examples + n."""
-        order = np.random.default_rng((self.given.seed, epoch)).permutation(self.examples)
-        cuts = range(self.given.batch_size, self.examples, self.given.batch_size)
-        return np.split(epoch * self.examples + order, cuts)
-
-    def parts(self, indices: np.ndarray, count: int) -> list[np.ndarray]:
-        return np.array_split(indices, count)
 
     def collate(self, indices: np.ndarray) -> PictureBatch:
         if not len(indices):  # a process without a picture still takes part, with one that does not count

@@ -5,21 +5,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from jaxtyping import Float, UInt8
+from jaxtyping import Float
 from torch import Tensor
 
-from regard.data.picture_file import read_picture, resize_picture
 from regard.errors import ModelError
 from regard.models import store
 from regard.models.glimpse import Glimpse
 from regard.models.kinds import kind_of
 from regard.models.open.load_model import load_location, widen
 from regard.models.open.locate import UnknownModelError, locate
-from regard.models.open.read_pixels import PixelScaling, is_cropped, read_pixel_scaling
+from regard.models.open.read_pixels import is_cropped, read_pixel_scaling
 from regard.models.read_labels import read_labels
 from regard.tasks.glimpse_trace import trace_glimpses
+from regard.tasks.picture_reader import PictureReader
 from regard.trace.record.trace import Trace
 from regard.trace.watch import watch
 
@@ -27,29 +26,10 @@ AT_ONCE = 32  # pictures
 
 
 @dataclass(frozen=True)
-class PictureClassifier:
+class PictureClassifier(PictureReader):
     """A model of pictures with the names of its classes, as `open_picture_classifier` gives it."""
 
-    name: str
-    model: Any  # a Vit or Swin with classes, or a Glimpse
-    classes: list[str]
-    scaling: PixelScaling
-    crop: bool  # whether pictures are cut around the middle; else they are stretched
-    facts: dict[str, Any] = field(default_factory=dict)  # its manifest
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """Height and width of the pictures that it is shown."""
-        return self.model.config.image_height, self.model.config.image_width
-
-    def fit(self, source: Path | bytes, name: str = "") -> UInt8[np.ndarray, "y x c"]:
-        """The part of one picture that the model is shown, in its size."""
-        pixels = read_picture(source, channels=self.model.config.channels, name=name)
-        return resize_picture(pixels, *self.size, crop=self.crop)
-
-    def read(self, source: Path | bytes, name: str = "") -> Float[Tensor, "1 c y x"]:
-        """One picture as the model wants it."""
-        return self.scaling.scale(np.ascontiguousarray(self.fit(source, name).transpose(2, 0, 1))[None])
+    classes: list[str] = field(default_factory=list)
 
     @torch.inference_mode()
     def classify(self, sources: Sequence[Path | bytes]) -> Float[Tensor, "n classes"]:
@@ -101,4 +81,4 @@ def open_picture_classifier(where: str | Path, *, download: bool = False) -> Pic
         )
     facts = store.describe(place.path) if place.is_ours else {}
     scaling = read_pixel_scaling(place.path, model.config.channels)
-    return PictureClassifier(place.name, model.eval(), classes, scaling, is_cropped(place.path), facts)
+    return PictureClassifier(place.name, model.eval(), scaling, is_cropped(place.path), facts, classes)

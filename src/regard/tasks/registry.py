@@ -58,6 +58,11 @@ TASKS: dict[str, TaskEntry] = {
             ),
         ),
     ),
+    "caption": TaskEntry(
+        "write what a picture shows, from pictures with captions or drawn shapes",
+        "regard.tasks.caption:Caption",
+        (TaskCommand("caption", "Write what pictures show, and where it was seen.", "regard.cli.caption:caption"),),
+    ),
     "copy": TaskEntry("repeat a sequence", "regard.tasks.sequences:Copy"),
     "reverse": TaskEntry("write a sequence backwards", "regard.tasks.sequences:Reverse"),
     "sort": TaskEntry("write a sequence in order", "regard.tasks.sequences:Sort"),

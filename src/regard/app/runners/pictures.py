@@ -44,11 +44,7 @@ class PictureRunner(Runner):
         self.name, self.model, self.size, self.scaling, self.labels = name, model, size, scaling, labels
 
     def read(self, request: RunRequest, monitor: RunMonitor) -> Inputs:
-        if request.picture is None:
-            raise Refusal(f"{self.name} looks at a picture, and none came; choose one").with_code(
-                "picture.none", model=self.name
-            )
-        return {"picture": address_of(decode_picture(request.picture).resize((self.size[1], self.size[0])))}
+        return {"picture": address_of(read_asked_picture(request, self.name, self.size))}
 
     def forward(self, inputs: Inputs) -> Prediction | None:
         logits = numbers_of(self.model(self.scale(inputs)))[0]
@@ -93,6 +89,13 @@ def refuse_edits() -> RegardError:
     """What is said where edits of such a model are wanted."""
     why = "a model that looks by glimpses weighs nothing, so there is no attention to edit; edit a model that attends"
     return Refusal(why, 409).with_code("edit.glimpses")
+
+
+def read_asked_picture(request: RunRequest, name: str, size: tuple[int, int]) -> Any:
+    """The picture that came with a request, in the size of the model."""
+    if request.picture is None:
+        raise Refusal(f"{name} looks at a picture, and none came; choose one").with_code("picture.none", model=name)
+    return decode_picture(request.picture).resize((size[1], size[0]))
 
 
 def open_picture_reader(name: str, folder: Path) -> Runner:

@@ -22,7 +22,7 @@ from regard.models.tokenizer import WordTokenizer
 from regard.tasks.read_and_written import ReadAndWritten, label_ids, name_tokens
 from regard.tasks.text_translator import LONGEST, TextTranslator, check_looks_across, open_translator
 from regard.tasks.translate import SOURCE
-from regard.tasks.writing import ChooseText, write, writing_ids
+from regard.tasks.writing import ChooseText, WritingIds, write, writing_ids
 from regard.tokens import as_tokenizer
 from regard.trace.census.corpus import encode
 from regard.trace.record.trace import Trace
@@ -157,25 +157,39 @@ class PairRunner(Runner):
     ) -> str:
         """Greedily: the likeliest token each time."""
         if whole:
-            return self.codec.decode(self.rewrite_whole(inputs, layers, edits, monitor))
+            longest = self.longest or 2 * len(inputs["source"]) + 20
+            again = rewrite_whole(self, inputs, layers, edits, monitor, longest=longest, special=self.ids)
+            return self.codec.decode(again)
         with self.edit(layers, edits):
             return self.codec.decode(write(self.model, [inputs["source"]], longest=self.longest)[0].ids)
 
-    def rewrite_whole(self, inputs: Inputs, layers: list[str], edits: list[EditSpec], monitor: RunMonitor) -> list[int]:
-        """An edit of one position needs all positions in each call, so nothing is taken from a cache."""
-        written: list[int] = []
-        while len(written) < min(MOST, self.longest or 2 * len(inputs["source"]) + 20):
-            monitor.must_go_on()
-            so_far = inputs | {"written": written}
-            reached = [one for one in edits if one.query is None or one.query <= last_query(so_far, layers, one)]
-            with self.edit(layers, reached):
-                step = self.forward(so_far).logits[-1]
-            step[[i for i in (*self.ids.never, self.ids.unknown) if i is not None]] = -torch.inf
-            likeliest = int(step.argmax())
-            if likeliest == self.ids.end:
-                break
-            written.append(likeliest)
-        return written
+
+def rewrite_whole(
+    runner: Runner,
+    inputs: Inputs,
+    layers: list[str],
+    edits: list[EditSpec],
+    monitor: RunMonitor,
+    *,
+    longest: int,
+    special: WritingIds,
+) -> list[int]:
+    """An edit of one position needs all positions in each call, so nothing is taken from a cache."""
+    written: list[int] = []
+    while len(written) < min(MOST, longest):
+        monitor.must_go_on()
+        so_far = inputs | {"written": written}
+        reached = [one for one in edits if one.query is None or one.query <= last_query(so_far, layers, one)]
+        with runner.edit(layers, reached):
+            prediction = runner.forward(so_far)
+        assert prediction is not None
+        step = prediction.logits[-1]
+        step[[i for i in (*special.never, special.unknown) if i is not None]] = -torch.inf
+        likeliest = int(step.argmax())
+        if likeliest == special.end:
+            break
+        written.append(likeliest)
+    return written
 
 
 def last_query(inputs: Inputs, layers: list[str], one: EditSpec) -> int:

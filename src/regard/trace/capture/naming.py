@@ -91,7 +91,9 @@ class Naming:
             if layer.kind == "cross" and held.keys_from is not None and self.fixed is None:
                 patches = [one for one in self.sources(layer, named, rows) if one[0].grid is not None]
                 layer.keys = self.keys_of(layer, held.keys_from) or self.columns("cross", layer.weights, named, patches)
-                unsure = unsure or held.keys_from.why
+                if layer.keys is None and held.keys_from.ids is None:
+                    layer.keys = self.locations(layer, pixels)
+                unsure = unsure or ("" if layer.keys else held.keys_from.why)
             elif not unsure:
                 sources = self.sources(layer, named, rows)
                 layer.keys = self.columns(layer.kind, layer.weights, named, sources)
@@ -199,6 +201,12 @@ class Naming:
         if kind != "cross" or len(sources) != 1:
             return None
         return tuple(tokens for tokens in sources[0] for _ in range(b // len(sources[0])))  # beams share their source
+
+    def locations(self, layer: Layer, pixels: tuple[int, ...] | None) -> Named | None:
+        """Names of keys that were made of the picture alone: its locations, where the model speaks of patches."""
+        if pixels is None or self.pictures is None or not self.pictures.patches:
+            return None
+        return self.pictures.name(layer.name, layer.weights.shape[-1], pixels, layer.batch)
 
     def keys_of(self, layer: Layer, origin: Origin) -> Named | None:
         """Names of keys that were handed to a layer; beams share those of their entry."""
