@@ -94,16 +94,8 @@ def add_network(x: Tensor, layer: JoinedLayer, shape: Shape) -> Tensor:
 
 
 def add_linear(x: Tensor, y: Tensor, linear: JoinedLinear) -> Tensor:
-    """x (b, t, m) plus a projection of y (b, t, n).
-
-    A product that is added to what is there needs no room of its own, and its bias none either. The few rows that
-    `multiply` computes the other way round are added as they are.
-    """
-    if linear.bias is None or x.shape[1] > 1 or len(x) <= FEW:
-        return x + multiply(y, linear)
-    total = x + linear.bias
-    total[:, 0].addmm_(y[:, 0], linear.weight.t())
-    return total
+    """x plus a projection of y."""
+    return x + multiply(y, linear)
 
 
 def attend_one(q: Tensor, cache: SlotCache, count: int, shape: Shape, hidden: Tensor | None) -> Tensor:
