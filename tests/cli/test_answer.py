@@ -201,8 +201,6 @@ def test_what_the_model_did_not_read_is_said(monkeypatch, capsys):
     code, printed, said = run(monkeypatch, capsys, *words, "--json")
     assert (code, len(printed.splitlines())) == (0, 2)
     first, long, foreign = said.splitlines()
-    assert first.startswith("the passage: 2 of ")
-    assert first.endswith(" tokens are unknown to the model")
-    assert long.startswith("the question has ")
-    assert long.endswith(" tokens: only the first 64 were read")
+    assert re.fullmatch(r"the passage: 2 of \d+ tokens are unknown to the model", first)
+    assert re.fullmatch(r"the question has \d+ tokens: only the first 64 were read", long)
     assert foreign == "the question: 1 of 2 tokens is unknown to the model"

@@ -145,7 +145,10 @@ def test_lines_keep_their_places_and_blank_ones_stay_blank(monkeypatch, capsys, 
         json.loads(row) for row in classify(monkeypatch, capsys, home, *words, "--json", stdin=lines)[1].splitlines()
     ]
     assert [row["class"] for row in rows] == [ask.ranked(TEXT)[0][0], None, None, ask.ranked(OTHER)[0][0]]
-    assert (rows[1], "words" in rows[0]) == ({"text": "", "class": None, "cut": False, "probabilities": {}}, False)
+    assert (rows[1], "words" in rows[0]) == (
+        {"text": "", "class": None, "cut": False, "unknown": 0, "probabilities": {}},
+        False,
+    )
 
 
 def test_words_of_lines_end_with_what_the_columns_are_also_after_a_blank_line(monkeypatch, capsys, home, tmp_path):

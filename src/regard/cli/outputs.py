@@ -22,7 +22,7 @@ def check_target(to: Path | None, endings: Sequence[str], *, explorer: bool = Tr
     if not os.path.isdir(to.parent):
         raise ConfigError(f"the folder {folder!r} for {name!r} does not exist; make it first")
     if not os.access(to.parent, os.W_OK):
-        raise ConfigError(f"nothing can be written to the folder {folder!r}; name another one for {name!r}")
+        raise ConfigError(f"the folder {folder!r} cannot be written to; name another one for {name!r}")
     if os.path.isdir(to):
         raise ConfigError(f"{str(to)!r} is a folder, but a file is written; give another name")
     if explorer and to.suffix.lower() == ".html":
