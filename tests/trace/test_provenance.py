@@ -516,3 +516,48 @@ def test_rows_that_were_put_into_another_order_lose_their_names(way: str) -> Non
     trace = watched(Reordered(way).eval(), SOURCE)
     must_be(trace[0], None, None)
     assert any("another order" in note for note in trace[0].notes)
+
+
+class FromItself(nn.Module):
+    """Makes its target out of the source, so that nobody hands it over."""
+
+    def __init__(self, way: str) -> None:
+        super().__init__()
+        self.way, self.words = way, nn.Embedding(V, 24)
+        self.body = nn.Transformer(24, 2, 2, 2, 40, batch_first=True)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.words(tokens)
+        if self.way == "embedded":
+            return self.body(x, nn.functional.pad(x, (0, 0, 1, -1)))
+        target = self.words(nn.functional.pad(tokens[:, :-1], (1, 0), value=1))
+        return self.body(x, target)
+
+
+@pytest.mark.parametrize("way", ["ids", "embedded"])
+def test_a_target_that_is_the_source_moved_by_one_does_not_carry_its_tokens(way: str) -> None:
+    trace = watched(FromItself(way).eval(), SOURCE)
+    shifted = torch.cat([torch.ones_like(SOURCE[:, :1]), SOURCE[:, :-1]], 1)
+    for layer in trace.layers:
+        rows = SOURCE if "encoder" in layer.name else shifted if way == "ids" else None
+        must_be(layer, rows, SOURCE if layer.kind == "cross" else rows)
+
+
+class BothWays(nn.Module):
+    """One module reads the text forwards and backwards."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(V, 24)
+        self.body = nn.TransformerEncoderLayer(24, 3, 30, batch_first=True)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.words(tokens)
+        both: Tensor = self.body(x) + self.body(x.flip(1)).flip(1)
+        return both
+
+
+def test_a_module_that_reads_a_text_backwards_as_well_names_one_reading_only() -> None:
+    forwards, backwards = watched(BothWays().eval(), SOURCE).layers
+    must_be(forwards, SOURCE, SOURCE)
+    must_be(backwards, None, None)

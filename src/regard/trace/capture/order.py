@@ -40,10 +40,10 @@ def compare_rows(stream: Tensor, embedded: Tensor) -> bool | None:
     strange = own < ALIKE
     if not bool(strange.any()):
         return False
-    every = e.float()
-    alike = (rows @ every.mT) / (rows.norm(dim=-1, keepdim=True) * every.norm(dim=-1)).clamp_min(1e-12)
+    rows = torch.nn.functional.normalize(rows, dim=-1)
+    alike = [(rows @ torch.nn.functional.normalize(part.float(), dim=-1).mT).amax(-1) for part in e.split(4096)]
+    best = torch.stack(alike).amax(0)
     chance = math.sqrt(2 * math.log(count) / width)  # the best of so many rows that have nothing to do with it
-    best = alike.amax(-1)
     moved = strange & (best > max(ALIKE, min(1.3 * chance, 0.99))) & (best > own + CLEARLY)
     if int(moved.sum()) >= max(2, len(at) // 4):
         return True

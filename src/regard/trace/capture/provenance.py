@@ -73,8 +73,16 @@ class EmbeddedIds:
     step: int
     number: int  # how many attention calls came before it
     followed: bool = False  # whether all that is made of them is heard
-    out: Tensor | None = None  # what they became, until their first attention
-    moved: bool = False  # whether that was put into another order before
+    out: Tensor | None = None  # what they became, as long as the model works on them
+    orders: dict[str, "Order"] = field(default_factory=dict)  # by modules that were handed what was made of that
+
+
+class Order(NamedTuple):
+    """Whether a module was handed rows in another order than that in which they were embedded."""
+
+    path: str
+    stream: ReferenceType[Tensor]
+    moved: bool
 
 
 class AttendedRows(NamedTuple):
@@ -125,9 +133,10 @@ class Provenance:
         around = [arguments_of(frame) for frame in outer]
         holding = [any(shares(ids, x) for x in handed.integers()) for handed in around]
         given = any(holding) and (holding[-1] or not counts_up(ids))
+        text = not given and not counts_up(ids) and self.is_text(vocabulary)
         if not given and around and (stream := around[0].stream()) is not None and stream.ndim == 3:
             return False  # positions or distances, made inside a module that works on a stream
-        one = EmbeddedIds(ids, vocabulary, tuple(frames), given, self.steps, self.number)
+        one = EmbeddedIds(ids, vocabulary, tuple(frames), given or text, self.steps, self.number)
         rivals = [x for handed in around for x in handed.integers() if x.shape[-1:] == ids.shape[-1:]]
         rivals += [other.ids for other in self.embedded if other.given and other.ids.shape[-1:] == ids.shape[-1:]]
         one.followed = one.given and not all(shares(ids, x) for x in rivals)
@@ -136,6 +145,10 @@ class Provenance:
         self.embedding = self.embedding.union(one.frames)
         self.mark(out, (one,))
         return one.followed
+
+    def is_text(self, vocabulary: int) -> bool:
+        """Whether ids that nobody handed over are a text, such as a target made of the source: one has its table."""
+        return any(one.given and one.vocabulary == vocabulary and one.step == self.steps for one in self.embedded)
 
     def mark(self, x: Tensor, of: tuple[EmbeddedIds, ...]) -> None:
         self.made[id(x)] = (ref(x), of)
@@ -165,9 +178,19 @@ class Provenance:
         one = next((one for one in reversed(self.embedded) if one.ids is origin.ids), None)
         if one is None:
             return origin
-        if one.out is not None:
-            one.moved, one.out = is_moved(around.streams(one.frames), one.out), None
-        return Origin(None, MOVED) if one.moved else origin
+        return Origin(None, MOVED) if self.is_moved(around, one) else origin
+
+    def is_moved(self, around: Around, one: EmbeddedIds) -> bool:
+        """Whether what a module was handed has the embedded rows in another order; a list of blocks is asked once."""
+        streams = around.streams(one.frames)
+        if one.out is None or not streams:
+            return False
+        path = around.path(len(streams) - 1)
+        stack = ".".join(part for part in path.split(".") if not part.isdigit())
+        known = one.orders.get(stack)
+        if known is None or (known.path == path and known.stream() is not streams[-1]):
+            known = one.orders[stack] = Order(path, ref(streams[-1]), is_moved(streams, one.out))
+        return known.moved
 
     def find_rows(self, around: Around, batch: int, n: int) -> Origin | None:
         """The ids that became the rows, in whatever order they stand. The way leads outwards."""
@@ -211,6 +234,8 @@ class Provenance:
         of = [one for one in made if one.given and fits_rows(one.ids, batch, n)] if made else []
         if not of:
             return None
+        if any(one.out is not None and shares(x, one.out) for one in of):  # nothing was added to it yet
+            return Origin(of[0].ids, followed=True) if len(of) == 1 else None
         first = min(one.number for one in of)
         missed = [
             one for one in self.embedded
