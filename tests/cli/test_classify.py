@@ -131,7 +131,7 @@ def test_without_words_only_classes_are_printed(monkeypatch, capsys, home, ask):
     wanted = ["   ".join(f"{name} {share:.3f}" for name, share in ask.ranked(text)) for text in (TEXT, OTHER)]
     assert (code, said, printed.split("\n\n")) == (0, "", [*wanted, ""])
     rows = classify(monkeypatch, capsys, home, TEXT, "--no-words", "--json")[1]
-    assert json.loads(rows).keys() == {"text", "class", "cut", "probabilities"}
+    assert json.loads(rows).keys() == {"text", "class", "cut", "unknown", "probabilities"}
 
 
 @pytest.mark.parametrize("way", ["file", "dash"])
