@@ -18,7 +18,8 @@ ALIKE, CLEARLY = 0.6, 0.3  # cosines: of a row and what it came from; and by how
 def is_moved(streams: Iterable[Tensor], embedded: Tensor) -> bool:
     """Whether one of these streams, innermost first, shows the embedded rows at other places, and none at their own."""
     first = embedded[None] if embedded.ndim == 2 else embedded
-    same = [x for x in streams if x.shape == first.shape or x.shape == first.transpose(0, 1).shape]
+    shapes = (first.shape, first.transpose(0, 1).shape)
+    same = [x for x in streams if has_numbers(x) and x.shape in shapes]
     if first.shape[:-1].numel() < 2 or any(x.data_ptr() == embedded.data_ptr() for x in same):
         return False
     with torch.no_grad():
@@ -28,6 +29,11 @@ def is_moved(streams: Iterable[Tensor], embedded: Tensor) -> bool:
             if None not in found:
                 return all(found)
     return False
+
+
+def has_numbers(x: Tensor) -> bool:
+    """Whether a tensor is an ordinary one: nested ones have no shape, those of torch.func and meta ones no numbers."""
+    return not (x.is_nested or x.is_meta or torch._C._functorch.is_functorch_wrapped_tensor(x))
 
 
 def compare_rows(stream: Tensor, embedded: Tensor) -> bool | None:
