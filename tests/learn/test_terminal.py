@@ -3,7 +3,7 @@
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from wcwidth import wcswidth
 
@@ -49,6 +49,7 @@ def test_a_slider_is_moved_to_the_nearest_of_its_values():
     assert "width 3.0: mean squared error" in moved
 
 
+@settings(max_examples=60)
 @given(st.text(alphabet="ab 猫坐。，“”()*`—", max_size=60), st.integers(20, 60))
 def test_wrapping_loses_nothing_but_space(text, width):
     lines = wrap(text, width)

@@ -71,7 +71,8 @@ def curve_lines(panel: CurvePanel, language: str, width: int) -> Iterator[str]:
         yield name[language]
         yield from plot_text(scale_steps(panel.x, values), width=min(width, 64), height=4).split("\n")[:-1]
     first, last = panel.x[0], panel.x[-1]
-    yield f"{panel.x_label[language]}: {first:.4g} … {last:.4g}"
+    colon = "：" if language == "zh" else ": "
+    yield f"{panel.x_label[language]}{colon}{first:.4g} … {last:.4g}"
 
 
 def scale_steps(x: Any, values: Any) -> list[tuple[int, float]]:
@@ -87,8 +88,9 @@ def number_table(names: list[str], columns: list[str], rows: Sequence[Sequence[N
     left = max(map(wide, names))
     size = max(len(cell) for row in [columns, *cells] for cell in row) + 2
     fit = max((width - left) // size, 1)
+    more = " …" if fit < len(columns) else ""
     return [
-        name + " " * (left - wide(name)) + "".join(f"{cell:>{size}}" for cell in row[:fit])
+        name + " " * (left - wide(name)) + "".join(f"{cell:>{size}}" for cell in row[:fit]) + more
         for name, row in zip(["", *names], [columns, *cells], strict=True)
     ]
 

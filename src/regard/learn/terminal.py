@@ -40,6 +40,7 @@ WORDS = {
         "wrote": "it writes: {written}",
         "head": ", head {head}",
         "heads": ", every head",
+        "colon": ": ",
         "axes": "rows are queries, columns are keys",
         "differs": "here this printed something else than the lesson says",
     },
@@ -52,6 +53,7 @@ WORDS = {
         "wrote": "译文：{written}",
         "head": "，第 {head} 号头",
         "heads": "，全部的头",
+        "colon": "：",
         "axes": "行是查询，列是键",
         "differs": "在这台机器上，这里打印的结果与课文不同",
     },
@@ -105,7 +107,7 @@ class LessonWriter(NamedTuple):
                 for number, item in enumerate(part.items, 1):
                     yield from wrap(item, WIDTH, first=f"{number}. " if part.numbered else "- ")
             case TextTable():
-                yield from table_lines(part)
+                yield from table_lines(part, self.say("colon"))
             case Formula():
                 yield from (f"    {line}".rstrip() for line in part.text.split("\n"))
             case CodeCell():
@@ -173,7 +175,7 @@ def heads_lines(writer: LessonWriter, found: LessonMap) -> Iterator[str]:
             yield name + " " * (left - columns(name)) + "".join(f"{part:<{size}}" for part in parts)
 
 
-def table_lines(table: TextTable) -> Iterator[str]:
+def table_lines(table: TextTable, colon: str) -> Iterator[str]:
     """Columns side by side; where they are too wide together, each row as a list of its cells with their headings."""
     rows = [tuple(join_lines(strip_markup(cell)) for cell in row) for row in (table.heading, *table.rows)]
     sizes = [max(columns(row[at]) for row in rows) for at in range(len(rows[0]))]
@@ -181,7 +183,7 @@ def table_lines(table: TextTable) -> Iterator[str]:
         for name, *cells in rows[1:]:
             yield from wrap(name, WIDTH, first="  ")
             for heading, cell in zip(rows[0][1:], cells, strict=True):
-                yield from wrap(cell, WIDTH, first=f"    {heading}: ", rest="      ")
+                yield from wrap(cell, WIDTH, first=f"    {heading}{colon}", rest="      ")
         return
     for number, row in enumerate(rows):
         start = "  ".join(cell + " " * (size - columns(cell)) for cell, size in zip(row[:-1], sizes))

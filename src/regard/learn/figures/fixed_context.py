@@ -1,6 +1,6 @@
 """Translation score against the length of a sentence, with and without attention: what a benchmark measured."""
 
-from regard.learn.figures.panels import CurvePanel, LessonFigure, Phrase
+from regard.learn.figures.panels import CurvePanel, LessonFigure, Wording
 
 # benchmarks/attention_and_length.py 800, as benchmarks/results/2026-11-16-attention-and-length.md keeps it; a test
 # compares these numbers with that page.
@@ -13,10 +13,10 @@ BLEU = {
     "Transformer": (95.9, 97.0, 96.5, 95.3, 94.0, 87.0),
 }
 NAMES = {
-    "none": Phrase("one fixed vector", "一个固定向量"),
-    "Bahdanau": Phrase("Bahdanau attention", "Bahdanau 注意力"),
-    "Luong": Phrase("Luong attention", "Luong 注意力"),
-    "Transformer": Phrase("Transformer", "Transformer"),
+    "none": Wording("one fixed vector", "一个固定向量"),
+    "Bahdanau": Wording("Bahdanau attention", "Bahdanau 注意力"),
+    "Luong": Wording("Luong attention", "Luong 注意力"),
+    "Transformer": Wording("Transformer", "Transformer"),
 }
 
 
@@ -28,9 +28,9 @@ def show_lengths() -> LessonFigure:
     """
     lines = {NAMES[name]: values for name, values in BLEU.items()}
     panel = CurvePanel(
-        Phrase("BLEU of the translations", "译文的 BLEU"),
+        Wording("BLEU of the translations", "译文的 BLEU"),
         MIDDLES,
         lines,
-        Phrase("words of the source (middle of each group)", "原文的词数（各组的中点）"),
+        Wording("words of the source (middle of each group)", "原文的词数（各组的中点）"),
     )
     return LessonFigure((panel,))

@@ -4,7 +4,7 @@ import numpy as np
 
 from regard.attention import reference
 from regard.learn.figures.example import TOKENS, X
-from regard.learn.figures.panels import HeatPanel, LessonFigure, Phrase
+from regard.learn.figures.panels import HeatPanel, LessonFigure, Wording
 
 
 def split_example() -> LessonFigure:
@@ -17,9 +17,9 @@ def split_example() -> LessonFigure:
     whole = reference.multi_head(X, eye, eye, eye, eye, heads=1).weights[0]
     first, second = reference.multi_head(X, eye, eye, eye, eye, heads=2).weights
     titles = (
-        Phrase("one head, all four channels", "一个头，看全部四个通道"),
-        Phrase("two heads: the first sees c1 and c2", "两个头：第一个只看 c1、c2"),
-        Phrase("two heads: the second sees c3 and c4", "两个头：第二个只看 c3、c4"),
+        Wording("one head, all four channels", "一个头，看全部四个通道"),
+        Wording("two heads: the first sees c1 and c2", "两个头：第一个只看 c1、c2"),
+        Wording("two heads: the second sees c3 and c4", "两个头：第二个只看 c3、c4"),
     )
     return LessonFigure(
         tuple(

@@ -3,7 +3,7 @@
 import torch
 
 from regard.attention import reference
-from regard.learn.figures.panels import CurvePanel, LessonFigure, Phrase
+from regard.learn.figures.panels import CurvePanel, LessonFigure, Wording
 from regard.positions import ALiBi, Rotary
 
 
@@ -21,9 +21,9 @@ def compare_positions(width: int = 64, length: int = 64) -> LessonFigure:
     rotary = (turned @ turned[0] / width).tolist()  # two equal vectors, that far apart
     bias = ALiBi(8).block(torch.tensor([length - 1]), torch.arange(length), torch.tensor([2]))[0, 0].flip(0).tolist()
     lines = {
-        Phrase("sinusoids: dot product with position 0", "正弦：与位置 0 的点积"): sinusoids.tolist(),
-        Phrase("rotary: score of two equal vectors", "旋转：两个相同向量的得分"): rotary,
-        Phrase("ALiBi, slope 1/8: what is added to the score", "ALiBi，斜率 1/8：加到得分上的量"): bias,
+        Wording("sinusoids: dot product with position 0", "正弦：与位置 0 的点积"): sinusoids.tolist(),
+        Wording("rotary: score of two equal vectors", "旋转：两个相同向量的得分"): rotary,
+        Wording("ALiBi, slope 1/8: what is added to the score", "ALiBi，斜率 1/8：加到得分上的量"): bias,
     }
-    title = Phrase("what a distance does to a score", "距离如何影响得分")
-    return LessonFigure((CurvePanel(title, list(range(length)), lines, Phrase("distance", "距离")),))
+    title = Wording("what a distance does to a score", "距离如何影响得分")
+    return LessonFigure((CurvePanel(title, list(range(length)), lines, Wording("distance", "距离")),))

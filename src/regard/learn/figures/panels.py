@@ -5,38 +5,38 @@ The terminal, the explorer and the site draw the same panels, so that they show 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
 
-class Phrase(NamedTuple):
+@dataclass(frozen=True)
+class Wording:
     """The same words in each language of the lessons.
 
-    >>> Phrase("keys", "键")["zh"]
+    >>> Wording("keys", "键")["zh"]
     '键'
     """
 
     en: str
     zh: str
 
-    def __getitem__(self, language: Any) -> str:
+    def __getitem__(self, language: str) -> str:
         return str(getattr(self, language))
 
 
-QUERIES, KEYS = Phrase("queries", "查询"), Phrase("keys", "键")
+QUERIES, KEYS = Wording("queries", "查询"), Wording("keys", "键")
 
 
 @dataclass(frozen=True)
 class HeatPanel:
     """A grid of numbers: shaded, or as a table where the numbers themselves matter. NaN may not be looked at."""
 
-    title: Phrase
+    title: Wording
     values: Float[np.ndarray, "r c"]
     rows: Sequence[str]
     columns: Sequence[str]
-    axes: tuple[Phrase, Phrase] = (QUERIES, KEYS)
+    axes: tuple[Wording, Wording] = (QUERIES, KEYS)
     numbers: bool = False
     digits: int = 2
     diverging: bool = False
@@ -46,10 +46,10 @@ class HeatPanel:
 class CurvePanel:
     """Lines over one axis, and the points that they were made from, if any."""
 
-    title: Phrase
+    title: Wording
     x: Sequence[float | int]
-    lines: Mapping[Phrase, Sequence[float | int]]
-    x_label: Phrase
+    lines: Mapping[Wording, Sequence[float | int]]
+    x_label: Wording
     points: tuple[Sequence[float], Sequence[float]] | None = None
     log: bool = False
 
@@ -59,4 +59,4 @@ class LessonFigure:
     """The panels of one frame, and a sentence of what was computed."""
 
     panels: tuple[HeatPanel | CurvePanel, ...]
-    said: Phrase = field(default=Phrase("", ""))
+    said: Wording = field(default=Wording("", ""))

@@ -3,22 +3,21 @@
 import numpy as np
 
 from regard.attention import reference
-from regard.learn.figures.panels import HeatPanel, LessonFigure, Phrase
+from regard.learn.figures.panels import HeatPanel, LessonFigure, Wording
 
 SIDE = 16
 SHARPNESS = 6.0  # what cosines are multiplied by before softmax
 
 
 def draw_shapes() -> np.ndarray:
-    """A picture of 16 × 16 pixels: a disc at the upper left, a frame at the lower right.
+    """A picture of 16 × 16 pixels: a bright disc at the upper left, a pale one at the lower right.
 
     >>> draw_shapes().shape
     (16, 16)
     """
     y, x = np.mgrid[:SIDE, :SIDE]
-    disc = (y - 4) ** 2 + (x - 4) ** 2 <= 10
-    frame = (np.maximum(abs(y - 11), abs(x - 11)) <= 3) & (np.maximum(abs(y - 11), abs(x - 11)) >= 2)
-    return np.where(disc, 1.0, np.where(frame, 0.6, 0.0))
+    bright, pale = ((y - at) ** 2 + (x - at) ** 2 <= 10 for at in (3.5, 11.5))
+    return np.where(bright, 1.0, np.where(pale, 0.6, 0.0))
 
 
 def cut_patches(picture: np.ndarray, size: int) -> np.ndarray:
@@ -42,13 +41,13 @@ def show_shapes(size: int = 4) -> LessonFigure:
     across = SIDE // size
     names = [f"{at // across},{at % across}" for at in range(len(patches))]
     numbers = [str(at) for at in range(SIDE)]
-    axes = Phrase("rows of pixels", "像素行"), Phrase("columns of pixels", "像素列")
+    axes = Wording("rows of pixels", "像素行"), Wording("columns of pixels", "像素列")
     scores = SHARPNESS * reference.cosine_scores(patches, patches)
     return LessonFigure(
         (
-            HeatPanel(Phrase("a picture of 16 × 16 pixels", "16 × 16 像素的图片"), picture, numbers, numbers, axes),
+            HeatPanel(Wording("a picture of 16 × 16 pixels", "16 × 16 像素的图片"), picture, numbers, numbers, axes),
             HeatPanel(
-                Phrase(
+                Wording(
                     f"its {len(patches)} patches of {size} × {size} pixels, each looking at all by its raw pixels",
                     f"切成 {len(patches)} 个 {size} × {size} 的块，每块凭原始像素看所有块",
                 ),

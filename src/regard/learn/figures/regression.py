@@ -8,7 +8,7 @@ from torch import Tensor
 
 from regard.attention.attend import Attended
 from regard.attention.kernel_regression import nadaraya_watson
-from regard.learn.figures.panels import CurvePanel, LessonFigure, Phrase
+from regard.learn.figures.panels import CurvePanel, LessonFigure, Wording
 
 
 class NoisyCurve(NamedTuple):
@@ -51,11 +51,14 @@ def fit_curve(width: float | int = 1.0, points: int = 50) -> LessonFigure:
     fitted = regress_examples(data, width).mix
     error = (fitted - data.truth).square().mean().item()
     panel = CurvePanel(
-        Phrase(f"kernel regression on {points} examples, width {width}", f"{points} 个样本上的核回归，宽度 {width}"),
+        Wording(f"kernel regression on {points} examples, width {width}", f"{points} 个样本上的核回归，宽度 {width}"),
         data.x.tolist(),
-        {Phrase("the true curve", "真实曲线"): data.truth.tolist(), Phrase("the prediction", "预测"): fitted.tolist()},
-        Phrase("x", "x"),
+        {
+            Wording("the true curve", "真实曲线"): data.truth.tolist(),
+            Wording("the prediction", "预测"): fitted.tolist(),
+        },
+        Wording("x", "x"),
         points=(data.keys.tolist(), data.values.tolist()),
     )
-    said = Phrase(f"width {width}: mean squared error {error:.3f}", f"宽度 {width}：均方误差 {error:.3f}")
+    said = Wording(f"width {width}: mean squared error {error:.3f}", f"宽度 {width}：均方误差 {error:.3f}")
     return LessonFigure((panel,), said)

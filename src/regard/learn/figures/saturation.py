@@ -1,11 +1,12 @@
 """Why scores are divided by √d: variance, largest weight and gradient against d, with and without."""
 
 import math
+from functools import cache
 from typing import NamedTuple
 
 import torch
 
-from regard.learn.figures.panels import CurvePanel, LessonFigure, Phrase
+from regard.learn.figures.panels import CurvePanel, LessonFigure, Wording
 
 WIDTHS = (4, 16, 64, 256, 1024)
 
@@ -18,7 +19,8 @@ class Saturation(NamedTuple):
     gradient: float  # size of the derivative of a row's weights by its scores
 
 
-def measure_width(d: int, *, scaled: bool, keys: int = 16, queries: int = 512) -> Saturation:
+@cache
+def measure_width(d: int, *, scaled: bool, keys: int = 16, queries: int = 256) -> Saturation:
     r"""Queries and keys of d channels, each a normal draw of variance 1: their scores, and the softmax of these.
 
     The Jacobian of softmax is diag(w) − w wᵀ; its mean size (Frobenius norm) is the `gradient`.
@@ -44,11 +46,11 @@ def measure_saturation() -> LessonFigure:
     ['q · k', 'q · k / √d']
     """
     plain, scaled = ([measure_width(d, scaled=scaled) for d in WIDTHS] for scaled in (False, True))
-    names = Phrase("q · k", "q · k"), Phrase("q · k / √d", "q · k / √d")
+    names = Wording("q · k", "q · k"), Wording("q · k / √d", "q · k / √d")
     titles = {
-        "variance": Phrase("variance of the scores", "得分的方差"),
-        "largest": Phrase("largest weight of 16 keys, mean over queries", "16 个键中最大的权重（对查询取平均）"),
-        "gradient": Phrase("size of the gradient through softmax", "softmax 梯度的大小"),
+        "variance": Wording("variance of the scores", "得分的方差"),
+        "largest": Wording("largest weight of 16 keys, mean over queries", "16 个键中最大的权重（对查询取平均）"),
+        "gradient": Wording("size of the gradient through softmax", "softmax 梯度的大小"),
     }
     panels = [
         CurvePanel(
@@ -58,7 +60,7 @@ def measure_saturation() -> LessonFigure:
                 name: [getattr(one, measure) for one in measured]
                 for name, measured in zip(names, (plain, scaled), strict=True)
             },
-            Phrase("d, channels of a query", "d：查询的通道数"),
+            Wording("d, channels of a query", "d：查询的通道数"),
             log=True,
         )
         for measure, title in titles.items()

@@ -3,7 +3,7 @@
 import numpy as np
 
 from regard.attention import reference
-from regard.learn.figures.panels import CurvePanel, LessonFigure, Phrase
+from regard.learn.figures.panels import CurvePanel, LessonFigure, Wording
 
 ANGLES = np.arange(0, 181, 5)
 
@@ -19,13 +19,13 @@ def compare_scores(length: float | int = 1.0) -> LessonFigure:
     radians = np.deg2rad(ANGLES)
     keys = length * np.stack([np.cos(radians), np.sin(radians)], 1)
     lines = {
-        Phrase("dot", "点积"): reference.dot_scores(query, keys)[0].tolist(),
-        Phrase("cosine", "余弦"): reference.cosine_scores(query, keys)[0].tolist(),
-        Phrase("Gaussian", "高斯"): reference.gaussian_scores(query, keys)[0].tolist(),
+        Wording("dot", "点积"): reference.dot_scores(query, keys)[0].tolist(),
+        Wording("cosine", "余弦"): reference.cosine_scores(query, keys)[0].tolist(),
+        Wording("Gaussian", "高斯"): reference.gaussian_scores(query, keys)[0].tolist(),
     }
-    title = Phrase(
+    title = Wording(
         f"score of a query of length 1 and a key of length {length}",
         f"长度为 1 的查询与长度为 {length} 的键的得分",
     )
-    panel = CurvePanel(title, ANGLES.tolist(), lines, Phrase("angle between them, degrees", "两者夹角（度）"))
+    panel = CurvePanel(title, ANGLES.tolist(), lines, Wording("angle between them, degrees", "两者夹角（度）"))
     return LessonFigure((panel,))

@@ -3,7 +3,7 @@
 import numpy as np
 
 from regard.attention import reference
-from regard.learn.figures.panels import HeatPanel, LessonFigure, Phrase
+from regard.learn.figures.panels import HeatPanel, LessonFigure, Wording
 
 SCORES = np.array([1.0, 0.0, 0.5, 0.5, 0.75])
 FACTORS = (0.0, 1.0, 4.0, 16.0, 64.0)
@@ -17,8 +17,8 @@ def heat_softmax() -> LessonFigure:
            [0.2976, 0.1095, 0.1805, 0.1805, 0.2318]])
     """
     weights = reference.softmax(np.outer(FACTORS, SCORES))
-    title = Phrase("weights of one row of scores, at five temperatures", "同一行得分在五种温度下的权重")
+    title = Wording("weights of one row of scores, at five temperatures", "同一行得分在五种温度下的权重")
     rows = [f"s × {factor:g}" for factor in FACTORS]
     columns = [f"{score:g}" for score in SCORES]
-    axes = Phrase("factor", "倍数"), Phrase("scores", "得分")
+    axes = Wording("factor", "倍数"), Wording("scores", "得分")
     return LessonFigure((HeatPanel(title, weights, rows, columns, axes, numbers=True, digits=4),))

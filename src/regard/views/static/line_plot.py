@@ -39,14 +39,14 @@ def line_plot(
     if points is not None:
         axes.plot(*points, "o", color=theme.pale, markersize=3, alpha=0.7)
     for number, (name, values) in enumerate(lines.items()):
-        look = {"color": theme.lines[number % len(theme.lines)], "linestyle": STYLES[number % len(STYLES)]}
-        axes.plot(x, values, label=name, linewidth=1.8, **look)
+        colour, style = theme.lines[number % len(theme.lines)], STYLES[number % len(STYLES)]
+        axes.plot(x, values, label=name, linewidth=1.8, color=colour, linestyle=style)
     if log:
         axes.set(xscale="log", yscale="log")
     axes.grid(color=theme.rule, linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(theme.rule)
-    axes.tick_params(colors=theme.pale, labelsize=8, length=0)
+    axes.tick_params(which="both", colors=theme.pale, labelsize=8, length=0)
     axes.set_xlabel(x_label, family=fonts, color=theme.pale, fontsize=9, parse_math=False)
     axes.set_title(title, family=fonts, color=theme.ink, fontsize=10, loc="left", parse_math=False)
     for words in axes.legend(frameon=False, fontsize=8).get_texts():
