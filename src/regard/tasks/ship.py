@@ -91,7 +91,7 @@ def ship(
     environment = json.loads((begun.folder / "environment.json").read_text())
     made = environment.pop("command").replace(str(run), f"runs/{out.name}")  # where folders lie is nobody's business
     facts: dict[str, Any] = {
-        key: told[key] for key in ("task", "settings", "weights_of", "steps", "classes") if key in told
+        key: told[key] for key in ("task", "settings", "weights_of", "steps", "classes", "pixels") if key in told
     }
     facts |= {"name": out.name, "about": about, **({"limits": limits} if limits else {}), "environment": environment}
     facts |= name_commands(made, told["settings"], told["steps"])
