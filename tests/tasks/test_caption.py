@@ -165,7 +165,8 @@ def test_the_command_writes_captions_and_where_each_word_looked(run, tmp_path, m
     def say(*words):
         return run_command(monkeypatch, capsys, "caption", *words, "--model", str(run))
 
-    monkeypatch.setattr("regard.views.explorer.bundle.read_bundle", lambda: "export {}")
+    for where in ("bundle", "page"):
+        monkeypatch.setattr(f"regard.views.explorer.{where}.read_bundle", lambda: "export {}")
     files = [tmp_path / f"{at}.png" for at in range(2)]
     for at, file in enumerate(files):
         Image.fromarray(make_scene(1, "test", at).pixels).save(file)
