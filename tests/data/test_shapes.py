@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from regard.data.captioned import make_shapes, read_captions
+from regard.data.caption_sets import make_shapes, read_captions
 from regard.data.shapes import COLOURS, PARTS, RADII, RELATIONS, SHAPES, SIDE, make_scene, part_of
 from regard.errors import ConfigError, DataError
 

@@ -44,8 +44,8 @@ def model():
 def test_every_model_is_described_and_small():
     translators = ["en-zh", "en-zh-grammar", "en-zh-grammar-recurrent"]
     assert embedded.names() == [
-        *translators, "filler", "induction", "reader", "sentence-encoder", "sentiment", "summariser",
-        "writer",
+        *translators, "filler", "induction", "reader", "sentence-encoder", "sentiment",
+        "shapes-captioner", "summariser", "writer",
     ]  # fmt: skip
     for name in embedded.names():
         told, data = embedded.describe(name), (embedded.folder(name) / store.WEIGHTS).read_bytes()
@@ -62,6 +62,15 @@ def test_the_scores_in_the_manifest_are_those_of_the_model(model):
     assert told.keys() == found.keys()
     assert_close(found, told, atol=1e-3, rtol=0)
     assert told["accuracy"] > 0.99
+
+
+def test_the_captioner_says_what_it_sees_and_points_at_it_as_its_manifest_says():
+    told, model = embedded.describe("shapes-captioner"), embedded.load("shapes-captioner")
+    found = evaluate("shapes-captioner", count=60, beams=1, samples=0)["scores"]
+    assert found["exact"] >= 0.95 <= told["scores"]["exact"]
+    assert found["pointing"] == pytest.approx(told["scores"]["pointing"], abs=0.08)
+    assert told["weights"]["bytes"] < 1_000_000
+    assert model.config.attention == "soft"
 
 
 def test_one_head_looks_at_the_previous_token_and_others_find_the_repeat(model):

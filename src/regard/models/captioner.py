@@ -31,7 +31,7 @@ class SeenPicture(NamedTuple):
     state: State  # with which the decoder begins
 
 
-class Looked(NamedTuple):
+class Look(NamedTuple):
     """What looking at pictures once gave, and what training asks of the way there.
 
     `log_prob` is that of the location that was drawn, 0 where none was; `entropy` that of the distribution.
@@ -69,11 +69,11 @@ class LocationAttention(nn.Module):
 
     def forward(
         self, state: Float[Tensor, "b w"], memory: Float[Tensor, "b s d"], keys: Float[Tensor, "b 1 s f"], details: bool
-    ) -> Looked:
+    ) -> Look:
         given = {"q": state[:, None, None], "k": keys, "v": memory[:, None], "score": PreparedAdditive(self.score)}
         if not self.hard:
             soft = attend(**given)
-            return Looked(soft.mix[:, 0, 0], soft.weights.dense()[:, 0, 0] if details else None)
+            return Look(soft.mix[:, 0, 0], soft.weights.dense()[:, 0, 0] if details else None)
         with muted():
             weights = attend(**given).weights.dense()[:, 0, 0]  # b s
         if not self.training:
@@ -85,10 +85,10 @@ class LocationAttention(nn.Module):
         seen = F.one_hot(drawn, weights.shape[-1]).bool() | mixed[:, None]
         context = attend(**given, mask=seen[:, None, None]).mix[:, 0, 0]
         if not details:
-            return Looked(context)
+            return Look(context)
         logs = weights.clamp_min(torch.finfo(weights.dtype).tiny).log()
         log_prob = logs.gather(1, drawn[:, None])[:, 0].where(~mixed, 0.0)
-        return Looked(context, weights, log_prob, -(weights * logs).sum(-1))
+        return Look(context, weights, log_prob, -(weights * logs).sum(-1))
 
 
 class CaptionDecoder(nn.Module):
@@ -143,9 +143,9 @@ class CaptionDecoder(nn.Module):
             return context
         return context * (torch.rand(len(context), 1, device=context.device) >= self.context_dropout)
 
-    def look(self, state: Float[Tensor, "b w"], seen: SeenPicture, details: bool) -> Looked:
+    def look(self, state: Float[Tensor, "b w"], seen: SeenPicture, details: bool) -> Look:
         if self.attention is None or seen.keys is None:
-            return Looked(seen.mean)
+            return Look(seen.mean)
         return self.attention(state, seen.memory, seen.keys, details)
 
 

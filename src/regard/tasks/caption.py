@@ -12,7 +12,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from regard.data.augment import Augmentation
-from regard.data.captioned import CaptionSet, make_shapes, read_captions
+from regard.data.caption_sets import CaptionSet, make_shapes, read_captions
 from regard.data.random_bits import draw_bits
 from regard.data.special import END, PAD
 from regard.data.vocabulary import Vocabulary
@@ -274,9 +274,9 @@ class CaptionOptions(EvaluationOptions):
     """The options of `regard evaluate` for a model that captions pictures."""
 
     data: str = Field("", description="'shapes', or a .jsonl of pictures with captions; by default those of training")
-    part: Literal["validation", "test"] = Field("validation", description="which part of the shapes")
+    part: Literal["validation", "test"] = Field("test", description="which part of the shapes")
     beams: int = Field(5, ge=1, description="beam size; 1 is greedy")
-    count: int = Field(1000, ge=1, description="scenes of shapes to draw")
+    count: int = Field(300, ge=1, description="scenes of shapes to draw")
     samples: int = Field(5, ge=0, description="captions to print")
 
 

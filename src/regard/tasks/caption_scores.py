@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from regard.data.captioned import CaptionSet, make_shapes, read_captions
+from regard.data.caption_sets import CaptionSet, make_shapes, read_captions
 from regard.errors import DataError
 from regard.tasks.caption import SHAPES, CaptionOptions, CaptionSettings, find_captions
 from regard.tasks.judge_captions import judge_captions

@@ -6,11 +6,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.data.captioned import CaptionSet
+from regard.data.caption_sets import CaptionSet
 from regard.data.special import END
 from regard.data.vocabulary import Vocabulary
 from regard.models.open.read_pixels import PixelScaling
-from regard.tasks.pointing import Pointed, point
+from regard.tasks.pointing import PointingCount, point
 from regard.tasks.score import score_texts, tokenizer_for
 from regard.tasks.write_captions import pad_captions, write_captions
 
@@ -60,7 +60,7 @@ def judge_captions(
     return JudgedCaptions({"bleu": scores.bleu, "exact": exact} | pointing, written, scores.bleu_signature)
 
 
-def point_all(model: Any, values: Tensor, pictures: CaptionSet, vocabulary: Vocabulary) -> list[Pointed]:
+def point_all(model: Any, values: Tensor, pictures: CaptionSet, vocabulary: Vocabulary) -> list[PointingCount]:
     """Where the model looks for the nouns of the right captions of these pictures."""
     every = range(len(pictures))
     ids = [[*one, END] for one in vocabulary.encode_batch([pictures.captions_of(at)[0] for at in every])]

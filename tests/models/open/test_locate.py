@@ -28,7 +28,7 @@ def test_every_embedded_model_is_found_by_its_name():
     assert {name: place.kind.name for name, place in places.items()} == {
         "en-zh": "translator", "en-zh-grammar": "translator", "en-zh-grammar-recurrent": "seq2seq",
         "filler": "bert", "induction": "gpt", "reader": "bert", "sentence-encoder": "sentence_encoder",
-        "sentiment": "classifier", "summariser": "pointer_generator", "writer": "gpt",
+        "sentiment": "classifier", "shapes-captioner": "captioner", "summariser": "pointer_generator", "writer": "gpt",
     }  # fmt: skip
     assert {place.layout for place in places.values()} == {"embedded"}
 

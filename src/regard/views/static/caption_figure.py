@@ -1,4 +1,4 @@
-"""Where each word of a caption looked: the picture once for each, bright where it took much (Xu et al. 2015)."""
+"""Where each word of a caption looked: the picture once for each, clear where it took much (Xu et al. 2015)."""
 
 import math
 from collections.abc import Sequence
@@ -15,7 +15,8 @@ from regard.views.static.write import check_path, write
 
 PANEL = 1.5  # inches
 ACROSS = 6  # panels in a row
-DARK = 0.25  # how bright a place stays that a word took nothing of
+FAINT = 0.2  # how much is left of a place that a word took nothing of
+GREY = 128  # what it fades into, so that bright and dark places show alike
 
 
 def caption_figure(
@@ -25,7 +26,7 @@ def caption_figure(
     *,
     to: str | Path | None = None,
 ) -> Figure:
-    """The picture alone, then once for each word: as bright as the share it took, with the largest share beside it.
+    """The picture alone, then once for each word: as clear as the share it took, with the largest share beside it.
 
     `looked` has a row for each word, and may have one more for the end, which is not drawn.
 
@@ -57,12 +58,12 @@ def caption_figure(
 
 
 def light_up(pixels: UInt8[np.ndarray, "y x c"], shares: Float[np.ndarray, "v u"]) -> UInt8[np.ndarray, "y x c"]:
-    """The picture, each of its cells as bright as its share of the largest.
+    """The picture, each of its cells as clear as its share of the largest.
 
     >>> light_up(np.full((2, 4, 3), 200, dtype=np.uint8), np.array([[0.1, 0.4]]))[0, :, 0].tolist()
-    [88, 88, 200, 200]
+    [157, 157, 200, 200]
     """
     height, width = pixels.shape[:2]
     rows, columns = (np.arange(side) * cells // side for side, cells in zip((height, width), shares.shape))
-    bright = DARK + (1 - DARK) * shares / max(float(shares.max()), 1e-12)
-    return np.rint(pixels * bright[rows][:, columns, None]).astype(np.uint8)
+    clear = (FAINT + (1 - FAINT) * shares / max(float(shares.max()), 1e-12))[rows][:, columns, None]
+    return np.rint(pixels * clear + GREY * (1 - clear)).astype(np.uint8)
