@@ -96,6 +96,7 @@ def test_a_picture_that_is_dropped_runs_through_a_model_that_sees(tabs, models, 
         studio.view("image").wait_for()
         trace = open_picture_classifier(models["digits"]).trace(data)
         shows(studio, trace.layers[0].weights.dense()[0, 0, 0, 1:].numpy(), 1e-5)
+        assert "seven.png" in studio.root.locator("header").inner_text()
         studio.shot("pictures-dropped")
     finally:
         server.stop()

@@ -91,6 +91,7 @@ def ship(
     told = store.describe(folder)
     environment = json.loads((begun.folder / "environment.json").read_text())
     made = environment.pop("command").replace(str(run), f"runs/{out.name}")  # where folders lie is nobody's business
+    made = re.sub(r"^__main__\.py ", "regard ", made)  # python -m regard
     facts: dict[str, Any] = {
         key: told[key] for key in ("task", "settings", "weights_of", "steps", "classes", "pixels") if key in told
     }

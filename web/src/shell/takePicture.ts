@@ -28,7 +28,7 @@ export function dropPicture(studio: Studio, file: File): boolean {
     return true;
   }
   takePicture(studio, file, () => {
-    studio.write({ model: model.name });
+    studio.write({ model: model.name, text: file.name, typed: false }); // the run goes by its name
     studio.choice.pick({ view: "image", layer: 0, head: 0, query: null, key: null });
     void runModel(studio);
   });
