@@ -88,10 +88,10 @@ translator: .venv/.all ## train the embedded translator again (about 70 minutes 
 
 grammar-translators: .venv/.all ## train the two translators whose alignment is known (about half an hour)
 	$(BIN)/regard train translate --out runs/en-zh-grammar --steps 3000 --layers 2 --width 128 --hidden 384 --heads 4 $(TRANSLATED)
-	$(BIN)/python -m regard.tasks.ship runs/en-zh-grammar --out src/regard/models/weights/en-zh-grammar \
+	$(BIN)/python -m regard.tasks.ship runs/en-zh-grammar --out src/regard/models/weights/en-zh-grammar --int8 \
 	  --about "English to Chinese: a Transformer of two layers, trained on sentences that regard makes itself"
 	$(BIN)/regard train translate --model recurrent --out runs/en-zh-grammar-recurrent --steps 3000 --layers 1 --width 192 $(TRANSLATED)
-	$(BIN)/python -m regard.tasks.ship runs/en-zh-grammar-recurrent --out src/regard/models/weights/en-zh-grammar-recurrent \
+	$(BIN)/python -m regard.tasks.ship runs/en-zh-grammar-recurrent --out src/regard/models/weights/en-zh-grammar-recurrent --int8 \
 	  --about "English to Chinese: a recurrent network with Bahdanau attention, trained on sentences that regard makes itself"
 
 writer: .venv/.all ## train the embedded writer and filler again (about an hour; DATA: where the data sets lie)
