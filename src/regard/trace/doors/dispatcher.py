@@ -278,7 +278,7 @@ def in_place(name: str) -> Callable[..., Tensor]:
         if scope is None:
             notice_thread(frame, "a product of activations", args[-2:], product=True)
         elif scope.pending is None:
-            products.judge(scope, *args[-2:], out, frame)
+            products.judge(scope, args[-2], args[-1], out, frame)
         return out
 
     return kernel
