@@ -224,3 +224,25 @@ def test_a_cache_that_was_written_to_later_leaves_the_trace_readable() -> None:
         scores = layer.q @ model.buffer.mT / 8**0.5  # only the last call holds what is in the buffer now
         blind = torch.arange(9) > torch.arange(6 - rows, 6)[:, None]
         torch.testing.assert_close(weights, scores.masked_fill(blind, -torch.inf).softmax(-1))
+
+
+class NewestFirst(nn.Module):
+    """Holds keys, the newest in front: nothing outside says which of them is the row's own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.held = nn.Embedding(40, 8), torch.zeros(2, 1, 0, 8)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.words(tokens)[:, None]
+        self.held = torch.cat([x, self.held], 2)
+        return nn.functional.scaled_dot_product_attention(x, self.held, self.held)
+
+
+def test_a_key_is_not_called_the_row_itself_because_it_is_the_last() -> None:
+    model, tokens = NewestFirst(), torch.arange(2 * 3).view(2, 3)
+    with torch.no_grad(), regard.watch(model) as trace:
+        for at in range(3):
+            model(tokens[:, at : at + 1])
+    assert trace[0].queries[0].ids == (2,)
+    assert trace[0].keys is None

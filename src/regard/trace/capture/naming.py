@@ -193,7 +193,7 @@ class Naming:
             return queries
         if self.fixed is not None:
             return (self.fixed,) * b if len(self.fixed) == k else None
-        if kind != "cross" and queries is not None and q < k and end_with_rows(weights):  # from before the watch began
+        if kind == "self" and queries is not None and q < k and end_with_rows(weights):  # from before the watch began
             before = tuple(f"slot {i}" for i in range(k - q))
             return tuple(Tokens((*before, *tokens.shown)) for tokens in queries)
         if kind != "cross" or len(sources) != 1:
