@@ -190,3 +190,59 @@ def test_another_text_is_another_run(kind: str) -> None:
     for run, ids in zip(trace.runs, (first, second, alike)):
         for layer in run.layers:
             assert [tokens.ids for tokens in layer.queries] == [tuple(line) for line in ids.tolist()]
+
+
+class WholeBuffer(nn.Module):
+    """Hands all of its cache to torch's kernel, and writes to it in the next step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.buffer = nn.Embedding(40, 8), torch.zeros(2, 1, 9, 8)
+
+    def forward(self, tokens: Tensor, at: int) -> Tensor:
+        x = self.words(tokens)[:, None]
+        self.buffer[:, :, at : at + x.shape[2]] = x
+        seen = torch.arange(9) <= torch.arange(at, at + x.shape[2])[:, None]
+        return nn.functional.scaled_dot_product_attention(x, self.buffer, self.buffer, attn_mask=seen)
+
+
+def test_a_cache_that_was_written_to_later_leaves_the_trace_readable() -> None:
+    model, tokens = WholeBuffer(), torch.arange(2 * 6).view(2, 6)
+    with torch.no_grad(), regard.watch(model) as trace:
+        model(tokens[:, :4], 0)
+        model(tokens[:, 4:5], 4)
+        model(tokens[:, 5:], 5)
+    assert trace.runs
+    assert trace.layers
+    for run in trace.runs:
+        layer = run.layers[0]
+        try:
+            weights = layer.weights.dense()
+        except regard.errors.Stale:
+            continue
+        rows = layer.q.shape[2]
+        scores = layer.q @ model.buffer.mT / 8**0.5  # only the last call holds what is in the buffer now
+        blind = torch.arange(9) > torch.arange(6 - rows, 6)[:, None]
+        torch.testing.assert_close(weights, scores.masked_fill(blind, -torch.inf).softmax(-1))
+
+
+class NewestFirst(nn.Module):
+    """Holds keys, the newest in front: nothing outside says which of them is the row's own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.held = nn.Embedding(40, 8), torch.zeros(2, 1, 0, 8)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.words(tokens)[:, None]
+        self.held = torch.cat([x, self.held], 2)
+        return nn.functional.scaled_dot_product_attention(x, self.held, self.held)
+
+
+def test_a_key_is_not_called_the_row_itself_because_it_is_the_last() -> None:
+    model, tokens = NewestFirst(), torch.arange(2 * 3).view(2, 3)
+    with torch.no_grad(), regard.watch(model) as trace:
+        for at in range(3):
+            model(tokens[:, at : at + 1])
+    assert trace[0].queries[0].ids == (2,)
+    assert trace[0].keys is None

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from regard.attention.map import AttentionMap
-from regard.errors import TraceError
+from regard.errors import Stale, TraceError
 from regard.tokens import Reader, Tokens
 from regard.trace.capture.ancestry import BeamAncestry
 from regard.trace.capture.given_names import GivenNames, name_as_given
@@ -195,7 +195,7 @@ class Naming:
             return queries
         if self.fixed is not None:
             return (self.fixed,) * b if len(self.fixed) == k else None
-        if kind != "cross" and queries is not None and q < k and end_with_rows(weights):  # from before the watch began
+        if kind == "self" and queries is not None and q < k and end_with_rows(weights):  # from before the watch began
             before = tuple(f"slot {i}" for i in range(k - q))
             return tuple(Tokens((*before, *tokens.shown)) for tokens in queries)
         if kind != "cross" or len(sources) != 1:
@@ -231,7 +231,10 @@ def end_with_rows(weights: AttentionMap) -> bool:
     """Whether the last keys of a map are its rows, so that the others came before: no row sees one after its own."""
     q, k = weights.shape[-2:]
     rows = torch.arange(0, q, max(1, q // SOME)) if q > 1 else torch.tensor([0])
-    seen = weights[0, 0, rows] != 0
+    try:
+        seen = weights[0, 0, rows] != 0
+    except Stale:  # a cache that was written to later: who asks for the map is told, its names are not known
+        return False
     own = rows + k - q
     after = torch.arange(k) > own[:, None]
     return bool(seen.gather(1, own[:, None]).any()) and not bool((seen & after).any())
