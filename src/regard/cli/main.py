@@ -12,6 +12,7 @@ from regard import __version__
 from regard.cli.chat import chat
 from regard.cli.commands import EvaluateCommand, TaskGroup, TrainCommand
 from regard.cli.generate import generate
+from regard.cli.learn import learn
 from regard.cli.options import DOWNLOAD, JSON, MODEL
 from regard.cli.texts import FILE, LENGTH, read_text
 from regard.errors import ConfigError, RegardError, is_failure
@@ -180,6 +181,9 @@ def summary(
     from regard.cli.summary import summarise_file
 
     typer.echo(summarise_file(file, sort=sort, descending=descending, batch=batch, lines=lines, as_json=as_json))
+
+
+app.command()(learn)
 
 
 @app.command()
