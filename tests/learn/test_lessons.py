@@ -55,8 +55,8 @@ def test_each_lesson_has_what_a_lesson_has(number):
         lesson = open_lesson(number, language)
         assert len(lesson.questions) == 3
         assert all(any(isinstance(part, CodeCell) for part in answer.parts) for answer in lesson.questions)
-        assert parts_of(lesson, ModelMap) or number == 2, "a real map"
-        assert parts_of(lesson, FigureCall) or number in (9, 10, 11, 14), "a figure, where no real map says it better"
+        assert parts_of(lesson, ModelMap), "a real map"
+        assert parts_of(lesson, FigureCall), "a figure"
         assert len(parts_of(lesson, CodeCell)) >= 5
         written = [lesson.title, lesson.summary, *(part.text for part in parts_of(lesson, Paragraph))]
         assert all(bool(HAN.search(text)) == (language == "zh") or "猫" in text for text in written)

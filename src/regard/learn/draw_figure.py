@@ -88,8 +88,9 @@ def number_table(names: list[str], columns: list[str], rows: Sequence[Sequence[N
     left = max(map(wide, names))
     size = max(len(cell) for row in [columns, *cells] for cell in row) + 2
     fit = max((width - left) // size, 1)
+    more = " …" if fit < len(columns) else ""
     return [
-        name + " " * (left - wide(name)) + "".join(f"{cell:>{size}}" for cell in row[:fit])
+        name + " " * (left - wide(name)) + "".join(f"{cell:>{size}}" for cell in row[:fit]) + more
         for name, row in zip(["", *names], [columns, *cells], strict=True)
     ]
 

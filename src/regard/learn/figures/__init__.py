@@ -2,10 +2,13 @@
 
 from collections.abc import Callable
 
+from regard.learn.figures.cache import count_projections
+from regard.learn.figures.collapse import stack_blocks
 from regard.learn.figures.cost import compare_cost
 from regard.learn.figures.example import walk_example
 from regard.learn.figures.fixed_context import show_lengths
 from regard.learn.figures.heads import split_example
+from regard.learn.figures.importance import weigh_words
 from regard.learn.figures.likeness import compare_positions
 from regard.learn.figures.masks import show_masks
 from regard.learn.figures.panels import LessonFigure
@@ -19,10 +22,13 @@ from regard.learn.figures.sinusoids import show_sinusoids
 from regard.learn.figures.softmax import heat_softmax
 
 FIGURES: dict[str, Callable[..., LessonFigure]] = {
+    "cache": count_projections,
+    "collapse": stack_blocks,
     "cost": compare_cost,
     "example": walk_example,
     "fixed-context": show_lengths,
     "heads": split_example,
+    "importance": weigh_words,
     "likeness": compare_positions,
     "masks": show_masks,
     "performer": measure_features,
