@@ -39,6 +39,8 @@ def test_answers_are_hidden_until_asked_for():
     assert "recall(16, width)" in shown
     assert "recall(16, width)" not in hidden
     assert "--answers" not in shown
+    assert shown.endswith("Next lesson: regard learn 2 (kernel-regression)")
+    assert "Next lesson" not in "\n".join(LessonWriter(open_lesson(14)).lines())
 
 
 def test_a_slider_is_moved_to_the_nearest_of_its_values():

@@ -83,8 +83,8 @@ def scale_steps(x: Any, values: Any) -> list[tuple[int, float]]:
 
 
 def number_table(names: list[str], columns: list[str], rows: Sequence[Sequence[Number]], width: int) -> list[str]:
-    """Numbers of very different sizes, four digits of each."""
-    cells = [[f"{value:.4g}" for value in row] for row in rows]
+    """Numbers of very different sizes, a few digits of each."""
+    cells = [[shorten_number(value) for value in row] for row in rows]
     left = max(map(wide, names))
     size = max(len(cell) for row in [columns, *cells] for cell in row) + 2
     fit = max((width - left) // size, 1)
@@ -93,6 +93,18 @@ def number_table(names: list[str], columns: list[str], rows: Sequence[Sequence[N
         name + " " * (left - wide(name)) + "".join(f"{cell:>{size}}" for cell in row[:fit]) + more
         for name, row in zip(["", *names], [columns, *cells], strict=True)
     ]
+
+
+def shorten_number(value: Number) -> str:
+    """Four digits, of large numbers three and their unit.
+
+    >>> [shorten_number(value) for value in (0.98684, 95.3, 1032, 98432, 8590000128)]
+    ['0.9868', '95.3', '1032', '98.4k', '8.59G']
+    """
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= max(size, 1e4):
+            return f"{value / size:.3g}{unit}"
+    return f"{value:.4g}"
 
 
 def draw_pictures(figure: LessonFigure, language: str) -> list[Figure]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from regard.learn.draw_figure import compute_figure, draw_lines
+from regard.learn.library import list_lessons
 from regard.learn.parts import (
     BulletPoints,
     CodeCell,
@@ -34,6 +35,7 @@ WORDS = {
     "en": {
         "lesson": "Lesson {number}: {title}",
         "hidden": "Try it first; the answers: regard learn {number} --answers",
+        "next": "Next lesson: regard learn {number} ({name})",
         "slider": "slider {setting}: {values}; move it with --set {setting}=VALUE",
         "map": "{model} reads “{text}”; {layer}{head}",
         "asked": "{model} is asked “{question}” about “{text}”; {layer}{head}",
@@ -47,6 +49,7 @@ WORDS = {
     "zh": {
         "lesson": "第 {number} 课：{title}",
         "hidden": "先自己试一试；看答案：regard learn {number} --answers",
+        "next": "下一课：regard learn {number}（{name}）",
         "slider": "滑块 {setting}：{values}；移动它：--set {setting}=数值",
         "map": "{model} 读“{text}”；{layer}{head}",
         "asked": "就“{text}”问 {model}：“{question}”；{layer}{head}",
@@ -90,6 +93,10 @@ class LessonWriter(NamedTuple):
         if not self.answers:
             yield ""
             yield from wrap(self.say("hidden", number=lesson.number), WIDTH)
+        following = [entry for entry in list_lessons(lesson.language) if entry.number == lesson.number + 1]
+        if following:
+            yield ""
+            yield from wrap(self.say("next", number=following[0].number, name=following[0].name), WIDTH)
 
     def section(self, section: LessonSection) -> Iterator[str]:
         title = strip_markup(section.title)
