@@ -1,8 +1,8 @@
 """Does attention show what a captioner looks at? On scenes never seen: where is the peak of a noun's map?
 
-Three maps of the same model on the same scenes: its attention; attention rolled out through the convolutions, which is
-attention itself where a location is where it is, smoothed by what each location sees of its neighbours; and gradient ×
-attention. Beside them, what chance gives: the share of the picture that the boxes take.
+Three maps of the same model on the same scenes: its attention; attention rolled out through the convolutions, spread
+over what each location sees; and gradient × attention, of the word's own log-probability, above 0. Beside them, what chance
+gives: the share of the picture that the boxes take.
 
     python benchmarks/pointing.py [RUN or MODEL] [--scenes N]
 """
@@ -27,7 +27,7 @@ OTHER_SEED = 1_000_003  # of scenes that no training has drawn
 
 
 def receptive_share(opened: PictureCaptioner) -> Tensor:
-    """How much each location sees of each: |∂ location / ∂ pixels| of untrained weights of 1, summed over cells."""
+    """How much each location sees of each through the convolutions, were all their weights alike; rows add to one."""
     config = opened.model.config
     rows, columns = config.image_height // config.stride, config.image_width // config.stride
     spread = torch.eye(rows * columns).view(-1, 1, rows, columns)
@@ -56,7 +56,7 @@ def maps_of(opened: PictureCaptioner, scenes: CaptionSet) -> dict[str, Tensor]:
 
 
 def gradient_maps(opened: PictureCaptioner, pictures: Tensor, fed: Tensor, targets: Tensor) -> Tensor:
-    """|w ∂ log p / ∂ w| of the word that each row writes: one backward pass a row, of all scenes at once."""
+    """w ∂ log p / ∂ w of the word that each row writes, above 0: a backward pass a row, of all scenes at once."""
     found = []
     for row in range(fed.shape[1]):
         with listen() as heard:
@@ -79,7 +79,7 @@ def main() -> None:
     torch.set_num_threads(1)
     opened = open_captioner(where)
     scenes = make_shapes(count, seed=OTHER_SEED, part="test")
-    for beams in (1, 5):
+    for beams in (5,):
         found = judge_captions(
             opened.model, scenes, opened.words, opened.scaling, crop=opened.crop, longest=opened.longest, beams=beams
         )
