@@ -184,9 +184,9 @@ digits: .venv/.all ## train the embedded reader of digits again (about half an h
 glimpses: .venv/.all ## train the embedded model that looks by glimpses again (about forty minutes; DATA: where the data sets lie)
 	$(BIN)/python -m regard.data.mnist_card runs/mnist.json
 	$(BIN)/regard train picture --data $(DATA)/mnist --out runs/glimpses --model glimpse --glimpses 6 --glimpse-size 8 \
-	  --width 256 --location-deviation 0.15 --batch-size 256 --lr 0.001 --warmup-steps 500 --steps 25000 \
+	  --width 256 --location-deviation 0.1 --batch-size 256 --lr 0.001 --warmup-steps 500 --steps 40000 \
 	  --weight-decay 0.01 --shift 1 --rotate 8 --scale 0.08 --average-checkpoints 5 --keep-checkpoints 5 \
-	  --eval-every 2500 --save-every 500
+	  --eval-every 4000 --save-every 500
 	$(BIN)/python -m regard.tasks.ship runs/glimpses --out src/regard/models/weights/glimpses --card runs/mnist.json \
 	  --about "Handwritten digits seen by six glimpses: the recurrent model of visual attention, trained on MNIST" \
 	  --limits "it knows the ten digits alone, light on dark and in the middle of the picture, and names one whatever it sees"
