@@ -197,7 +197,7 @@ captioner: .venv/.all ## train the embedded captioner of shapes again (about ten
 	$(BIN)/regard train caption --out runs/first $(SCENES) --steps 3000 --examples 16000 --lr 2e-3 --warmup-steps 100 \
 	  --validation-size 400
 	$(BIN)/regard train caption --out runs/shapes-captioner --pretrained runs/first $(SCENES) --context-dropout 0.5 \
-	  --steps 400 --examples 4000 --lr 1e-3 --warmup-steps 20 --eval-every 200 --save-every 50 --validation-size 300 --eval-samples 150
+	  --steps 850 --examples 4000 --lr 1e-3 --warmup-steps 20 --eval-every 200 --save-every 50 --validation-size 300 --eval-samples 150
 	$(BIN)/python -m regard.tasks.ship runs/shapes-captioner --out src/regard/models/weights/shapes-captioner \
 	  --about "What pictures of plain shapes show: a captioner with soft attention, trained on scenes that regard draws itself" \
 	  --limits "it knows eight colours, seven shapes, two sizes and six relations on a light ground, and writes such a caption \

@@ -1,8 +1,8 @@
 """Does attention show what a captioner looks at? On scenes never seen: where is the peak of a noun's map?
 
 Three maps of the same model on the same scenes: its attention; attention rolled out through the convolutions, spread
-over what each location sees; and gradient × attention, of the word's own log-probability, above 0. Beside them, what chance
-gives: the share of the picture that the boxes take.
+over what each location sees; and gradient × attention of the word's own log-probability, above 0. Beside them, what
+chance gives: the share of the picture that the boxes take.
 
     python benchmarks/pointing.py [RUN or MODEL] [--scenes N]
 """
