@@ -160,6 +160,7 @@ def test_the_classifier_tells_plain_words_apart_without_any_data():
     assert bad < 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (SHARED / "data/mnist").exists(), reason=MISSING_DATA)
 def test_the_digits_are_read_as_well_as_it_says():
     found = evaluate("digits", data=str(SHARED / "data/mnist"), part="test")["scores"]
