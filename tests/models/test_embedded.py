@@ -9,8 +9,10 @@ import torch
 from torch.testing import assert_close
 
 import regard
+from regard.cli.demo_digits import as_png
 from regard.data import repeats
 from regard.data.byte_level import MASK, encode_plain
+from regard.data.drawn_digits import draw_digit
 from regard.data.everyday import write_everyday
 from regard.data.opinions import rows_of
 from regard.data.paraphrases import write_paraphrases
@@ -22,6 +24,7 @@ from regard.models import GPT, GPTConfig, embedded, store
 from regard.models.tokenizer import WordTokenizer
 from regard.tasks.evaluate import evaluate
 from regard.tasks.induction import InductionSettings, score
+from regard.tasks.picture_classifier import open_picture_classifier
 from regard.tasks.text_answerer import open_answerer
 from regard.tasks.text_embedder import open_embedder
 from regard.tasks.trained_classifier import open_classifier
@@ -44,7 +47,7 @@ def model():
 def test_every_model_is_described_and_small():
     translators = ["en-zh", "en-zh-grammar", "en-zh-grammar-recurrent"]
     assert embedded.names() == [
-        *translators, "filler", "induction", "reader", "sentence-encoder", "sentiment",
+        "digits", *translators, "filler", "induction", "reader", "sentence-encoder", "sentiment",
         "shapes-captioner", "summariser", "writer",
     ]  # fmt: skip
     for name in embedded.names():
@@ -164,6 +167,19 @@ def test_the_classifier_tells_plain_words_apart_without_any_data():
     good, bad = told.classify(["a gripping, funny film", "What a waste of time!"])[:, told.classes.index("positive")]
     assert good > 0.9
     assert bad < 0.1
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not (SHARED / "data/mnist").exists(), reason=MISSING_DATA)
+def test_the_digits_are_read_as_well_as_it_says():
+    found = evaluate("digits", data=str(SHARED / "data/mnist"), part="test")["scores"]
+    assert_close(found, embedded.describe("digits")["scores"], rtol=2e-3, atol=2e-4)
+
+
+def test_digits_that_were_drawn_by_a_pen_are_read_without_any_data():
+    drawn = [as_png(draw_digit(digit)) for digit in range(10)]
+    said = open_picture_classifier("digits").classify(drawn).argmax(-1)
+    assert (said == torch.arange(10)).sum() >= 9
 
 
 PASSAGE = (

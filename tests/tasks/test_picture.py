@@ -10,6 +10,7 @@ import transformers
 from PIL import Image
 from torch.testing import assert_close
 
+from regard.data.drawn_digits import draw_digit
 from regard.data.picture_sets import find_pictures
 from regard.errors import ConfigError, DataError, ModelError
 from regard.models import store
@@ -297,3 +298,12 @@ def test_a_published_model_says_what_its_library_says_of_the_same_pixels(family,
 def test_a_model_of_texts_is_refused():
     with pytest.raises(ModelError, match="'filler' is a Bert, which tells no classes of pictures"):
         open_picture_classifier("filler")
+
+
+def test_no_model_need_be_named_for_a_digit(tmp_path, monkeypatch, capsys):
+    Image.fromarray(draw_digit(7)).save(tmp_path / "seven.png")
+    words = [str(tmp_path / "seven.png"), "--to", str(tmp_path / "seven.trace"), "--top", "1"]
+    code, printed, _ = run_command(monkeypatch, capsys, "classify-image", *words)
+    file, _, said = printed.strip().partition("\t")
+    assert (code, file, said[0]) == (0, words[0], "7")
+    assert load(tmp_path / "seven.trace").layers[5].queries[0].grid == (7, 7)

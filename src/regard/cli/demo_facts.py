@@ -16,7 +16,7 @@ SCORES = {
     "classify": ("accuracy", "{:.1%} of texts right"),
     "answer": ("f1", "F1 {:.1f}"),
     "summarise": ("rouge1", "ROUGE-1 {:.1f}"),
-    "picture": ("accuracy", "{:.2%} of pictures right"),
+    "picture": ("accuracy", "{:.2%} right"),
     "embed": ("accuracy@1", "{:.1%} of partners found first"),
 }
 

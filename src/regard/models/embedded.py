@@ -16,7 +16,7 @@ def names() -> list[str]:
     """The names of the models that are here.
 
     >>> names()
-    ['en-zh', ..., 'filler', 'induction', 'reader', 'sentence-encoder', 'sentiment', ..., 'writer']
+    ['digits', 'en-zh', ..., 'filler', 'induction', 'reader', 'sentence-encoder', 'sentiment', ..., 'writer']
     """
     return sorted(manifest.parent.name for manifest in FOLDER.glob(f"*/{store.MANIFEST}"))
 

@@ -8,6 +8,7 @@ from regard.views.article.markup import Markup, element, join
 WIDE = 168  # pixels of a picture on the page
 STRONG = 0.8  # how much of the picture the heaviest patch covers
 TINT = "#f28c28"
+FIGURE = f"display:inline-block;vertical-align:top;width:{WIDE}px;margin:0 18px 10px 0"
 
 
 def picture_box(
@@ -45,7 +46,7 @@ def picture_box(
     ]
     box = {"viewBox": f"0 0 {width} {height}", "width": str(WIDE), "height": str(round(WIDE * height / width))}
     drawn = element("svg", whole, *tints, *marks, role="img", **{"aria-label": said}, **box)
-    return element("figure", drawn, element("figcaption", said), style="display:inline-block;margin:0 18px 10px 0")
+    return element("figure", drawn, element("figcaption", said), style=FIGURE)
 
 
 def glimpse_way(glimpses: Mapping[str, Any], width: int) -> list[Markup]:
