@@ -222,8 +222,8 @@ class PreparedPictures(ShuffledExamples):
     def count_tokens(self, indices: np.ndarray) -> int:
         """The patches of these pictures, or the glimpses at them."""
         if self.given.model == "glimpse":
-            return len(indices) * self.given.glimpses  # type: ignore[attr-defined]
-        patch = self.given.patch_size  # type: ignore[attr-defined]
+            return len(indices) * self.given.glimpses
+        patch = self.given.patch_size
         return len(indices) * -(-self.height // patch) * -(-self.width // patch)
 
     def loss(self, model: Any, batch: PictureBatch) -> Loss:
