@@ -43,7 +43,7 @@ def caption_pictures(
             write_look(opened, files[0], pictures[0], captions[0], to)
         typer.echo(f"wrote {to}", err=True)  # what is printed are captions and nothing else
     if see:
-        explore(where, [keep_run(opened, *each) for each in zip(files, pictures, captions)])
+        explore(where, [keep_run(opened, file.name, *each) for file, *each in zip(files, pictures, captions)])
 
 
 def record(
@@ -57,13 +57,13 @@ def record(
 
 
 def keep_run(
-    opened: PictureCaptioner, file: Path, pixels: UInt8[np.ndarray, "y x c"], one: PictureCaption
+    opened: PictureCaptioner, name: str, pixels: UInt8[np.ndarray, "y x c"], one: PictureCaption
 ) -> ExploredRun:
     """A caption as the explorer keeps it: each word over the picture; it can be edited and written again."""
     shown = import_pillow().fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels)
     picture = {"address": address_of(shown), "width": shown.width, "height": shown.height}
     given = {"picture": picture["address"], "written": list(one.ids)}
-    return ExploredRun(file.name, written_output(one.text), given, lambda: opened.trace(pixels, one), picture)
+    return ExploredRun(name, written_output(one.text), given, lambda: opened.trace(pixels, one), picture)
 
 
 def write_look(
@@ -73,7 +73,7 @@ def write_look(
     if to.suffix.lower() == ".trace":
         save(opened.trace(pixels, one), to)
     elif to.suffix.lower() == ".html":
-        run = keep_run(opened, file, pixels, one)
+        run = keep_run(opened, file.name, pixels, one)
         page = page_html(
             run.trace(), name=run.text, output=run.output, picture=run.picture, first="#/view=image&query=0"
         )

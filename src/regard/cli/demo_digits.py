@@ -21,7 +21,7 @@ MODEL = "digits"
 DIGIT = 5
 
 
-def as_png(pixels: UInt8[np.ndarray, "y x"]) -> bytes:
+def as_png(pixels: UInt8[np.ndarray, "y x *c"]) -> bytes:
     """A picture as the bytes of a file."""
     data = io.BytesIO()
     import_pillow().fromarray(pixels).save(data, "PNG")

@@ -16,6 +16,7 @@ SCORES = {
     "classify": ("accuracy", "{:.1%} of texts right"),
     "answer": ("f1", "F1 {:.1f}"),
     "summarise": ("rouge1", "ROUGE-1 {:.1f}"),
+    "caption": ("exact", "{:.1%} of captions right to the letter"),
     "picture": ("accuracy", "{:.2%} right"),
     "embed": ("accuracy@1", "{:.1%} of partners found first"),
 }
@@ -32,7 +33,7 @@ def describe_model(model: str, task: str) -> str:
     parameters = (facts.get("weights") or {}).get("parameters")
     size = f", {parameters:,} parameters" if isinstance(parameters, int) else ""
     about, score = str(facts.get("about") or "").rstrip("."), describe_score(facts.get("scores") or {}, task)
-    held = "pictures" if task == "picture" else "text"
+    held = "pictures" if task in ("picture", "caption") else "text"
     limits = str(facts.get("limits") or "").rstrip(".")
     limits = limits[:1].upper() + limits[1:]
     sentences = [f"Model {place.name}{size}", about, f"{score} on held-out {held}" if score else "", limits]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from regard.cli import demo_digits, demo_glimpses
+from regard.cli import demo_captions, demo_digits, demo_glimpses
 from regard.cli.demo_sections import DemoTask, find_model, write_sections
 
 PAGE = "demo-pictures.html"
@@ -18,6 +18,7 @@ LEAD = (
 PICTURES = (
     DemoTask("digits", find_model(demo_digits.MODEL), demo_digits.digits_section),
     DemoTask("glimpses", find_model(demo_glimpses.MODEL), demo_glimpses.glimpses_section),
+    DemoTask("captions", find_model(demo_captions.MODEL), demo_captions.captions_section),
 )
 
 

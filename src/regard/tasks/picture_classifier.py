@@ -69,7 +69,7 @@ def open_picture_classifier(where: str | Path, *, download: bool = False) -> Pic
         raise ModelError(f"{error}; or train one: regard train picture") from error
     model: Any = widen(load_location(place)).model
     kind = kind_of(model)
-    if kind is None or kind.reads != "picture" or model.gives_states:
+    if kind is None or kind.reads != "picture" or kind.writes or model.gives_states:
         raise ModelError(
             f"{str(where)!r} is a {type(model).__name__}, which tells no classes of pictures; name a model that does, "
             "or train one: regard train picture"
