@@ -153,12 +153,8 @@ def plan_between(random: np.random.Generator) -> Plan:
     least, most = large + small + GAP, SIDE // 2 - small - GAP
     far = int(random.integers(least, max(least, most) + 1))
     down, right = ((1, 0), (0, 1))[int(random.integers(2))]
-    spots = (
-        ScenePlace(0, 0, large),
-        ScenePlace(-down * far, -right * far, small),
-        ScenePlace(down * far, right * far, small),
-    )
-    spots = shift(random, spots)
+    before, after = ScenePlace(-down * far, -right * far, small), ScenePlace(down * far, right * far, small)
+    spots = shift(random, (ScenePlace(0, 0, large), before, after))
     first, second = ((pick(random, COLOURS), pick(random, SHAPES)) for _ in range(2))
     caption = f"a large {first[0]} {first[1]} between two small {second[0]} {SHAPES[second[1]]}"
     return Plan(caption, ((first[1], first[0], "large", 3, spots[:1]), (second[1], second[0], "small", 8, spots[1:])))
@@ -178,7 +174,8 @@ def scatter(random: np.random.Generator, size: str, count: int) -> tuple[ScenePl
     """So many places that do not touch: drawn together until it is so, as the first ones can leave no room."""
     while True:
         radii = [draw_radius(random, size) for _ in range(count)]
-        spots = [ScenePlace(*map(int, random.integers(one + GAP, SIDE - one - GAP, 2)), one) for one in radii]
+        places = [random.integers(one + GAP, SIDE - one - GAP, 2).tolist() for one in radii]
+        spots = [ScenePlace(row, column, radius) for (row, column), radius in zip(places, radii)]
         if all(are_apart(one, other) for one, other in combinations(spots, 2)):
             return tuple(spots)
 

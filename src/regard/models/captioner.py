@@ -1,6 +1,6 @@
 """Show, attend and tell: a recurrent network writes what a picture shows, and looks at a place of it for each word."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -70,7 +70,12 @@ class LocationAttention(nn.Module):
     def forward(
         self, state: Float[Tensor, "b w"], memory: Float[Tensor, "b s d"], keys: Float[Tensor, "b 1 s f"], details: bool
     ) -> Look:
-        given = {"q": state[:, None, None], "k": keys, "v": memory[:, None], "score": PreparedAdditive(self.score)}
+        given: dict[str, Any] = {
+            "q": state[:, None, None],
+            "k": keys,
+            "v": memory[:, None],
+            "score": PreparedAdditive(self.score),
+        }
         if not self.hard:
             soft = attend(**given)
             return Look(soft.mix[:, 0, 0], soft.weights.dense()[:, 0, 0] if details else None)

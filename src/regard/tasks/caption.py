@@ -170,6 +170,7 @@ def locate_captioner(where: str) -> Path:
 class PreparedCaptions(ShuffledExamples):
     """Pictures with captions made ready, and a model: a batch is a function of settings, data and its number."""
 
+    model: nn.Module
     better = Better("bleu")
     left_out = 0
 
