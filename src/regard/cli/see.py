@@ -98,7 +98,8 @@ def must_only_read(name: str, model: nn.Module) -> None:
             f"{name} is a summariser, which reads one text and writes another; see both with: "
             f'regard summarise "…" --model {name} --see'
         )
-    raise ModelError(f"{name} is a {kind.name}, which reads a {kind.reads}, but a text came; watch it from Python")
+    reads = kind.reads if kind.reads == "numbers" else f"a {kind.reads}"
+    raise ModelError(f"{name} is a {kind.name}, which reads {reads}, but a text came; watch it from Python")
 
 
 def watch_text(model: nn.Module, tokenizer: Any, text: str, length: int | None = None) -> Trace:
