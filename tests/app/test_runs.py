@@ -7,9 +7,11 @@ import time
 
 import pytest
 import torch
+from PIL import Image
 
 from regard.app.runners.monitor import RunMonitor
 from regard.app.runners.writers import WriterRunner
+from regard.data.picture_file import address_of
 from regard.models import embedded
 from regard.tasks.text_translator import open_translator
 from regard.trace.file import load
@@ -36,6 +38,7 @@ def test_every_embedded_model_is_listed_with_an_example_that_it_can_run(client):
     listed = client.get("/api/models").json()
     assert [model["name"] for model in listed] == embedded.names()
     assert [model["tasks"][0] for model in listed] == [
+        "see",
         "translate",
         "translate",
         "translate",
@@ -49,7 +52,8 @@ def test_every_embedded_model_is_listed_with_an_example_that_it_can_run(client):
     ]
     for model in listed:
         assert set(model) == {"name", "about", "reads", "writes", "tasks", "example"}
-        assert run(client, model=model["name"], text=model["example"])[-1]["kind"] == "done"
+        seen = {"picture": address_of(Image.new("L", (28, 28)))} if model["reads"] == "picture" else {}
+        assert run(client, model=model["name"], text=model["example"], **seen)[-1]["kind"] == "done"
 
 
 @pytest.mark.parametrize("name", ["en-zh-grammar", "en-zh-grammar-recurrent"])

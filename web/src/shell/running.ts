@@ -7,9 +7,10 @@ import { reportLost, openTrace } from "./openTrace";
 import { remember } from "./remember";
 import { NO_RUN, type RunProgress, type Studio } from "./state";
 
-/** The model that would run now: the chosen one, else the first. */
-export const chosenModel = (studio: Studio): ModelInfo | null =>
-  studio.models.value.find((model) => model.name === studio.draft.value.model) ?? studio.models.value[0] ?? null;
+/** The model that would run now: the chosen one, else the first that reads what can be typed, else the first. */
+export const chosenModel = ({ models: { value: models }, draft }: Studio): ModelInfo | null =>
+  models.find((model) => model.name === draft.value.model) ?? models.find((model) => model.reads !== "picture")
+  ?? models[0] ?? null;
 
 const READ = { steps: 0, temperature: 0 } as const; // nothing is to be written freely
 

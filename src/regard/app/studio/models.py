@@ -129,6 +129,8 @@ def describe_foreign(name: str, place: ModelLocation) -> KnownModel:
 
 def example(task: str, facts: dict[str, Any]) -> str:
     """A text that shows the model well, in words that it knows."""
+    if task == "see":
+        return EXAMPLES[task]
     words = facts.get("vocabulary")
     if not isinstance(words, list):
         config = facts.get("config")
