@@ -12,7 +12,9 @@ from regard.cli.demo_digits import as_png
 from regard.cli.demo_pictures import PICTURES, write_demo_pictures
 from regard.cli.demo_sections import make_sections
 from regard.data.drawn_digits import draw_digit
+from regard.data.shapes import make_scene
 from regard.models import GlimpseConfig, VitConfig, embedded, store
+from regard.tasks.picture_captioner import open_captioner
 from regard.tasks.picture_classifier import open_picture_classifier
 from regard.views.article.page import section_markup
 from regard.views.explorer.bundle import BUILT
@@ -86,15 +88,32 @@ def test_the_way_is_where_the_model_looked_and_what_it_saw_is_cut_out_there(draw
     assert cuts == [[str(column - 3), str(row - 3), "6", "6"] for row, column in places]
 
 
+def test_each_word_of_the_caption_is_the_picture_with_what_it_took(drawn):
+    opened, scene = open_captioner("shapes-captioner"), make_scene(3, "test", 4)
+    pixels = opened.fit(as_png(scene.pixels))
+    [written] = opened.write([pixels])
+    [said] = [one.text for one in drawn["captions"].iter("p") if one.get("class") == "said"]
+    assert said == written.text == scene.caption
+    shown = figures(drawn["captions"], "Where it looked")
+    assert [one.find("figcaption").text for one in shown] == scene.caption.split()
+    map_of = opened.trace(pixels, written).layers[0].weights.dense()[0, 0].detach()  # words × locations
+    for box, weights in zip(shown, map_of, strict=False):
+        tints = [float(one.get("fill-opacity")) for one in box.iter("rect")]
+        assert_allclose(tints, 0.8 * weights / weights.max(), rtol=0, atol=6e-4)
+    row, column = divmod(int(map_of[-2].argmax()), 12)  # of "star"; the end comes after it
+    assert scene.things[1].shape == "star"
+    assert scene.things[1].holds(4 * row + 2.0, 4 * column + 2.0)
+
+
 @BUILDS
 def test_the_page_holds_the_pictures_and_the_explorer_opens_over_them(models, tmp_path):
     said = write_demo_pictures(tmp_path, models)
     written = (tmp_path / "demo-pictures.html").read_text(encoding="utf-8")
     assert [line.partition(":")[0] for line in said.splitlines()[:2]] == ["digits", "glimpses"]
-    assert re.findall(r'<section id="(\w+)">', written) == ["digits", "glimpses", "explorer"]
+    assert re.findall(r'<section id="(\w+)">', written) == ["digits", "glimpses", "captions", "explorer"]
     assert written.count("#/see&amp;trace=1&amp;view=image&amp;layer=0&amp;head=0") >= 1
     about = json.loads(re.search(r'id="about">(.*?)</script>', written, re.DOTALL)[1])
-    assert [one["info"]["picture"]["width"] for one in about["traces"]] == [28, 28]
+    assert [one["info"]["picture"]["width"] for one in about["traces"]] == [28, 28, 48]
     assert about["traces"][1]["info"]["picture"]["glimpses"]["size"] == 6
 
 

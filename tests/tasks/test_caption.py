@@ -74,7 +74,7 @@ def test_it_learns_in_seconds_and_evaluates_what_it_exported(run):
         shares = opened.model.write(opened.scale(scene.pixels), torch.tensor([ids])).weights[0]
         for word in {thing.word for thing in scene.things}:
             at, nouns = int(shares[word].argmax()), nouns + 1
-            place = (at // 6) * 8 + 4, (at % 6) * 8 + 4
+            place = (at // 6) * 8 + 4.0, (at % 6) * 8 + 4.0
             hits += any(thing.holds(*place) for thing in scene.things if thing.word == word)
     assert scores["pointing"] == pytest.approx(hits / nouns)
 

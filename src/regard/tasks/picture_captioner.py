@@ -69,7 +69,7 @@ class PictureCaptioner(PictureReader):
         return trace_caption(self.model, self.scale(pixels), written.ids, self.words)
 
     @torch.no_grad()
-    def look(self, pixels: UInt8[np.ndarray, "y x c"], written: PictureCaption) -> Float[Tensor, "t y x"]:
+    def look(self, pixels: UInt8[np.ndarray, "y x c"], written: PictureCaption) -> Float[Tensor, "t rows columns"]:
         """How much each word, and the end, took of each location of the picture."""
         weights = self.trace(pixels, written).layers[0].weights[0].dense()[0]
         rows = self.model.config.image_height // self.model.config.stride
