@@ -10,7 +10,7 @@ from jaxtyping import UInt8
 from regard.cli.explore import ExploredRun, explore, why_not, written_output
 from regard.cli.harmless import format_json
 from regard.cli.outputs import check_target, explain_write_errors
-from regard.data.picture_file import address_of, import_pillow
+from regard.data.picture_file import describe_picture
 from regard.errors import ConfigError
 from regard.tasks.picture_captioner import PictureCaption, PictureCaptioner, open_captioner
 from regard.tokens.visible import visible
@@ -43,7 +43,9 @@ def caption_pictures(
             write_look(opened, files[0], pictures[0], captions[0], to)
         typer.echo(f"wrote {to}", err=True)  # what is printed are captions and nothing else
     if see:
-        explore(where, [keep_run(opened, file.name, *each) for file, *each in zip(files, pictures, captions)])
+        explore(
+            where, [keep_run(opened, file.name, pixels, one) for file, pixels, one in zip(files, pictures, captions)]
+        )
 
 
 def record(
@@ -60,8 +62,7 @@ def keep_run(
     opened: PictureCaptioner, name: str, pixels: UInt8[np.ndarray, "y x c"], one: PictureCaption
 ) -> ExploredRun:
     """A caption as the explorer keeps it: each word over the picture; it can be edited and written again."""
-    shown = import_pillow().fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels)
-    picture = {"address": address_of(shown), "width": shown.width, "height": shown.height}
+    picture = describe_picture(pixels)
     given = {"picture": picture["address"], "written": list(one.ids)}
     return ExploredRun(name, written_output(one.text), given, lambda: opened.trace(pixels, one), picture)
 

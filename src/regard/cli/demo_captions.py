@@ -3,6 +3,7 @@
 from regard.cli.caption_lines import keep_run
 from regard.cli.demo_digits import as_png
 from regard.cli.demo_facts import describe_model, find_training, list_commands, name_model, name_run
+from regard.data.picture_file import describe_picture
 from regard.data.shapes import make_scene
 from regard.tasks.picture_captioner import open_captioner
 from regard.views.article.markup import element, join
@@ -20,15 +21,15 @@ def captions_section(model: str = MODEL, number: int = NUMBER) -> ArticleSection
     scene = make_scene(SEED, "test", number)
     pixels = opened.fit(as_png(scene.pixels))
     [written] = opened.write([pixels])
-    run = keep_run(opened, f"scene {number}", pixels, written)
+    run, picture = keep_run(opened, f"scene {number}", pixels, written), describe_picture(pixels)
     looked = opened.look(pixels, written).tolist()
-    boxes = [picture_box(run.picture, said=word, weights=rows) for word, rows in zip(written.words, looked)]
+    boxes = [picture_box(picture, said=word, weights=rows) for word, rows in zip(written.words, looked)]
     return ArticleSection(
         name="captions",
         title="A captioner: show, attend and tell",
         about=describe_model(model, "caption"),
         parts=[
-            ("Input", picture_box(run.picture, said=f"drawn as: {scene.caption}")),
+            ("Input", picture_box(picture, said=f"drawn as: {scene.caption}")),
             ("Output", element("p", written.text, class_="said")),
             (
                 "Where it looked",
@@ -45,7 +46,7 @@ def captions_section(model: str = MODEL, number: int = NUMBER) -> ArticleSection
         ),
         trained_by=find_training(model),
         run=ArticleRun(
-            name_run("captions", written.text), run.trace(), run.output, "layer=0&head=0&query=0", "image", run.picture
+            name_run("captions", written.text), run.trace(), run.output, "layer=0&head=0&query=0", "image", picture
         ),
         summary=f"{scene.caption} → {written.text}",
     )

@@ -10,7 +10,7 @@ from regard.cli.explore import ExploredRun, explore, why_not
 from regard.cli.harmless import format_json
 from regard.cli.outputs import check_target, explain_write_errors
 from regard.cli.see import write_file
-from regard.data.picture_file import address_of, import_pillow
+from regard.data.picture_file import describe_picture
 from regard.errors import ConfigError
 from regard.models.glimpse import Glimpse
 from regard.tasks.glimpse_trace import describe_glimpses
@@ -53,8 +53,7 @@ def describe_run(opened: PictureClassifier, source: Path | bytes) -> tuple[dict[
     shares, pixels = opened.classify([source])[0], opened.fit(source)
     ranked = shares.argsort(descending=True).tolist()[:10]
     classes = [{"name": opened.classes[at], "share": float(shares[at])} for at in ranked]
-    shown = import_pillow().fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels)
-    picture = {"address": address_of(shown), "width": shown.width, "height": shown.height}
+    picture = describe_picture(pixels)
     if isinstance(opened.model, Glimpse):
         picture["glimpses"] = describe_glimpses(opened.model, opened.find_glimpses(source))
     return {"text": None, "next": None, "classes": classes}, picture

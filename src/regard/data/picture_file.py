@@ -115,6 +115,12 @@ def address_of(picture: Any) -> str:
     return f"data:image/png;base64,{base64.b64encode(data.getvalue()).decode()}"
 
 
+def describe_picture(pixels: UInt8[np.ndarray, "y x c"]) -> dict[str, Any]:
+    """A picture as the model saw it, `ShownPicture` of the protocol."""
+    shown = import_pillow().fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels)
+    return {"address": address_of(shown), "width": shown.width, "height": shown.height}
+
+
 def is_grey(pixels: UInt8[np.ndarray, "y x c"]) -> bool:
     """Whether a picture has no colours."""
     return bool((pixels == pixels[..., :1]).all())

@@ -74,7 +74,7 @@ class Library:
                     put(name, backend, kernel)
             for name, kernel in self.nested.items():  # one key: torch loses count where two are taken away
                 put(name, "AutogradNestedTensor", kernel)
-            with unwarned():
+            with hush_warning():
                 for name, kernel in self.plain_below.items():
                     put(name, "ADInplaceOrView", kernel)
                     Library.warned |= is_in_place(name)
@@ -89,7 +89,7 @@ class Library:
 
     def exchange(self, put: Callable[..., None]) -> None:
         """Put kernels for inference tensors in the place of torch's own, which they call."""
-        with unwarned():
+        with hush_warning():
             for name, (_, of_inference) in self.below.items():
                 for backend in backends():
                     if own_kernel(f"aten::{name}", backend) is not None:
@@ -130,7 +130,7 @@ class Library:
 
 
 @contextmanager
-def unwarned() -> Iterator[None]:
+def hush_warning() -> Iterator[None]:
     """Torch warns, once in a process, that a kernel is overridden."""
     with nullcontext() if Library.warned else warnings.catch_warnings():
         if not Library.warned:
