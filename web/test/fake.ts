@@ -229,7 +229,7 @@ export class Fake implements Source {
     }
     return {
       lines: lines.length, layers: this.layers.map((layer) => layer.info.name), target: Float32Array.from(lines.flat()), n,
-      source: null, m: 0, targetTokens: 0, sourceTokens: -1,
+      source: null, m: 0, targetTokens: 0, sourceTokens: -1, error: 0,
     };
   }
 }

@@ -130,13 +130,13 @@ class RemoteSource implements Source {
     };
   }
 
-  async flow({ query, batch, residual, by }: FlowAt, signal?: AbortSignal): Promise<Flow> {
-    const reply = await this.ask("flow", { query, batch, residual, by }, signal);
+  async flow({ query, batch, residual, by, coarse = false }: FlowAt, signal?: AbortSignal): Promise<Flow> {
+    const reply = await this.ask("flow", { query, batch, residual, by, coarse }, signal);
     const lines = reply.count("lines"), n = reply.count("n"), m = reply.count("m");
     return {
       lines, layers: reply.texts("layers"), target: reply.floats("target", lines * n), n,
       source: reply.maybe("source", lines * m), m, targetTokens: reply.number("targetTokens") ?? -1,
-      sourceTokens: reply.number("sourceTokens") ?? -1,
+      sourceTokens: reply.number("sourceTokens") ?? -1, error: reply.number("error") ?? 0,
     };
   }
 }

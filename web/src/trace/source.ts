@@ -170,6 +170,7 @@ export interface Flow {
   readonly m: number;
   readonly targetTokens: number; // numbers of `info.tokens`, −1 where they are not known
   readonly sourceTokens: number;
+  readonly error: number; // what any part of a line may be off by (95 % sure); 0 where all rows were looked at
 }
 
 export interface FlowAt {
@@ -177,6 +178,7 @@ export interface FlowAt {
   readonly batch: number;
   readonly residual: number; // the share that the residual stream keeps, 0.5 by default
   readonly by: "weights" | "values";
+  readonly coarse?: boolean; // of a long run at once, by some rows of each layer
 }
 
 /** What every host must answer. A call that its signal aborts rejects with an AbortError. */

@@ -84,6 +84,7 @@ describe("what Python answered", () => {
     const flow = await source.flow({ query: 11, batch: 0, residual: 0.5, by: "weights" });
     expect([flow.lines, flow.n, flow.m, flow.source, flow.targetTokens, flow.sourceTokens]).toEqual([3, n, 0, null, 0, -1]);
     expect(flow.layers).toEqual(["blocks.0", "blocks.1"]);
+    expect(flow.error).toBe(0);
     expect([...flow.target.subarray(2 * n)]).toEqual(Array.from({ length: n }, (_, i) => Number(i === 11)));
   });
 

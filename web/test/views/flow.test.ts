@@ -24,7 +24,7 @@ function pair() {
     layer("decoder.0.cross", { side: "decoder", kind: "cross", shape: [1, 4, 3, 5], queries: [1], keys: [0] }),
   ];
   const found: Flow = {
-    lines: 4, layers: layers.map(({ name }) => name), n: 3, m: 5, targetTokens: 1, sourceTokens: 0,
+    lines: 4, layers: layers.map(({ name }) => name), n: 3, m: 5, targetTokens: 1, sourceTokens: 0, error: 0,
     target: Float32Array.of(0, 0.1, 0.3, 0, 0.1, 0.3, 0, 0, 0.5, 0, 0, 1),
     source: Float32Array.of(0.2, 0, 0.3, 0, 0.1, 0.1, 0.1, 0.3, 0.1, 0, 0, 0, 0.5, 0, 0, 0, 0, 0, 0, 0),
   };
@@ -80,7 +80,7 @@ describe("the flow view", () => {
     };
     const stage = staged<Probe>(flow, source, { query: 2 }, drawn);
     await until(() => stage.probe.share(0, 0) > 0);
-    expect(asked).toEqual([{ query: 2, batch: 0, residual: 0.35, by: "values" }]);
+    expect(asked).toEqual([{ query: 2, batch: 0, residual: 0.35, by: "values", coarse: true }]);
     const [first, last] = stage.probe.visible();
     expect(last - first).toBeLessThan(20);
     expect(stage.el.querySelector<HTMLInputElement>("input[type=range]")!.value).toBe("7");
@@ -139,6 +139,33 @@ describe("which token is traced", () => {
     expect(largest(found, 0)).toBeCloseTo(0.3, 6);
     expect(lineOf(found, "source", 1)).toHaveLength(5);
     expect(strongest(found, 1, 2).map(({ part, token }) => [part, token])).toEqual([["source", 2], ["target", 2]]);
+  });
+});
+
+describe("a long flow", () => {
+  it("is sampled at first, says how sure that is, and becomes exact", async () => {
+    const source = fake(words(6)), exact = source.flow.bind(source), asked: boolean[] = [];
+    let done = (): void => undefined;
+    const later = new Promise<void>((resolve) => (done = resolve));
+    source.flow = async (at) => {
+      asked.push(at.coarse === true);
+      const found = await exact(at);
+      if (at.coarse) return { ...found, target: found.target.map((share) => share / 2), error: 0.0235 };
+      await later;
+      return found;
+    };
+    const wanted = await exact({ query: 2, batch: 0, residual: 0.5, by: "weights" });
+    const stage = staged<Probe>(flow, source, { query: 2 });
+    await until(() => stage.words().includes("± 2.4 %") || stage.words().includes("± 2.3 %"));
+    expect(stage.probe.share(0, 0)).toBe(wanted.target[0]! / 2);
+    expect(stage.el.querySelector("[aria-live]")!.textContent).toBe("");
+    expect((await stage.shown.table!())[0]).toContain("share (sampled, ± 0.0235)");
+    done();
+    await until(() => stage.probe.share(0, 0) === wanted.target[0]);
+    expect(stage.words()).not.toContain("Sampled");
+    expect((await stage.shown.table!())[0]).toContain("share");
+    expect(asked).toEqual([true, false]);
+    stage.leave();
   });
 });
 

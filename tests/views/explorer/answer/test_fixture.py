@@ -33,7 +33,7 @@ ASKS = [
     ("hidden", HEAD),
     ("numbers", {**HEAD, "query": 11, "key": 3}),
     ("numbers", {**HEAD, "layer": 1, "query": 11, "key": 3}),
-    ("flow", {"query": 11, "batch": 0, "residual": 0.5, "by": "weights"}),
+    ("flow", {"query": 11, "batch": 0, "residual": 0.5, "by": "weights", "coarse": False}),
 ]
 
 

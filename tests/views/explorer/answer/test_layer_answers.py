@@ -6,6 +6,7 @@ import torch
 
 import regard
 from regard.errors import TraceError
+from regard.trace.record.layer import Layer
 from regard.trace.record.trace import Run, Trace
 from regard.views.explorer.answer import Answers
 from tests.views.explorer.answer.cases import CASES, ask, close
@@ -76,6 +77,22 @@ def test_flow_through_one_stack_is_the_product_of_the_mean_maps():
         now = 0.25 * now + 0.75 * now @ layer.weights.dense()[0].double().mean(0)
         lines.insert(0, now)
     close(arrays["target"], torch.stack(lines))
+
+
+def test_a_long_flow_is_sampled_first_and_says_how_sure_it_is():
+    n, draw = 4500, torch.Generator().manual_seed(3)
+    maps = [regard.attend(*torch.randn(3, 1, 1, n, 3, generator=draw), mask=regard.causal()).weights for _ in range(2)]
+    answers = Answers(Trace([Run([Layer(f"blocks.{at}", "self", one) for at, one in enumerate(maps)])]))
+    about = {"query": n - 1, "batch": 0, "residual": 0.5, "by": "weights"}
+    sampled, some = ask(answers, "flow", **about, coarse=True)
+    exact, every = ask(answers, "flow", **about)
+    assert exact["error"] == 0
+    assert 0.01 < sampled["error"] < 0.05  # of 4096 draws
+    close(some["target"].sum(-1), torch.ones(3), 1e-5)
+    missed = some["target"].astype(float) - every["target"].astype(float)
+    assert 0 < abs(missed[0]).max()
+    for part in (slice(0, 500), slice(500, 2000), slice(2000, n)):
+        assert abs(missed[0, part].sum()) <= sampled["error"]
 
 
 def test_flow_of_a_decoder_reaches_source_and_target():

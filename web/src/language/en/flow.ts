@@ -29,6 +29,7 @@ export const flow = {
   "flow.comma": ", ",
   "flow.nearer": "Zoom in",
   "flow.farther": "Zoom out",
+  "flow.sampled": "Sampled: what comes from any part is sure to ± {error} % of the whole (95 % sure); the exact shares follow.",
   "flow.loading": "Tracing the token through the layers…",
   "flow.failed": "The token cannot be traced: {why}",
   "flow.stage": "Where a token draws from, layer by layer. Left and right choose the token, plus and minus zoom.",

@@ -31,6 +31,7 @@ export const flow: Readonly<Record<keyof typeof en, string>> = {
   "flow.comma": "、",
   "flow.nearer": "放大",
   "flow.farther": "缩小",
+  "flow.sampled": "抽样结果：任一部分的占比误差不超过整体的 ±{error}%（置信度 95%）；精确值稍后给出。",
   "flow.loading": "正在逐层追踪该词元…",
   "flow.failed": "无法追踪该词元：{why}",
   "flow.stage": "词元逐层依赖的来源。左右键选择词元，加减号缩放。",

@@ -15,7 +15,7 @@ export interface FlowOf {
   readonly values: (layer: number, head: number) => { readonly v: Floats; readonly e: number } | null;
 }
 
-export async function flowOf(of: FlowOf, at: FlowAt, pace: Pace): Promise<Omit<Flow, "targetTokens" | "sourceTokens">> {
+export async function flowOf(of: FlowOf, at: FlowAt, pace: Pace): Promise<Omit<Flow, "targetTokens" | "sourceTokens" | "error">> {
   const { layers, stacks, n, m } = of;
   const { query, residual } = at;
   if (!(query >= 0 && query < n)) throw new TraceError(`Token ${query} was asked for, but there are ${n}.`, "place.none", { place: query, count: n });

@@ -245,7 +245,7 @@ class LocalSource implements Source {
       const cross = stacks.target.find((i) => layers[i]!.kind === "cross");
       const targetTokens = layers[stacks.target[0]!]!.queries?.[batch] ?? -1;
       const sourceTokens = (cross === undefined ? null : layers[cross]!.keys?.[batch]) ?? -1;
-      return { ...flow, targetTokens, sourceTokens };
+      return { ...flow, targetTokens, sourceTokens, error: 0 };
     });
   }
 

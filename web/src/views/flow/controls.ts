@@ -8,6 +8,7 @@ const STEPS = 18; // of the slider
 
 export interface FlowControls {
   readonly token: HTMLElement; // the name of the token that is traced
+  readonly sampled: HTMLElement; // how sure the shares are, as long as they are not exact
   readonly update: () => void; // words and values as they are now
 }
 
@@ -33,8 +34,9 @@ export function flowControls(
   const token = styled("strong", {
     maxWidth: "240px", overflow: "hidden", textOverflow: "ellipsis", whiteSpace: "nowrap",
   });
+  const sampled = styled("span", { color: "var(--view-warn)" });
   bar.append(
-    token, styled("label", line, residualWords, share, residualValue), styled("label", line, byWords, by),
+    token, sampled, styled("label", line, residualWords, share, residualValue), styled("label", line, byWords, by),
     styled("span", { ...line, gap: "3px" }, farther, nearer),
   );
 
@@ -53,5 +55,5 @@ export function flowControls(
     const words = [say("flow.read"), say("flow.colors"), say("flow.caution")];
     foot.replaceChildren(...words.map((text, i) => styled("span", i === 2 ? { color: "var(--view-warn)" } : {}, text)));
   };
-  return { token, update };
+  return { token, sampled, update };
 }

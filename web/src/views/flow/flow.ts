@@ -31,10 +31,14 @@ export const flow: View = (scene) => {
   return {
     svg: async () => {
       const drawing = painted();
-      const notes = [view.controls.token.textContent ?? "", say("flow.colors"), say("flow.caution")];
-      return drawing === null ? "" : figure(drawing, notes);
+      const { token, sampled } = view.controls, notes = [token, sampled].map((one) => one.textContent ?? "").filter(Boolean);
+      return drawing === null ? "" : figure(drawing, [...notes, say("flow.colors"), say("flow.caution")]);
     },
-    table: async () => [["line", "input of", "part", "place", "token", "share"], ...tableOf(painted())],
+    table: async () => {
+      const drawing = painted(), error = drawing?.flow.error ?? 0;
+      const share = error > 0 ? `share (sampled, ± ${error.toFixed(4)})` : "share";
+      return [["line", "input of", "part", "place", "token", share], ...tableOf(drawing)];
+    },
     probe,
   };
 };

@@ -128,6 +128,8 @@ export class FlowView {
   private tell({ flow, names: named, query }: FlowDrawing): void {
     const { say } = this.scene, token = named.target.whole(query);
     this.controls.token.textContent = say("flow.of", { token, query });
+    const error = (100 * flow.error).toFixed(1);
+    this.controls.sampled.textContent = flow.error > 0 ? say("flow.sampled", { error }) : "";
     const list = strongest(flow, 0, 5).map(({ part, token: from, share }) =>
       say("flow.share", { token: named[part].whole(from), share: (100 * share).toFixed(0) }));
     const sentence = say("flow.sentence", { token, list: list.join(say("flow.comma")) });

@@ -42,7 +42,9 @@ export class Latest<Question extends object, Answer> {
   private call: AbortController | null = null;
 
   constructor(
-    private readonly put: (question: Question, signal: AbortSignal) => Promise<Answer>,
+    private readonly put: (
+      question: Question, signal: AbortSignal, early: (answer: Answer) => void, // a first answer, until the last one
+    ) => Promise<Answer>,
     private readonly changed: () => void,
     signal: AbortSignal,
   ) {
@@ -65,15 +67,26 @@ export class Latest<Question extends object, Answer> {
       [this.call, this.answer, this.error, this.of] = [null, answer, error, question];
       this.changed();
     };
-    this.put(question, call.signal).then(
+    const early = (answer: Answer): void => {
+      if (this.call !== call) return;
+      [this.answer, this.error, this.of] = [answer, null, question];
+      this.changed();
+    };
+    this.put(question, call.signal, early).then(
       (answer) => came(answer, null),
       (error: unknown) => (isAbort(error) ? undefined : came(null, error)),
     );
   }
 }
 
+/** Of a long run first what some rows of each layer say, and the exact flow when it is there. */
 export const flows = (source: Source, changed: () => void, signal: AbortSignal): Latest<FlowAt, Flow> =>
-  new Latest((at, until) => source.flow(at, until), changed, signal);
+  new Latest(async (at, until, early) => {
+    const first = await source.flow({ ...at, coarse: true }, until);
+    if (first.error === 0) return first;
+    early(first);
+    return source.flow(at, until);
+  }, changed, signal);
 
 type RowAt = HeadAt & { readonly query: number };
 export const rows = (source: Source, changed: () => void, signal: AbortSignal): Latest<RowAt, Row> =>

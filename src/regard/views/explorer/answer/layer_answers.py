@@ -4,6 +4,7 @@ import math
 
 from regard.trace.measure.measure import NAMES, measure, to_number
 from regard.trace.measure.rollout import flow as flow_of
+from regard.trace.measure.sampled_flow import sample_flow
 from regard.trace.measure.stacks import stacks_of
 from regard.trace.measure.summary import take_batch_entry
 from regard.trace.proof.verify import prove
@@ -31,13 +32,21 @@ def answer_proof(layer: Layer) -> Answer:
 
 
 def answer_flow(trace: Trace, named: TokenNumbers, at: questions.FlowQuestion) -> Answer:
-    """Where a token is fed from, line by line; of an encoder and a decoder also from the source."""
-    stacks = stacks_of(trace, entry=at.batch)
-    flow = flow_of(trace, at.query, residual=float(at.residual), by=at.by, batch=at.batch)
+    """Where a token is fed from, line by line; of an encoder and a decoder also from the source.
+
+    `error` is what any part of a line may be off by where only some rows were looked at (95 % sure), else 0.
+    """
+    stacks, error = stacks_of(trace, entry=at.batch), 0.0
+    if at.coarse:
+        sampled = sample_flow(trace, at.query, residual=float(at.residual), by=at.by, batch=at.batch)
+        flow, error = sampled.flow, float(sampled.errors.max())
+    else:
+        flow = flow_of(trace, at.query, residual=float(at.residual), by=at.by, batch=at.batch)
     lines, n = flow.target.shape
     cross = next((layer for layer in stacks.target if layer.kind == "cross"), None)
     facts = {
         "lines": lines,
+        "error": error,
         "layers": list(flow.layers),
         "n": n,
         "m": stacks.source_length if flow.source is not None else 0,

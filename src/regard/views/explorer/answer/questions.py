@@ -80,6 +80,7 @@ class FlowQuestion(Question):
     batch: Place
     residual: Annotated[float, Field(ge=0, le=1)]
     by: Literal["weights", "values"]
+    coarse: bool = False  # of a long run by some rows of each layer, at once
 
 
 QUESTIONS: dict[str, type[Question]] = {
