@@ -8,7 +8,7 @@ import { syncAddress, keepChoiceInside } from "./addressSync";
 import { type Language, LANGUAGES, language, preferredLanguage } from "../language/language";
 import { compareWith, reportFailure, monitor, localTraceName, showSource, openNewest, openTrace } from "./openTrace";
 import { recall, remember } from "./remember";
-import { runModel } from "./running";
+import { chosenModel, runModel } from "./running";
 import type { Studio } from "./state";
 
 /** The language that was chosen before, else the host's, else the machine's. */
@@ -65,7 +65,7 @@ async function openServed(studio: Studio): Promise<void> {
   const models = server.models().then((all) => {
     studio.models.value = all;
     const wanted = studio.draft.value.model;
-    if (!all.some((one) => one.name === wanted)) studio.write({ model: all[0]?.name ?? "" });
+    if (!all.some((one) => one.name === wanted)) studio.write({ model: chosenModel(studio)?.name ?? "" });
   });
   models.catch(() => undefined); // told below
   try {

@@ -57,6 +57,11 @@ describe("a kind of model that the explorer has never heard of", () => {
     expect(all(".compose option").map((option) => option.textContent)).toEqual(["little", "teller", "eyes"]);
   });
 
+  it("is not the one that runs what is typed, if it looks at pictures and another model reads", async () => {
+    const { all } = await studio([NEW[2]!, NEW[1]!]);
+    expect((all(".compose select")[0] as HTMLSelectElement).value).toBe("teller");
+  });
+
   it.each([["little", 0, 0], ["teller", 2, 0], ["eyes", 0, 1]] as const)(
     "gets the controls of what it reads and writes: %s", async (name, numbers, pictures) => {
       const { all, choose } = await studio();
