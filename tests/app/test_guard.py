@@ -11,6 +11,7 @@ from regard.app.app import put_behind_guard
 from regard.app.security.access import open_to_all, walk_routes, with_token
 from regard.app.security.guard import ALWAYS, CONTENT_POLICY, LOOPBACK, AccessPolicy
 from regard.errors import RegardError
+from regard.models import embedded
 from tests.app.served import HOST, POLICY, SENT, opened, said
 
 PATHS = ["/api/models", "/api/traces", "/api/trainings", "/api/traces/0123456789abcdef", "/api/nothing", "/docs"]
@@ -50,7 +51,7 @@ def test_a_token_in_the_address_of_a_question_is_none(bare):
     "headers", [{"authorization": "bearer right-token"}, {"cookie": "a=b; regard-8765=right-token"}]
 )
 def test_with_the_token_it_is_answered(bare, headers):
-    assert bare.get("/api/models", headers=headers).json()[0]["name"] == "en-zh"
+    assert bare.get("/api/models", headers=headers).json()[0]["name"] == embedded.names()[0]
 
 
 def test_the_printed_address_becomes_a_cookie_that_no_script_can_read(bare):

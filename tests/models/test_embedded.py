@@ -47,7 +47,7 @@ def model():
 def test_every_model_is_described_and_small():
     translators = ["en-zh", "en-zh-grammar", "en-zh-grammar-recurrent"]
     assert embedded.names() == [
-        "digits", *translators, "filler", "induction", "reader", "sentence-encoder", "sentiment",
+        "digits", *translators, "filler", "glimpses", "induction", "reader", "sentence-encoder", "sentiment",
         "shapes-captioner", "summariser", "writer",
     ]  # fmt: skip
     for name in embedded.names():
@@ -171,14 +171,16 @@ def test_the_classifier_tells_plain_words_apart_without_any_data():
 
 @pytest.mark.slow
 @pytest.mark.skipif(not (SHARED / "data/mnist").exists(), reason=MISSING_DATA)
-def test_the_digits_are_read_as_well_as_it_says():
-    found = evaluate("digits", data=str(SHARED / "data/mnist"), part="test")["scores"]
-    assert_close(found, embedded.describe("digits")["scores"], rtol=2e-3, atol=2e-4)
+@pytest.mark.parametrize("name", ["digits", "glimpses"])
+def test_the_digits_are_read_as_well_as_it_says(name):
+    found = evaluate(name, data=str(SHARED / "data/mnist"), part="test")["scores"]
+    assert_close(found, embedded.describe(name)["scores"], rtol=2e-3, atol=2e-4)
 
 
-def test_digits_that_were_drawn_by_a_pen_are_read_without_any_data():
+@pytest.mark.parametrize("name", ["digits", "glimpses"])
+def test_digits_that_were_drawn_by_a_pen_are_read_without_any_data(name):
     drawn = [as_png(draw_digit(digit)) for digit in range(10)]
-    said = open_picture_classifier("digits").classify(drawn).argmax(-1)
+    said = open_picture_classifier(name).classify(drawn).argmax(-1)
     assert (said == torch.arange(10)).sum() >= 9
 
 

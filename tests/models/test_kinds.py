@@ -50,7 +50,7 @@ def test_every_embedded_model_is_of_a_kind():
     kinds = {name: kind_named(embedded.describe(name).get("kind", "gpt")).task for name in embedded.names()}
     assert kinds == {
         "digits": "see", "en-zh": "translate", "en-zh-grammar": "translate", "en-zh-grammar-recurrent": "translate",
-        "filler": "read", "induction": "generate", "reader": "read", "sentence-encoder": "read",
+        "filler": "read", "glimpses": "see", "induction": "generate", "reader": "read", "sentence-encoder": "read",
         "sentiment": "read", "shapes-captioner": "see", "summariser": "summarise", "writer": "generate",
     }  # fmt: skip
 

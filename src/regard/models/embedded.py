@@ -16,7 +16,7 @@ def names() -> list[str]:
     """The names of the models that are here.
 
     >>> names()
-    ['digits', 'en-zh', ..., 'filler', 'induction', 'reader', 'sentence-encoder', 'sentiment', ..., 'writer']
+    ['digits', 'en-zh', ..., 'filler', 'glimpses', 'induction', 'reader', 'sentence-encoder', ..., 'writer']
     """
     return sorted(manifest.parent.name for manifest in FOLDER.glob(f"*/{store.MANIFEST}"))
 

@@ -97,7 +97,7 @@ def names() -> list[str]:
     """Every task there is.
 
     >>> names()
-    ['answer', 'classify', 'copy', 'embed', ...
+    ['answer', 'caption', 'classify', 'copy', ...
     """
     return sorted(TASKS)
 

@@ -27,8 +27,9 @@ def test_every_embedded_model_is_found_by_its_name():
     places = {name: locate(name) for name in embedded.names()}
     assert {name: place.kind.name for name, place in places.items()} == {
         "digits": "vit", "en-zh": "translator", "en-zh-grammar": "translator", "en-zh-grammar-recurrent": "seq2seq",
-        "filler": "bert", "induction": "gpt", "reader": "bert", "sentence-encoder": "sentence_encoder",
-        "sentiment": "classifier", "shapes-captioner": "captioner", "summariser": "pointer_generator", "writer": "gpt",
+        "filler": "bert", "glimpses": "glimpse", "induction": "gpt", "reader": "bert",
+        "sentence-encoder": "sentence_encoder", "sentiment": "classifier", "shapes-captioner": "captioner",
+        "summariser": "pointer_generator", "writer": "gpt",
     }  # fmt: skip
     assert {place.layout for place in places.values()} == {"embedded"}
 
