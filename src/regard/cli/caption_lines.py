@@ -7,7 +7,7 @@ import numpy as np
 import typer
 from jaxtyping import UInt8
 
-from regard.cli.explore import ExploredRun, explore, why_not, written_output
+from regard.cli.explore import ExploredRun, check_explorer, explore, written_output
 from regard.cli.harmless import format_json
 from regard.cli.outputs import check_target, explain_write_errors
 from regard.data.picture_file import describe_picture
@@ -27,9 +27,8 @@ def caption_pictures(
     check_target(to, ENDINGS, explorer=True)
     if to is not None and len(files) > 1:
         raise ConfigError(f"{to.name!r} holds one picture, but {len(files)} came; give one")
-    why = why_not() if see else ""
-    if why:
-        raise ConfigError(f"the explorer cannot be opened here, because {why}; leave --see out, or write --to a file")
+    if see:
+        check_explorer()
     opened = open_captioner(where)
     pictures = [opened.fit(file) for file in files]
     captions = opened.write(pictures, beams=beams)

@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from regard.cli.explore import ExploredRun, explore, why_not
+from regard.cli.explore import ExploredRun, check_explorer, explore
 from regard.cli.harmless import format_json
 from regard.cli.lengths import say_unknown
 from regard.cli.outputs import check_target, explain_write_errors
@@ -41,11 +41,7 @@ def classify_lines(
     explain = to is not None or (not listed if words is None else words)
     opened = open_classifier(where, download=download)
     if see:
-        why = why_not()
-        if why:
-            raise ConfigError(
-                f"the explorer cannot be opened here, because {why}; leave --see out, or write --to a file"
-            )
+        check_explorer()
     if not isinstance(lines, Iterator):
         check_fit(to, count_filled(lines))
     kept: list[TextClassification] = []

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import typer
 
 from regard.cli.serve import busy, default_folder, make_known, print_address
-from regard.errors import RegardError
+from regard.errors import ConfigError, RegardError
 from regard.extras import APP, is_missing
 from regard.trace.record.trace import Trace
 from regard.views.explorer.bundle import read_bundle
@@ -34,6 +34,13 @@ def why_not() -> str:
     except RegardError:
         return "the explorer is not built (make bundle)"
     return ""
+
+
+def check_explorer() -> None:
+    """Refuse, before anything is computed, where no explorer can be opened."""
+    why = why_not()
+    if why:
+        raise ConfigError(f"the explorer cannot be opened here, because {why}; leave --see out, or write --to a file")
 
 
 def in_terminal() -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from regard.cli.explore import ExploredRun, explore, why_not
+from regard.cli.explore import ExploredRun, check_explorer, explore
 from regard.cli.harmless import format_json
 from regard.cli.outputs import check_target, explain_write_errors
 from regard.cli.see import write_file
@@ -28,9 +28,8 @@ def classify_pictures(
     check_target(to, ENDINGS, explorer=True)
     if to is not None and len(files) > 1:
         raise ConfigError(f"{to.name!r} holds one picture, but {len(files)} came; give one")
-    why = why_not() if see else ""
-    if why:
-        raise ConfigError(f"the explorer cannot be opened here, because {why}; leave --see out, or write --to a file")
+    if see:
+        check_explorer()
     opened = open_picture_classifier(where, download=download)
     for file in files:
         shares = opened.classify([file])[0]
