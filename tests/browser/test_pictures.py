@@ -7,10 +7,10 @@ import pytest
 import torch
 
 import regard
-from regard.cli.demo_digits import as_png
 from regard.cli.demo_pictures import PICTURES
 from regard.cli.demo_sections import make_sections
 from regard.data.drawn_digits import draw_digit
+from regard.data.picture_file import as_png
 from regard.models import SwinConfig
 from regard.tasks.picture_classifier import open_picture_classifier
 from regard.views.article.page import article_page

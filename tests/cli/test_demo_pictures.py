@@ -8,10 +8,10 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
-from regard.cli.demo_digits import as_png
 from regard.cli.demo_pictures import PICTURES, write_demo_pictures
 from regard.cli.demo_sections import make_sections
 from regard.data.drawn_digits import draw_digit
+from regard.data.picture_file import as_png
 from regard.data.shapes import make_scene
 from regard.models import GlimpseConfig, VitConfig, embedded, store
 from regard.tasks.picture_captioner import open_captioner

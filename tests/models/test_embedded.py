@@ -9,13 +9,13 @@ import torch
 from torch.testing import assert_close
 
 import regard
-from regard.cli.demo_digits import as_png
 from regard.data import repeats
 from regard.data.byte_level import MASK, encode_plain
 from regard.data.drawn_digits import draw_digit
 from regard.data.everyday import write_everyday
 from regard.data.opinions import rows_of
 from regard.data.paraphrases import write_paraphrases
+from regard.data.picture_file import as_png
 from regard.data.reading import write_reading
 from regard.data.titles import write_titles
 from regard.errors import ModelError

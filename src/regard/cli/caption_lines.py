@@ -7,11 +7,11 @@ import numpy as np
 import typer
 from jaxtyping import UInt8
 
-from regard.cli.explore import ExploredRun, check_explorer, explore, written_output
+from regard.cli.explore import ExploredRun, explore, written_output
 from regard.cli.harmless import format_json
-from regard.cli.outputs import check_target, explain_write_errors
+from regard.cli.outputs import explain_write_errors
+from regard.cli.picture_lines import check_looks
 from regard.data.picture_file import describe_picture
-from regard.errors import ConfigError
 from regard.tasks.picture_captioner import PictureCaption, PictureCaptioner, open_captioner
 from regard.tokens.visible import visible
 from regard.trace.file import save
@@ -24,11 +24,7 @@ def caption_pictures(
     where: str, files: list[Path], *, beams: int, see: bool, to: Path | None, as_json: bool
 ) -> Iterator[str]:
     """What to print: a caption for each picture."""
-    check_target(to, ENDINGS, explorer=True)
-    if to is not None and len(files) > 1:
-        raise ConfigError(f"{to.name!r} holds one picture, but {len(files)} came; give one")
-    if see:
-        check_explorer()
+    check_looks(files, ENDINGS, see=see, to=to)
     opened = open_captioner(where)
     pictures = [opened.fit(file) for file in files]
     captions = opened.write(pictures, beams=beams)

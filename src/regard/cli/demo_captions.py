@@ -1,9 +1,8 @@
 """The section of the captioner: a scene of shapes that it never saw, its caption, and where it looked for each word."""
 
 from regard.cli.caption_lines import keep_run
-from regard.cli.demo_digits import as_png
 from regard.cli.demo_facts import describe_model, find_training, list_commands, name_model, name_run
-from regard.data.picture_file import describe_picture
+from regard.data.picture_file import as_png, describe_picture
 from regard.data.shapes import make_scene
 from regard.tasks.picture_captioner import open_captioner
 from regard.views.article.markup import element, join

@@ -1,15 +1,11 @@
 """The section of the digits: a Vision Transformer names a digit, and its patches by rollout and by its last layer."""
 
-import io
 from typing import Any
-
-import numpy as np
-from jaxtyping import UInt8
 
 from regard.cli.demo_facts import describe_model, find_training, list_commands, name_model, name_run
 from regard.cli.picture_lines import describe_run
 from regard.data.drawn_digits import draw_digit
-from regard.data.picture_file import import_pillow
+from regard.data.picture_file import as_png
 from regard.tasks.picture_classifier import open_picture_classifier
 from regard.trace.record.trace import Trace
 from regard.views.article.markup import Markup, element, join
@@ -21,28 +17,18 @@ MODEL = "digits"
 DIGIT = 5
 
 
-def as_png(pixels: UInt8[np.ndarray, "y x *c"]) -> bytes:
-    """A picture as the bytes of a file."""
-    data = io.BytesIO()
-    import_pillow().fromarray(pixels).save(data, "PNG")
-    return data.getvalue()
-
-
 def digits_section(model: str = MODEL, digit: int = DIGIT) -> ArticleSection:
     """A drawn digit, the probability of each class, and the patches that the class was told from."""
     opened = open_picture_classifier(model)
     data = as_png(draw_digit(digit, size=opened.size[0]))
     output, picture = describe_run(opened, data)
-    trace, classes = opened.trace(data), output["classes"]
-    best = classes[0]
+    trace, best = opened.trace(data), output["classes"][0]
     return ArticleSection(
         name="digits",
         title="A Vision Transformer",
         about=describe_model(model, "picture"),
         parts=[
-            ("Input", picture_box(picture, said=f"a drawn {digit}")),
-            ("Output", element("p", f"{best['name']}, with probability {best['share']:.3f}", class_="said")),
-            ("Classes", bar_list([one["name"] for one in classes], [one["share"] for one in classes])),
+            *tell_digit(digit, picture, output["classes"]),
             ("What it looked at", patch_maps(trace, picture)),
         ],
         commands=list_commands(
@@ -59,6 +45,16 @@ def digits_section(model: str = MODEL, digit: int = DIGIT) -> ArticleSection:
         ),
         summary=f"a drawn {digit} → {best['name']} {best['share']:.3f}",
     )
+
+
+def tell_digit(digit: int, picture: dict[str, Any], classes: list[dict[str, Any]]) -> list[tuple[str, Markup]]:
+    """What was drawn, what it was taken for, and the probability of each class."""
+    best = classes[0]
+    return [
+        ("Input", picture_box(picture, said=f"a drawn {digit}")),
+        ("Output", element("p", f"{best['name']}, with probability {best['share']:.3f}", class_="said")),
+        ("Classes", bar_list([one["name"] for one in classes], [one["share"] for one in classes])),
+    ]
 
 
 def patch_maps(trace: Trace, picture: dict[str, Any]) -> Markup:

@@ -3,14 +3,15 @@
 from typing import Any
 
 from regard.cli import demo_digits
-from regard.cli.demo_digits import as_png
+from regard.cli.demo_digits import tell_digit
 from regard.cli.demo_facts import describe_model, find_training, list_commands, name_model, name_run
 from regard.cli.picture_lines import describe_run
 from regard.data.drawn_digits import draw_digit
+from regard.data.picture_file import as_png
 from regard.tasks.picture_classifier import open_picture_classifier
 from regard.views.article.markup import Markup, element, join
 from regard.views.article.page import ArticleRun, ArticleSection
-from regard.views.article.parts import bar_list, note
+from regard.views.article.parts import note
 from regard.views.article.pictures import glimpse_way, picture_box
 
 MODEL = "glimpses"
@@ -22,7 +23,7 @@ def glimpses_section(model: str = MODEL, digit: int = DIGIT) -> ArticleSection:
     opened = open_picture_classifier(model)
     data = as_png(draw_digit(digit, size=opened.size[0]))
     output, picture = describe_run(opened, data)
-    classes, best = output["classes"], output["classes"][0]
+    best = output["classes"][0]
     way = picture["glimpses"]
     count, size = len(way["places"]), way["size"]
     return ArticleSection(
@@ -30,9 +31,7 @@ def glimpses_section(model: str = MODEL, digit: int = DIGIT) -> ArticleSection:
         title="A network that looks by glimpses",
         about=describe_model(model, "picture"),
         parts=[
-            ("Input", picture_box(picture, said=f"a drawn {digit}")),
-            ("Output", element("p", f"{best['name']}, with probability {best['share']:.3f}", class_="said")),
-            ("Classes", bar_list([one["name"] for one in classes], [one["share"] for one in classes])),
+            *tell_digit(digit, picture, output["classes"]),
             (
                 "Where it looked",
                 join(

@@ -1,6 +1,6 @@
 """`regard classify-image`: pictures in; their classes, and what was attended to, out."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,7 @@ def classify_pictures(
     where: str, files: list[Path], *, top: int, see: bool, to: Path | None, download: bool, as_json: bool
 ) -> Iterator[str]:
     """What to print: a line for each picture, its likeliest classes first."""
-    check_target(to, ENDINGS, explorer=True)
-    if to is not None and len(files) > 1:
-        raise ConfigError(f"{to.name!r} holds one picture, but {len(files)} came; give one")
-    if see:
-        check_explorer()
+    check_looks(files, ENDINGS, see=see, to=to)
     opened = open_picture_classifier(where, download=download)
     for file in files:
         shares = opened.classify([file])[0]
@@ -45,6 +41,15 @@ def classify_pictures(
         typer.echo(f"wrote {to}", err=True)  # what is printed are classes and nothing else
     if see:
         explore(where, [keep_run(opened, file) for file in files])
+
+
+def check_looks(files: Sequence[Path], endings: Sequence[str], *, see: bool, to: Path | None) -> None:
+    """Refuse, before a model is opened, what cannot be written or shown in the end."""
+    check_target(to, endings, explorer=True)
+    if to is not None and len(files) > 1:
+        raise ConfigError(f"{to.name!r} holds one picture, but {len(files)} came; give one")
+    if see:
+        check_explorer()
 
 
 def describe_run(opened: PictureClassifier, source: Path | bytes) -> tuple[dict[str, Any], dict[str, Any]]:

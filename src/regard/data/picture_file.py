@@ -110,9 +110,19 @@ def to_array(picture: Any, channels: int, named: str) -> UInt8[np.ndarray, "y x 
 
 def address_of(picture: Any) -> str:
     """A picture of Pillow as a data: address, which a page shows."""
+    return f"data:image/png;base64,{base64.b64encode(encode_png(picture)).decode()}"
+
+
+def encode_png(picture: Any) -> bytes:
+    """A picture of Pillow as the bytes of a file."""
     data = io.BytesIO()
     picture.save(data, "PNG")
-    return f"data:image/png;base64,{base64.b64encode(data.getvalue()).decode()}"
+    return data.getvalue()
+
+
+def as_png(pixels: UInt8[np.ndarray, "y x *c"]) -> bytes:
+    """Pixels as the bytes of a file."""
+    return encode_png(import_pillow().fromarray(pixels))
 
 
 def describe_picture(pixels: UInt8[np.ndarray, "y x c"]) -> dict[str, Any]:
